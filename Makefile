@@ -29,14 +29,14 @@ lint: ready-dev ## Check style, types and generated pages
 	@$(PYTHON) -m ruff check $(wildcard $(SOURCES))
 	@$(PYTHON) -m ruff format --check $(wildcard $(SOURCES))
 	@$(PYTHON) -m mypy
-	@$(PYTHON) scripts/reference.py --check
+	@$(PYTHON) scripts/generate_docs.py --check
 
 fmt: ready-dev ## Put the code into shape
 	@$(PYTHON) -m ruff check --fix --quiet $(wildcard $(SOURCES)) || true
 	@$(PYTHON) -m ruff format $(wildcard $(SOURCES))
 
 docs: ready-dev ## Write the generated reference pages and diagrams
-	@$(PYTHON) scripts/reference.py
+	@$(PYTHON) scripts/generate_docs.py
 
 screenshots: ready-dev ## Take a picture of each main page into docs/images/
 	@$(PYTHON) scripts/screenshots.py
@@ -54,7 +54,7 @@ test-cgroup2: ready-dev ## Run the sandbox's tests on cgroup v2, in a virtual ma
 	@$(PYTHON) -m tests.cgroup_v2 $(ARGS)
 
 lock: ready-dev ## Pin the packages again (UPGRADE=1 takes the newest)
-	@$(PYTHON) scripts/lock.py $(if $(UPGRADE),--upgrade)
+	@$(PYTHON) scripts/lock_requirements.py $(if $(UPGRADE),--upgrade)
 
 build: ready-dev ## Build the wheel and the source archive into dist/
 	@$(PYTHON) -m hatchling build
@@ -69,4 +69,4 @@ ready-dev:
 	@$(BOOTSTRAP) dev
 
 services: ready-dev
-	@$(PYTHON) -m tests.support.services
+	@$(PYTHON) -m tests.support.servers

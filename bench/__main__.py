@@ -9,7 +9,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from tests.support.service import ServerNotInstalled
+from tests.support.server_process import ServerNotInstalled
 
 NO_SERVER = 3
 """The exit code where a server that the benchmark is about cannot be had."""

@@ -23,11 +23,20 @@ from pathlib import Path
 
 import asyncpg
 
-from bench.api_house import SLUG, ApiFixture, BenchProcess, LoadResult, api_process, load, median_result, seed_database
-from bench.api_load import request
+from bench.api_fixture import (
+    SLUG,
+    ApiFixture,
+    BenchProcess,
+    LoadResult,
+    api_process,
+    load,
+    median_result,
+    seed_database,
+)
+from bench.api_load_generator import request
 from bench.harness import Bench, Goal, sized
-from bench.http_constant import PATH as CONSTANT_PATH
-from tests.support.services import PostgresServer
+from bench.http_baseline import PATH as CONSTANT_PATH
+from tests.support.servers import PostgresServer
 
 ROUNDS = sized(full=7, quick=3, smoke=1)
 CONCURRENCY = sized(full=64, smoke=4)
@@ -62,7 +71,7 @@ class ApiTarget:
     def __init__(self, label: str, ours: ApiFixture, raw: ApiFixture, folder: Path, stack: ExitStack) -> None:
         self.label, self.ours, self._raw_house = label, ours, raw
         self._server = api_process(f"{label}-api", ours, folder, stack)
-        self._raw = BenchProcess(f"{label}-raw", ["bench.api_raw", raw.url, str(CONCURRENCY)], folder, stack)
+        self._raw = BenchProcess(f"{label}-raw", ["bench.api_baseline", raw.url, str(CONCURRENCY)], folder, stack)
         self.port = 0
 
     def wait_ready(self) -> None:
@@ -108,7 +117,7 @@ def add_reads(bench: Bench, site: ApiTarget, generator: BenchProcess, folder: Pa
     """A problem that the server has at hand, for visitors and for users."""
     path = f"/api/v1/problems/{SLUG}"
     size = _size_of(generator, site.port, path)
-    constant = BenchProcess("constant", ["bench.http_constant", str(size)], folder, stack)
+    constant = BenchProcess("constant", ["bench.http_baseline", str(size)], folder, stack)
     constant_port = constant.port()
     as_visitor = [request("GET", path).decode()] * READERS
     as_user = [request("GET", path, token).decode() for token in site.ours.tokens[:READERS]]
@@ -183,7 +192,9 @@ def main() -> None:
     bench = Bench("api")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-bench-")))
-        generator, listeners = (BenchProcess(name, ["bench.api_load"], folder, stack) for name in ("asks", "listens"))
+        generator, listeners = (
+            BenchProcess(name, ["bench.api_load_generator"], folder, stack) for name in ("asks", "listens")
+        )
         _progress("servers")
         sites = [_open_postgres(folder, stack), _open_sqlite(folder, stack)]
         for process in (generator, listeners):
@@ -197,7 +208,7 @@ def main() -> None:
             add_submits(bench, site, generator)
             add_batches(bench, site, generator)
         _progress("event streams")
-        referee = BenchProcess("referee", ["bench.api_referee", sites[0].ours.url], folder, stack)
+        referee = BenchProcess("referee", ["bench.api_event_source", sites[0].ours.url], folder, stack)
         referee.expect("ready")
         add_streams(bench, sites[0], generator, listeners)
     bench.finish()

@@ -25,11 +25,11 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from bench.chains_board import FAN, LATTICE, LINE
-from bench.drive import Servers, create_sqlite
-from bench.drive_contenders import QueueSystem, SystemSpec, quantile
+from bench.chains_progress import FAN, LATTICE, LINE
 from bench.harness import Bench, Goal, interleave, is_quick, sized
 from bench.peers import install, last_line, python_of
+from bench.queue import Servers, create_sqlite
+from bench.queue_systems import QueueSystem, SystemSpec, quantile
 
 PACKAGES = {"DBOS": ("dbos", "psycopg[binary]"), "Prefect": ("prefect", "fastapi<0.120")}
 """What brings each peer, by package name. Prefect's server does not start with every FastAPI that it asks for."""
@@ -101,10 +101,12 @@ def system_specs(servers: Servers, folder: Path) -> list[SystemSpec]:
     """Everybody of the house: ours and the floors, on the same two servers."""
     ours = (servers.create("chains"), servers.redis_url(0))
     return [
-        SystemSpec(OURS, sys.executable, "bench.chains_ours", ROLES, ours),
-        SystemSpec(RAW, sys.executable, "bench.chains_raw", ("submitter",), (servers.create("floor"),)),
-        SystemSpec(EMBEDDED, sys.executable, "bench.chains_ours", ("embedded",), (create_sqlite(folder, "chains"),)),
-        SystemSpec(RAW_EMBEDDED, sys.executable, "bench.chains_raw", ("submitter",), (create_sqlite(folder, "floor"),)),
+        SystemSpec(OURS, sys.executable, "bench.chains_adjudge", ROLES, ours),
+        SystemSpec(RAW, sys.executable, "bench.chains_baseline", ("submitter",), (servers.create("floor"),)),
+        SystemSpec(EMBEDDED, sys.executable, "bench.chains_adjudge", ("embedded",), (create_sqlite(folder, "chains"),)),
+        SystemSpec(
+            RAW_EMBEDDED, sys.executable, "bench.chains_baseline", ("submitter",), (create_sqlite(folder, "floor"),)
+        ),
     ]
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from dbos import DBOS
 
-from bench.chains_board import FAN, start_on_command
-from bench.drive_board import SharedProgress
+from bench.chains_progress import FAN, start_on_command
+from bench.queue_progress import SharedProgress
 
 
 async def main(_role: str, board_path: str, url: str) -> None:

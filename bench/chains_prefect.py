@@ -16,8 +16,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from bench.chains_board import FAN, start_on_command
-from bench.drive_board import CONCURRENCY, SharedProgress
+from bench.chains_progress import FAN, start_on_command
+from bench.queue_progress import CONCURRENCY, SharedProgress
 
 
 async def main(_role: str, board_path: str, url: str) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from adjudge.judge.artifacts import CompileCache
+from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.sources import ProgramSource, SourceFile

@@ -20,18 +20,19 @@ from typing import Any, Protocol
 import asyncpg
 
 from adjudge.domain.ids import new_id
-from adjudge.store import Database, migrations, outbox
-from adjudge.store import job_statements as sql
-from adjudge.store.job_rows import finish_row, insert_row
-from adjudge.store.job_values import Fence, JobResult, NewJob
-from adjudge.store.jobs import JobCommands
-from adjudge.store.postgres import DATABASE_CLOCK, SESSION, PostgresDatabase
-from adjudge.store.sqlite import SqliteDatabase
-from adjudge.store.statement import Dialect, RenderedStatement, Rows, Statement, render
+from adjudge.store import Database, migrations
+from adjudge.store.engine.postgres import DATABASE_CLOCK, SESSION, PostgresDatabase
+from adjudge.store.engine.sqlite import SqliteDatabase
+from adjudge.store.engine.statement import Dialect, RenderedStatement, Rows, Statement, render
+from adjudge.store.jobs import outbox
+from adjudge.store.jobs import statements as sql
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.mapping import finish_row, insert_row
+from adjudge.store.jobs.models import Fence, JobResult, NewJob
 from bench.harness import Bench, Goal, sized
 from bench.store_history import load_postgres, load_sqlite
-from tests.support.service import ServerNotInstalled
-from tests.support.services import PostgresServer
+from tests.support.server_process import ServerNotInstalled
+from tests.support.servers import PostgresServer
 
 WORKER = "bench"
 LEASE_MS = 600_000

@@ -21,12 +21,12 @@ import httpx
 from playwright.async_api import async_playwright
 
 from bench.harness import Bench, Goal, sized
-from bench.http_constant import PATH as CONSTANT_PATH
-from bench.web_pages import KeepAliveConnection, PageVisit, under_load, visit
-from tests.support.problems import EXAMPLES, folder_archive
-from tests.support.running import Installation, start_embedded
-from tests.support.service import ServerNotInstalled
-from tests.support.services import Browser
+from bench.http_baseline import PATH as CONSTANT_PATH
+from bench.web_client import KeepAliveConnection, PageVisit, under_load, visit
+from tests.support.installation import Installation, start_embedded
+from tests.support.problem_packages import EXAMPLES, folder_archive
+from tests.support.server_process import ServerNotInstalled
+from tests.support.servers import Browser
 
 VISITS = sized(full=15, quick=5, smoke=1)
 REQUESTS = sized(full=600, quick=120, smoke=2)
@@ -39,7 +39,7 @@ PATH = "/problems/multiples"
 @contextmanager
 def constant(size_bytes: int) -> Iterator[str]:
     """The same framework answering ready bytes; its address."""
-    argv = [sys.executable, "-m", "bench.http_constant", str(size_bytes), "text/html"]
+    argv = [sys.executable, "-m", "bench.http_baseline", str(size_bytes), "text/html"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -18,9 +18,9 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from adjudge.api.browser import SESSION_COOKIE  # noqa: E402  # the checkout's own code, whatever is installed
-from tests.support.problems import EXAMPLES, folder_archive  # noqa: E402
-from tests.support.running import Installation, start_embedded  # noqa: E402
-from tests.support.services import Browser as BrowserServer  # noqa: E402
+from tests.support.installation import Installation, start_embedded  # noqa: E402
+from tests.support.problem_packages import EXAMPLES, folder_archive  # noqa: E402
+from tests.support.servers import Browser as BrowserServer  # noqa: E402
 
 IMAGES: Final = ROOT / "docs" / "images"
 DESKTOP: Final = {"width": 1180, "height": 820}

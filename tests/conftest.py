@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.databases import PostgresDatabases
-from tests.support.service import ServerNotInstalled, ServerProcess
-from tests.support.services import Browser, EtcdServer, PostgresServer, RedisServer, S3Server
+from tests.support.server_process import ServerNotInstalled, ServerProcess
+from tests.support.servers import Browser, EtcdServer, PostgresServer, RedisServer, S3Server
 from tests.support.store_fixtures import (
     postgres_store,
     postgres_url,
@@ -38,7 +38,7 @@ __all__ = [
     "store_url",
 ]
 
-pytest_plugins = ["tests.support.lanes", "tests.support.order"]
+pytest_plugins = ["tests.support.xdist_scheduling", "tests.support.order"]
 
 # Whoever runs the tests as an ordinary user may have no cgroup, and trusts the programs of the tests.
 os.environ.setdefault("ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP", "true")

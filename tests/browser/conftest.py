@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
-from tests.browser.seeding import seed
-from tests.browser.watch import CheckedTab, open_tab
+from tests.browser.checked_tab import CheckedTab, open_tab
+from tests.browser.seed_data import seed
 from tests.support.databases import PostgresDatabases
-from tests.support.running import Installation, start_distributed, start_embedded
-from tests.support.services import Browser as BrowserServer
-from tests.support.services import RedisServer
+from tests.support.installation import Installation, start_distributed, start_embedded
+from tests.support.servers import Browser as BrowserServer
+from tests.support.servers import RedisServer
 
 Visit = Callable[..., Awaitable[CheckedTab]]
 PATIENCE_MS = 60_000

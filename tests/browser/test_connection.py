@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
+from tests.browser.checked_tab import write
 from tests.browser.conftest import Visit
-from tests.browser.gate import PausedSolution
-from tests.browser.proxy import TcpProxy
-from tests.browser.watch import write
-from tests.support.running import Installation
+from tests.browser.paused_solution import PausedSolution
+from tests.browser.tcp_proxy import TcpProxy
+from tests.support.installation import Installation
 
 LOST = r"net::ERR|Failed to load resource"
 

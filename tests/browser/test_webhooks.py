@@ -12,7 +12,7 @@ from typing import Any
 from playwright.async_api import expect
 
 from tests.browser.conftest import Visit
-from tests.support.running import Installation
+from tests.support.installation import Installation
 
 
 @dataclass

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from adjudge.store import chain_runs, chains
-from adjudge.store.chain_values import NewChainRun
-from tests.chaos.town import Cluster, create_cluster
-from tests.chaos.victim import ENGINE, CrashPoint
+from adjudge.store.chains import definitions
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import NewChainRun
+from tests.chaos.cluster import Cluster, create_cluster
+from tests.chaos.crashing_process import ENGINE, CrashPoint
 from tests.integration.chains.test_crashes import LANES, diamond
-from tests.support.services import RedisServer
+from tests.support.servers import RedisServer
 
 PASSAGES = (1, 2)
 """At each of these passages of each kind, somebody dies before it and somebody after."""
@@ -57,7 +58,7 @@ class CrashSweep:
 
 async def result(town: Cluster, run_id: str) -> dict[str, tuple[str, Any]]:
     """How the nodes of a run ended, and with what."""
-    nodes = await town.database.read(lambda tx: chain_runs.list_nodes(tx, run_id))
+    nodes = await town.database.read(lambda tx: chain_queries.list_nodes(tx, run_id))
     return {node.node_id: (str(node.status), node.artifact) for node in nodes}
 
 
@@ -67,7 +68,7 @@ async def test_processes_killed_at_every_crash_point_change_nothing_about_the_en
 ) -> None:
     points = [CrashPoint(kind, number, phase) for number in PASSAGES for kind, phase in LANES]  # type: ignore[arg-type]
     async with create_cluster(postgres_database, redis_server.url, "chain-crashes") as town:
-        chain = await town.database.transact(lambda tx: chains.create(tx, name="d", dag=diamond(), actor="ann"))
+        chain = await town.database.transact(lambda tx: definitions.create(tx, name="d", dag=diamond(), actor="ann"))
         walk = CrashSweep(town, chain.id, iter(points))
         with town.process("scheduler", "scheduler"):
             with town.process("worker", "calm", slots=4):

@@ -8,10 +8,10 @@ from itertools import count
 
 import pytest
 
-from tests.chaos.town import Cluster, create_cluster
-from tests.chaos.victim import CrashPoint, Door, Phase, Role, make_jobs
+from tests.chaos.cluster import Cluster, create_cluster
+from tests.chaos.crashing_process import CrashPoint, Door, Phase, Role, make_jobs
 from tests.support.databases import PostgresDatabases
-from tests.support.services import RedisServer
+from tests.support.servers import RedisServer
 
 JOBS = 2
 LOST_AFTER_MS = 500

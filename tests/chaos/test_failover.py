@@ -16,9 +16,9 @@ import pytest
 from redis.asyncio import Redis
 
 from adjudge.domain.errors import Unavailable
-from tests.chaos.town import Cluster, create_cluster
+from tests.chaos.cluster import Cluster, create_cluster
 from tests.support.databases import PostgresDatabases
-from tests.support.services import PostgresServer, RedisServer
+from tests.support.servers import PostgresServer, RedisServer
 
 pytestmark = pytest.mark.slow
 _NUMBERS = count(1)

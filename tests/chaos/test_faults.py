@@ -13,10 +13,10 @@ from urllib.request import urlopen
 import pytest
 from redis.asyncio import Redis
 
-from tests.chaos.town import Cluster, create_cluster
+from tests.chaos.cluster import Cluster, create_cluster
 from tests.support.databases import PostgresDatabases
-from tests.support.service import free_port
-from tests.support.services import PostgresServer, RedisServer
+from tests.support.server_process import free_port
+from tests.support.servers import PostgresServer, RedisServer
 
 pytestmark = pytest.mark.slow
 

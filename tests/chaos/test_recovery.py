@@ -7,10 +7,10 @@ from itertools import count
 
 import pytest
 
-from tests.chaos.town import Cluster, create_cluster
-from tests.chaos.victim import RETRY
+from tests.chaos.cluster import Cluster, create_cluster
+from tests.chaos.crashing_process import RETRY
 from tests.support.databases import PostgresDatabases
-from tests.support.services import RedisServer
+from tests.support.servers import RedisServer
 
 pytestmark = pytest.mark.slow
 _ENVIRONMENTS = count(1)

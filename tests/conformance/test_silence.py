@@ -16,17 +16,18 @@ from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.registry.etcd import EtcdRegistry
-from adjudge.store import Tx, users
-from adjudge.store.health import ping
-from adjudge.store.postgres import PostgresDatabase
-from adjudge.store.postgres_bells import PostgresNotifier
-from adjudge.store.postgres_connections import ConnectionPool
-from adjudge.store.users import NewUser
+from adjudge.store import Tx
+from adjudge.store.accounts import users
+from adjudge.store.accounts.users import NewUser
+from adjudge.store.engine.health import ping
+from adjudge.store.engine.postgres import PostgresDatabase
+from adjudge.store.engine.postgres_notify import PostgresNotifier
+from adjudge.store.engine.postgres_pool import ConnectionPool
 from adjudge.stream import MessageBody
 from adjudge.stream.redis import RedisStream
-from tests.support.services import EtcdServer, RedisServer, S3Server
+from tests.support.servers import EtcdServer, RedisServer, S3Server
 from tests.support.silence import SilentProxy
-from tests.support.stores import adhoc_statement
+from tests.support.store_harness import adhoc_statement
 
 pytestmark = pytest.mark.slow
 PATIENCE_SEC = 120
@@ -141,7 +142,7 @@ async def test_listeners_of_a_silent_connection_connect_again(proxied: SilentPro
 
 
 async def test_a_silent_redis_is_away_and_then_back(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adjudge.stream.waiting._SILENCE_SEC", 0.5)
+    monkeypatch.setattr("adjudge.stream.blocking_read._SILENCE_SEC", 0.5)
     async with SilentProxy(redis_server.url).running() as proxy, asyncio.timeout(PATIENCE_SEC):
         stream = RedisStream(proxy.url, environment=f"silent-{proxy.port}", timeout_sec=0.5)
         await stream.publish([MessageBody("before", 2, "judge", None, {})])

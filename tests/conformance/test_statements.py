@@ -15,9 +15,9 @@ import pytest
 
 from adjudge import store as store_room
 from adjudge.store import Tx
-from adjudge.store.statement import Dialect, Row, Rows, Statement, render
-from adjudge.store.tables.base import METADATA
-from tests.support.stores import POSTGRES_NOW, StoreHarness, adhoc_statement
+from adjudge.store.engine.columns import METADATA
+from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, render
+from tests.support.store_harness import POSTGRES_NOW, StoreHarness, adhoc_statement
 
 TYPES = {
     "given_text": "text",

@@ -18,10 +18,12 @@ from adjudge.domain.errors import (
     Unavailable,
 )
 from adjudge.domain.ids import new_id
-from adjudge.store import Tx, constraints, users
-from adjudge.store.statement import Dialect, Statement
-from adjudge.store.users import NewUser
-from tests.support.stores import StoreHarness, adhoc_statement
+from adjudge.store import Tx
+from adjudge.store.accounts import users
+from adjudge.store.accounts.users import NewUser
+from adjudge.store.engine import constraints
+from adjudge.store.engine.statement import Dialect, Statement
+from tests.support.store_harness import StoreHarness, adhoc_statement
 
 COUNT = adhoc_statement("SELECT count(*) AS n FROM users")
 NAMES = adhoc_statement("SELECT name FROM users ORDER BY name")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.documents import Terminal
 from tests.support.install import ROOT
-from tests.support.service import free_port
+from tests.support.server_process import free_port
 
 _SETTINGS = ("ADJUDGE_", "REDIS_", "JOB_", "MAKE", "MFLAGS", "VIRTUAL_ENV", "PYTEST_", "PYTHON")
 

@@ -12,7 +12,7 @@ import pytest
 from adjudge.cli import LazyCommand, main
 from adjudge.settings import CONFIG_VARIABLE, load
 from adjudge.settings.knob import variables
-from adjudge.settings.knobs import SECTIONS
+from adjudge.settings.sections import SECTIONS
 from tests.support.documents import Terminal, blocks_of
 from tests.support.install import ROOT
 

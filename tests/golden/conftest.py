@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from adjudge.judge.artifacts import CompileCache
+from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.sandbox import Sandbox

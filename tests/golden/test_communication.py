@@ -11,7 +11,7 @@ from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.domain.programs import Interactor, InteractorProtocol, UserIO
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge
-from tests.golden.packages import LIMITS, PackageBuilder, judged
+from tests.golden.package_builder import LIMITS, PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

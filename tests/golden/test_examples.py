@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.cli.judging import read_source
+from adjudge.cli.wiring.judge import read_source
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.early_stop import StopPolicy
 from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
-from adjudge.judge.progression import StopPolicy
-from adjudge.judge.result import JudgeResult
+from adjudge.judge.result_document import JudgeResult
 from adjudge.packages.findings import Severity
 from adjudge.packages.load import load_package
-from adjudge.packages.verification import Verifier
+from adjudge.packages.verifier import Verifier
 
 PROBLEMS = Path(__file__).parents[2] / "examples" / "problems"
 NAMES = sorted(path.name for path in PROBLEMS.iterdir() if path.is_dir())

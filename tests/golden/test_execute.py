@@ -9,7 +9,7 @@ import pytest
 
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.execute import execute
+from adjudge.judge.execution import execute
 from adjudge.judge.pipeline import Judge
 from adjudge.judge.quiet import Quiet
 from adjudge.judge.sources import ProgramSource, SourceFile

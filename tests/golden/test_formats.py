@@ -11,10 +11,10 @@ import pytest
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge, SubmittedProgram
-from adjudge.judge.result import JudgeResult
+from adjudge.judge.result_document import JudgeResult
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.packages.findings import PackageRefused
-from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import load_package
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]

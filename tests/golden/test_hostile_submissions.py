@@ -16,10 +16,10 @@ from adjudge.domain.programs import Checker, NativeChecker
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.compile import SandboxFailed, refuse_lost
 from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
-from adjudge.judge.result import JudgeResult
+from adjudge.judge.result_document import JudgeResult
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.sandbox.report import CollectedFile, SandboxRunReport, SandboxVerdict
-from tests.golden.packages import LIMITS, PackageBuilder, judged
+from tests.golden.package_builder import LIMITS, PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

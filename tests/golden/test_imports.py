@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from adjudge.judge.pipeline import Judge
-from tests.support.api import AsgiApp, make_app
-from tests.support.problems import icpc_package, import_package, run_pending_imports, zip_files
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.problem_packages import icpc_package, import_package, run_pending_imports, zip_files
+from tests.support.store_harness import StoreHarness
 
 ROOT = "/api/v1"
 

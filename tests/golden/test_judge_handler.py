@@ -14,14 +14,14 @@ from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.states import JobStatus
 from adjudge.judge.pipeline import Judge
-from adjudge.packages.document import problem_to_json
+from adjudge.packages.problem_json import problem_to_json
 from adjudge.sandbox import Sandbox, SandboxRunReport, SandboxRunSpec
-from adjudge.store import Database, problems
-from adjudge.store.job_values import Job
-from adjudge.store.submissions import JudgeTask
-from adjudge.worker import judging
-from adjudge.worker.judging import JudgeHandler
-from tests.golden.packages import PackageBuilder
+from adjudge.store import Database
+from adjudge.store.jobs.models import Job
+from adjudge.store.judging.commands import JudgeTask
+from adjudge.store.problems import commands as problem_commands
+from adjudge.worker.handlers.judge import JudgeHandler
+from tests.golden.package_builder import PackageBuilder
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -73,8 +73,8 @@ async def test_the_launcher_is_given_the_claimed_attempt(
     async def hold(digest: str) -> Any:
         yield Path(digest)
 
-    monkeypatch.setattr(judging, "task_of", task_of)
-    monkeypatch.setattr(problems, "judging_files", judging_files)
+    monkeypatch.setattr(judge, "task_of", task_of)
+    monkeypatch.setattr(problem_commands, "judging_files", judging_files)
     cache = type("Cache", (), {"hold": staticmethod(hold)})
     box = Recorded(judge.box)
     handler = JudgeHandler(

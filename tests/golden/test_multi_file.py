@@ -11,9 +11,9 @@ from adjudge.domain.problem import Case
 from adjudge.domain.programs import FileRef, Interactor, InteractorProtocol
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
-from adjudge.judge.result import JudgeResult
+from adjudge.judge.result_document import JudgeResult
 from adjudge.judge.sources import ProgramSource, SourceFile
-from tests.golden.packages import PackageBuilder
+from tests.golden.package_builder import PackageBuilder
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

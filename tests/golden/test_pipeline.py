@@ -11,11 +11,11 @@ import pytest
 from adjudge.domain.problem import Case, Feedback, Grading, Group, OnReject, ProblemLimits
 from adjudge.domain.retry import RetryClass
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.early_stop import StopPolicy
 from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
-from adjudge.judge.progression import StopPolicy
-from adjudge.judge.result import author_view
+from adjudge.judge.result_document import author_view
 from adjudge.judge.sources import ProgramSource, SourceFile
-from tests.golden.packages import LIMITS, PackageBuilder, judged
+from tests.golden.package_builder import LIMITS, PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -22,7 +22,7 @@ from adjudge.domain.programs import (
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.sources import ProgramSource, SourceFile
-from tests.golden.packages import PackageBuilder, judged
+from tests.golden.package_builder import PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,9 +10,9 @@ from adjudge.domain.problem import Problem
 from adjudge.domain.programs import Checker, CheckerProtocol, FileRef, Stub
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
-from adjudge.judge.result import JudgeResult
+from adjudge.judge.result_document import JudgeResult
 from adjudge.judge.sources import FILES_MAX, ProgramSource, SourceFile
-from tests.golden.packages import PackageBuilder, judged
+from tests.golden.package_builder import PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -12,7 +12,7 @@ from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge, SubmittedProgram
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.packages.load import load_package
-from tests.support.problems import icpc_package
+from tests.support.problem_packages import icpc_package
 
 LANGUAGES = [language for language in Languages.load() if not language.id.startswith("cpp") or language.is_default]
 

@@ -15,7 +15,7 @@ from adjudge.judge.pipeline import Judge
 from adjudge.packages.archive import open_package
 from adjudge.packages.findings import Findings
 from adjudge.packages.load import load_package, read_package
-from adjudge.packages.verification import VerificationReport, Verifier
+from adjudge.packages.verifier import VerificationReport, Verifier
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 

@@ -9,8 +9,8 @@ import sqlite3
 import sys
 import time
 
-from tests.simulation.run import KINDS, quiet, simulate, template
 from tests.simulation.scenario import Scenario
+from tests.simulation.simulate import KINDS, quiet, simulate, template
 
 _say = sys.stdout.write
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.run import quiet, template
+from tests.simulation.simulate import quiet, template
 
 
 @pytest.fixture(scope="module")

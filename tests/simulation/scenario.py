@@ -14,15 +14,15 @@ from typing import Any, ClassVar
 
 from adjudge.domain.errors import Conflict, InvalidTransition, Unavailable
 from adjudge.domain.retry import RetryPolicy
-from adjudge.relay.patrol import Reconciler, Watchdog, run_periodically
-from adjudge.relay.pump import Dispatcher
-from adjudge.store.driver import Operation, Tx
-from adjudge.store.job_values import Job
-from adjudge.store.jobs import JobCommands
+from adjudge.relay.dispatcher import Dispatcher
+from adjudge.relay.watchdog import Reconciler, Watchdog, run_periodically
+from adjudge.store.engine.driver import Operation, Tx
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import Job
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler
-from adjudge.worker.lease import LeaseKeeper
-from adjudge.worker.loop import Worker
+from adjudge.worker.leases import LeaseKeeper
+from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerSettings
 from tests.simulation.world import FaultProbabilities, Process, SimulatedDatabase, SimulatedStream, World
 

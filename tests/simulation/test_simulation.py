@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.run import KINDS, simulate
 from tests.simulation.scenario import Scenario
+from tests.simulation.simulate import KINDS, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCHES = 10

@@ -17,10 +17,10 @@ from typing import TypeVar
 
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.observe.outages import JITTER
-from adjudge.store.bells import LocalNotifier
-from adjudge.store.driver import Operation
-from adjudge.store.sqlite import SqliteTx, run_to_completion
-from adjudge.store.statement import Dialect
+from adjudge.store.engine.driver import Operation
+from adjudge.store.engine.notify import LocalNotifier
+from adjudge.store.engine.sqlite import SqliteTx, run_to_completion
+from adjudge.store.engine.statement import Dialect
 from adjudge.stream.driver import Message, MessageBody, PublishResult
 from adjudge.stream.memory import MemoryStream
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from adjudge.store import migrations
-from tests.support.services import PostgresServer
+from tests.support.servers import PostgresServer
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from adjudge.store.postgres import _PostgresTx
-from adjudge.store.statement import Dialect, Rows, Statement, render
+from adjudge.store.engine.postgres import _PostgresTx
+from adjudge.store.engine.statement import Dialect, Rows, Statement, render
 
 ORDER: Final = (
     "jobs",

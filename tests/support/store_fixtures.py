@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import PostgresDatabases, run_in_thread
-from tests.support.stores import StoreHarness, copied_sqlite, migrated_sqlite, open_store, truncate_all
+from tests.support.store_harness import StoreHarness, copied_sqlite, migrated_sqlite, open_store, truncate_all
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from adjudge.api.credentials import CredentialCache
 from adjudge.api.passwords import PasswordHashing
-from adjudge.cache.buckets import TokenBuckets
+from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.domain.ids import IdFactory
 from adjudge.settings import Settings
 from adjudge.store import Database

@@ -12,36 +12,36 @@ from starlette.routing import BaseRoute
 
 from adjudge import __version__
 from adjudge.api import errors
-from adjudge.api.authentication import known_by, make_authenticator
-from adjudge.api.document import build_openapi
-from adjudge.api.envelope import RequestMiddleware
-from adjudge.api.exchange import OpenStreams, RequestLimits
+from adjudge.api.auth import known_by, make_authenticator
 from adjudge.api.hand_in import HandIn
 from adjudge.api.json_shape import JsonShape
+from adjudge.api.middleware import RequestMiddleware
+from adjudge.api.openapi import build_openapi
 from adjudge.api.parts import Parts
+from adjudge.api.request_limits import OpenStreams, RequestLimits
 from adjudge.api.routes import (
-    about,
-    accounts,
+    account,
+    chain_run_files,
+    chain_runs,
     chains,
     events,
     executions,
-    files,
     health,
     judge_runs,
     languages,
     login,
+    metrics,
     oidc,
     ops,
     problems,
     rejudge,
-    runs,
     secrets,
     submissions,
     users,
     webhooks,
 )
+from adjudge.api.schema.base import ErrorResponse
 from adjudge.api.short_way import ShortWay
-from adjudge.api.wire.base import ErrorResponse
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
@@ -72,7 +72,7 @@ def create_app(parts: Parts, routes: Sequence[BaseRoute] = ()) -> FastAPI:
     )
     app.router.routes.extend(routes or build_routes(parts))
     has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
-    app.include_router(about.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
+    app.include_router(metrics.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
     errors.install_error_handlers(app)
     _add_middleware(app, parts)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
@@ -87,11 +87,22 @@ def build_routes(parts: Parts) -> Sequence[BaseRoute]:
     app = _new_fastapi()
     already = len(app.router.routes)
     # The most used first: routes are tried in this order, and no two of them answer to the same address.
-    for group in (submissions, problems, events, judge_runs, executions, runs, chains, rejudge, webhooks, languages):
+    for group in (
+        submissions,
+        problems,
+        events,
+        judge_runs,
+        executions,
+        chain_runs,
+        chains,
+        rejudge,
+        webhooks,
+        languages,
+    ):
         app.include_router(group.router(parts), prefix=API_ROOT)
-    for group in (files, health, login, oidc, accounts, users, ops, secrets):
+    for group in (chain_run_files, health, login, oidc, account, users, ops, secrets):
         app.include_router(group.router(parts), prefix=API_ROOT)
-    app.include_router(about.router(), prefix=API_ROOT)
+    app.include_router(metrics.router(), prefix=API_ROOT)
     return app.router.routes[already:]
 
 

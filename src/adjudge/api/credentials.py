@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.api.viewer import AuthMethod, Viewer
-from adjudge.domain.access import Permission, effective_permissions
 from adjudge.domain.errors import AdjudgeError
+from adjudge.domain.permissions import Permission, effective_permissions
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx, sessions, tokens
-from adjudge.store.tokens import Principal, digest_secret
+from adjudge.store import Database, Tx
+from adjudge.store.accounts import api_tokens, sessions
+from adjudge.store.accounts.api_tokens import Principal, digest_secret
 
 _KEPT: Final = 10_000
 _BEFORE_A_CHOICE: Final = frozenset({Permission.ACCOUNT_OWN})
@@ -80,7 +81,7 @@ class CredentialCache:
 
         async def look(tx: Tx) -> dict[str, frozenset[Permission]]:
             found = [
-                (AuthMethod.TOKEN, holder) for holder in (await tokens.find_valid(tx, by_token) if by_token else [])
+                (AuthMethod.TOKEN, holder) for holder in (await api_tokens.find_valid(tx, by_token) if by_token else [])
             ]
             found += [
                 (AuthMethod.SESSION, holder)
@@ -114,7 +115,7 @@ class CredentialCache:
         return known.viewer if known is not None and known.until_sec > self._clock() else None
 
     async def _holder(self, via: AuthMethod, secret: str) -> Principal | None:
-        find = sessions.find_principal if via is AuthMethod.SESSION else tokens.find_principal
+        find = sessions.find_principal if via is AuthMethod.SESSION else api_tokens.find_principal
         holder = await self._database.read(lambda tx: find(tx, secret))
         if holder is not None and holder.needs_touch:
             note = asyncio.create_task(self._record_use(via, holder.credential_id))
@@ -129,7 +130,7 @@ class CredentialCache:
             if via is AuthMethod.SESSION:
                 await self._database.transact(lambda tx: sessions.touch(tx, credential_id, idle_us=idle_us))
             else:
-                await self._database.transact(lambda tx: tokens.touch(tx, credential_id))
+                await self._database.transact(lambda tx: api_tokens.touch(tx, credential_id))
         except AdjudgeError as error:
             log.warning("credentials.use_not_noted", error=error.message)
 

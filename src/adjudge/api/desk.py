@@ -14,11 +14,13 @@ from adjudge.api.rulebook import SubmissionRulesCache
 from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import AdjudgeError, OutcomeUnknown
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, orders, reads
-from adjudge.store.idempotency import StoredResponse
-from adjudge.store.jobs import JobCommands
-from adjudge.store.orders import BatchedSubmit
-from adjudge.store.submissions import SubmissionCommands
+from adjudge.store import Database
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.judging import queries as submission_queries
+from adjudge.store.judging import submit_batch
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.submit_batch import BatchedSubmit
+from adjudge.store.ops.idempotency_keys import StoredResponse
 
 _TOGETHER: Final = 1_000
 """How many submissions one transaction carries; a single larger order goes alone."""
@@ -51,13 +53,13 @@ class SubmitBatcher:
             return await self._look_up(batch)
 
     async def _write_batch(self, batch: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
-        return await self._database.transact(lambda tx: orders.submit_batch(tx, self._submissions, batch))
+        return await self._database.transact(lambda tx: submit_batch.submit_batch(tx, self._submissions, batch))
 
     async def _look_up(self, batch: Sequence[BatchedSubmit]) -> list[StoredResponse | Exception]:
         """Find out what a commit whose answer was lost has placed; place the other orders, each alone."""
         ids = [item.id for order in batch for item in order.submissions]
         try:
-            known = await self._database.read(lambda tx: reads.find_existing(tx, ids))
+            known = await self._database.read(lambda tx: submission_queries.find_existing(tx, ids))
         except AdjudgeError as error:
             _log.warning("submit_in_doubt", error=error.message, submissions=len(ids))
             return [OutcomeUnknown()] * len(batch)

@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from adjudge.api.wire.base import ErrorResponse, FieldError
+from adjudge.api.schema.base import ErrorResponse, FieldError
 from adjudge.domain.errors import AdjudgeError, BodyTooLarge, InternalFault, InvalidInput, NotFound
 from adjudge.observe.logs import get_logger
 

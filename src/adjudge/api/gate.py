@@ -18,8 +18,7 @@ from typing import Final
 
 from adjudge.api.sampling import LoadSampler, LoadSnapshot
 from adjudge.api.viewer import Viewer
-from adjudge.cache.buckets import BucketRequest, TokenBuckets
-from adjudge.domain.access import Permission, Role
+from adjudge.cache.token_buckets import BucketRequest, TokenBuckets
 from adjudge.domain.errors import (
     AdjudgeError,
     InFlightCap,
@@ -30,11 +29,13 @@ from adjudge.domain.errors import (
     RateLimited,
 )
 from adjudge.domain.ids import uuid7
+from adjudge.domain.permissions import Permission, Role
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.settings.knobs import AdmissionSettings as Limits
-from adjudge.store import Database, Tx, admission
-from adjudge.store.admission import UserUsage
+from adjudge.settings.sections import AdmissionSettings as Limits
+from adjudge.store import Database, Tx
+from adjudge.store.judging import admission
+from adjudge.store.judging.admission import UserUsage
 
 ADMIN_BAND, STAFF_BAND, CONTESTANT_BAND, PRACTICE_BAND = range(4)
 _DAY_SEC: Final = 86_400

@@ -20,13 +20,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adjudge.api import errors
 from adjudge.api.actions import submitting
 from adjudge.api.actions.submitting import SubmitRequest
-from adjudge.api.authentication import parse_bearer_token
+from adjudge.api.auth import parse_bearer_token
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import _accepted_response, request_context
+from adjudge.api.schema.submissions import SubmissionBatchCreate, SubmissionCreate
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.submissions import SubmissionBatchCreate, SubmissionCreate
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError
+from adjudge.domain.permissions import Permission
 
 _TOKEN, _TYPE, _KEY = b"authorization", b"content-type", b"idempotency-key"
 _WATCHED: Final = frozenset({_TOKEN, _TYPE, _KEY})

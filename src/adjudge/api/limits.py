@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from adjudge.cache.buckets import BucketRequest, MemoryTokenBuckets, TokenBuckets, monotonic_us
+from adjudge.cache.token_buckets import BucketRequest, MemoryTokenBuckets, TokenBuckets, monotonic_us
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage

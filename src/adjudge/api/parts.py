@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from adjudge.api.audience import SseConnections
 from adjudge.api.credentials import CredentialCache
 from adjudge.api.desk import SubmitBatcher
 from adjudge.api.gate import AdmissionController
 from adjudge.api.oidc import OidcProvider
 from adjudge.api.passwords import PasswordHashing
+from adjudge.api.sse import SseConnections
 from adjudge.api.tail import EventFeed
 from adjudge.blobs.driver import BlobStore
-from adjudge.cache.buckets import TokenBuckets
-from adjudge.cache.cache import TwoTierCache
+from adjudge.cache.token_buckets import TokenBuckets
+from adjudge.cache.two_tier import TwoTierCache
 from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
 from adjudge.chains.engine import ChainEngine
-from adjudge.chains.registry import ExecutorRegistry, installed_executors
+from adjudge.chains.executor_registry import ExecutorRegistry, installed_executors
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.judge.languages import Languages
 from adjudge.registry.driver import Registry
 from adjudge.settings import Settings
 from adjudge.store import Database
-from adjudge.store.jobs import JobCommands
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.stream.driver import Stream
 
 Check = Callable[[], Awaitable[None]]

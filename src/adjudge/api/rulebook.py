@@ -15,9 +15,10 @@ from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.judge.languages import Language
 from adjudge.judge.pipeline import submission_limits
-from adjudge.packages.document import problem_from_json
-from adjudge.store import Database, reads
-from adjudge.store.reads import ProblemRef
+from adjudge.packages.problem_json import problem_from_json
+from adjudge.store import Database
+from adjudge.store.judging import queries as submission_queries
+from adjudge.store.judging.queries import ProblemRef
 
 _KEPT: Final = 256
 _MARGIN_MS: Final = 60_000
@@ -85,7 +86,7 @@ class SubmissionRulesCache:
         revision_id = found.published_revision_id
         rules = self._read.get(revision_id)
         if rules is None:
-            document = await self._database.read(lambda tx: reads.find_definition(tx, revision_id))
+            document = await self._database.read(lambda tx: submission_queries.find_definition(tx, revision_id))
             rules = self._read[revision_id] = SubmissionRules(found.id, revision_id, problem_from_json(document))
         self._read.move_to_end(revision_id)
         while len(self._read) > _KEPT:
@@ -93,5 +94,5 @@ class SubmissionRulesCache:
         return rules
 
     async def _resolve(self, refs: Sequence[str]) -> list[ProblemRef | None]:
-        found = await self._database.read(lambda tx: reads.resolve_problems(tx, refs))
+        found = await self._database.read(lambda tx: submission_queries.resolve_problems(tx, refs))
         return [found.get(ref) for ref in refs]

@@ -16,7 +16,7 @@ from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
 from adjudge.registry.driver import Registry, WorkerHealth, WorkerInfo
 from adjudge.store import Database
-from adjudge.store.admission import count_waiting
+from adjudge.store.judging.admission import count_waiting
 
 _LIFE_SEC: Final = 1.0
 

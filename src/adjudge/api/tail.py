@@ -17,9 +17,10 @@ from typing import Any, Final, TypeVar
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from adjudge.store import Database, Tx, events
-from adjudge.store.bells import CHANNEL_JUDGING, Wakeup
-from adjudge.store.events import EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
+from adjudge.store import Database, Tx
+from adjudge.store.engine.notify import CHANNEL_JUDGING, Wakeup
+from adjudge.store.judging import events
+from adjudge.store.judging.events import EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
 Event = SubmissionStatusEvent | JudgeProgressEvent
 W = TypeVar("W")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from adjudge.domain.access import ANONYMOUS_PERMISSIONS, Permission, Role
 from adjudge.domain.errors import Forbidden, PasswordChangeRequired, Unauthenticated
+from adjudge.domain.permissions import ANONYMOUS_PERMISSIONS, Permission, Role
 
 
 class AuthMethod(StrEnum):

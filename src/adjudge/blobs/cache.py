@@ -18,7 +18,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from adjudge.blobs import pieces
+from adjudge.blobs import chunked_io
 from adjudge.blobs.driver import BlobStore, Digest, parse_digest
 from adjudge.domain.errors import InvalidInput, Unavailable
 
@@ -75,7 +75,7 @@ class BlobCache:
         try:
             found = _signature(os.fstat(descriptor))
             if self._checked.get(digest) != found:
-                if await pieces.file_digest(path) != digest:
+                if await chunked_io.file_digest(path) != digest:
                     path.unlink(missing_ok=True)
                     os.close(descriptor)
                     return None
@@ -107,7 +107,7 @@ class BlobCache:
             await asyncio.to_thread(self._reserve, descriptor, size_bytes)
             with os.fdopen(descriptor, "wb", closefd=False) as file:
                 async with aclosing(self._blobs.open(digest)) as incoming:
-                    await pieces.write_chunks(file, incoming)
+                    await chunked_io.write_chunks(file, incoming)
             os.fchmod(descriptor, 0o444)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             part.replace(path)

@@ -15,7 +15,7 @@ from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from adjudge.blobs import pieces
+from adjudge.blobs import chunked_io
 from adjudge.blobs.driver import BlobInfo, BlobSource, Digest, parse_digest, parse_prefix
 from adjudge.domain.errors import NotFound, Unavailable
 
@@ -34,9 +34,9 @@ class DirectoryBlobStore:
         with self._reporting():
             file, written = await asyncio.to_thread(self._begin)
         try:
-            async with aclosing(pieces.read_source(source)) as incoming:
-                digest = await pieces.write_chunks(file, incoming)
-            pieces.check_expected(digest, expected)
+            async with aclosing(chunked_io.read_source(source)) as incoming:
+                digest = await chunked_io.write_chunks(file, incoming)
+            chunked_io.check_expected(digest, expected)
             with self._reporting():
                 await asyncio.to_thread(self._publish, written, digest)
         finally:
@@ -50,13 +50,13 @@ class DirectoryBlobStore:
         with self._reporting():
             if not await asyncio.to_thread(path.exists):
                 raise NotFound("blob", digest)
-            async with aclosing(pieces.read_file(path)) as stored:
-                async for piece in pieces.verify_chunks(digest, stored):
+            async with aclosing(chunked_io.read_file(path)) as stored:
+                async for piece in chunked_io.verify_chunks(digest, stored):
                     yield piece
 
     async def fetch_to(self, digest: Digest, path: Path) -> None:
         """Copy beside ``path``, verify, rename."""
-        await pieces.write_verified(self.open(digest), path)
+        await chunked_io.write_verified(self.open(digest), path)
 
     async def exists(self, digest: Digest) -> bool:
         """Whether the blob's file is there."""
@@ -98,7 +98,7 @@ class DirectoryBlobStore:
 
     def _begin(self) -> tuple[IO[bytes], Path]:
         self._partial.mkdir(parents=True, exist_ok=True)
-        return pieces.create_temp_file(self._partial)
+        return chunked_io.create_temp_file(self._partial)
 
     def _publish(self, written: Path, digest: Digest) -> None:
         path = self._path(digest)
@@ -107,7 +107,7 @@ class DirectoryBlobStore:
         with self._lock(fcntl.LOCK_SH):
             written.replace(path)
         for folder in {path.parent, *created}:
-            pieces.sync_folder(folder)
+            chunked_io.sync_folder(folder)
 
     def _delete(self, path: Path, stored_before_us: int | None) -> bool:
         with self._lock(fcntl.LOCK_EX):

@@ -24,7 +24,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from adjudge.blobs import pieces
+from adjudge.blobs import chunked_io
 from adjudge.blobs.driver import FRESH_SEC, BlobInfo, BlobSource, Digest, parse_digest, parse_prefix
 from adjudge.blobs.s3_failures import translated
 from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
@@ -68,20 +68,20 @@ class S3BlobStore:
         if isinstance(source, bytes | Path):
             return await self._put(source, expected)
         with tempfile.TemporaryDirectory(prefix="adjudge-put-") as folder:
-            file, spooled = pieces.create_temp_file(Path(folder))
+            file, spooled = chunked_io.create_temp_file(Path(folder))
             with file:
-                await pieces.write_chunks(file, source)
+                await chunked_io.write_chunks(file, source)
             return await self._put(spooled, expected)
 
     async def open(self, digest: Digest) -> AsyncGenerator[bytes]:
         """Read and verify; a connection that breaks in the middle is taken up again where it broke."""
         async with aclosing(self._stored(digest)) as stored:
-            async for piece in pieces.verify_chunks(digest, stored):
+            async for piece in chunked_io.verify_chunks(digest, stored):
                 yield piece
 
     async def fetch_to(self, digest: Digest, path: Path) -> None:
         """Download beside ``path``, verify, rename."""
-        await pieces.write_verified(self.open(digest), path)
+        await chunked_io.write_verified(self.open(digest), path)
 
     async def exists(self, digest: Digest) -> bool:
         """Whether the object is there."""
@@ -128,7 +128,7 @@ class S3BlobStore:
 
     async def _put(self, source: bytes | Path, expected: Digest | None) -> Digest:
         digest = await _digest(source)
-        pieces.check_expected(digest, expected)
+        chunked_io.check_expected(digest, expected)
         if not await self._is_fresh(digest):
             with self._reporting():
                 await obstore.put_async(
@@ -150,7 +150,7 @@ class S3BlobStore:
                 with self._reporting(digest):
                     answer = await obstore.get_async(self._store, key, options=_from(offset))
                     size = answer.meta["size"]
-                    async for piece in answer.stream(min_chunk_size=pieces.CHUNK_BYTES):
+                    async for piece in answer.stream(min_chunk_size=chunked_io.CHUNK_BYTES):
                         offset += len(piece)
                         yield bytes(piece)
                 if offset < size:
@@ -220,7 +220,7 @@ def _connect(settings: S3Options) -> S3Store:
 
 async def _digest(source: bytes | Path) -> Digest:
     if isinstance(source, Path):
-        return await pieces.file_digest(source)
+        return await chunked_io.file_digest(source)
     return await asyncio.to_thread(lambda: sha256(source).hexdigest())
 
 

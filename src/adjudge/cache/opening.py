@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from adjudge.cache.cache import MAX_BYTES, MAX_ENTRIES, TwoTierCache
+from adjudge.cache.redis_tier import RedisTier
 from adjudge.cache.revisions import CacheRevisions
-from adjudge.cache.shared import RedisTier
+from adjudge.cache.two_tier import MAX_BYTES, MAX_ENTRIES, TwoTierCache
 from adjudge.store import Database
 
 

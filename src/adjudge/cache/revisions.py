@@ -14,8 +14,9 @@ from typing import Final
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from adjudge.store import Database, cache_revisions
-from adjudge.store.bells import Wakeup
+from adjudge.store import Database
+from adjudge.store.engine.notify import Wakeup
+from adjudge.store.ops import cache_revisions
 
 POLL_MS: Final = 1_000
 MAX_CAUSES: Final = 10_000

@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from adjudge.chains.concurrency import current_chain_limits
 from adjudge.chains.conditions import evaluate_conditions
-from adjudge.chains.dags import DagCache
-from adjudge.chains.placing import FreedSlots, NodeScheduler, Offers, ReadyNode
-from adjudge.chains.sharing import current_chain_limits
+from adjudge.chains.dag_cache import DagCache
+from adjudge.chains.node_scheduler import FreedSlots, NodeScheduler, Offers, ReadyNode
 from adjudge.chains.standing import (
     FinishedNode,
     LockedChainRun,
@@ -42,9 +42,9 @@ from adjudge.domain.chain import (
     is_failed,
 )
 from adjudge.domain.states import NodeStatus
-from adjudge.store import chain_statements as sql
-from adjudge.store.driver import Tx
-from adjudge.store.statement import Row
+from adjudge.store.chains import statements as sql
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Row
 
 _LEVELS_BY_STATEMENT: Final = 8
 """How deep skips cascade statement by statement before the rest is worked out in memory."""

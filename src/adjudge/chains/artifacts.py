@@ -7,10 +7,11 @@ from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from adjudge.blobs.driver import BlobStore
-from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.store import Database, blob_uses
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact
+from adjudge.domain.strict_json import encode_json
+from adjudge.store import Database
+from adjudge.store.chains.models import NO_ARTIFACT, Artifact
+from adjudge.store.ops import blob_references
 
 INLINE_BYTES: Final = 256 * 1024
 """What an artifact may measure to be kept in its node's row; a larger one becomes a blob."""
@@ -36,9 +37,11 @@ async def load_artifact(found: Artifact, blobs: BlobStore) -> bytes:
 
 async def iter_nested_digests(database: Database, blobs: BlobStore) -> AsyncIterator[str]:
     """What artifacts name that lie in blobs themselves, where no statement can look for it."""
-    async for digest in blob_uses.iter_artifact_digests(database):
+    async for digest in blob_references.iter_artifact_digests(database):
         with suppress(NotFound):  # lost already, or gone with its run
-            for named in blob_uses.DIGEST.findall((await load_artifact(Artifact(None, digest, 0), blobs)).decode()):
+            for named in blob_references.DIGEST.findall(
+                (await load_artifact(Artifact(None, digest, 0), blobs)).decode()
+            ):
                 yield named
 
 

@@ -13,9 +13,10 @@ from adjudge.chains.executor import WaitProbe, never_missed
 from adjudge.chains.executors.approval import WAIT_APPROVAL, ResumeNodes
 from adjudge.chains.executors.judging import WAIT_SUBMISSION, probe_submission
 from adjudge.chains.executors.rejudging import WAIT_REJUDGE, probe_rejudge_batch
-from adjudge.store import Tx, chain_triggers, node_work
-from adjudge.store.chain_values import ChainRunFinished
-from adjudge.store.job_values import FinishedJob, Job, JobListener
+from adjudge.store import Tx, node_work
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.chains.models import ChainRunFinished
+from adjudge.store.jobs.models import FinishedJob, Job, JobListener
 
 WAIT_PROBES: Final[Mapping[str, WaitProbe]] = {
     WAIT_SUBMISSION: probe_submission,

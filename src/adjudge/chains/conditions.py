@@ -9,9 +9,9 @@ from typing import Any
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.chain_condition import Condition
 from adjudge.domain.errors import InvalidInput
-from adjudge.store import chain_runs
-from adjudge.store.chain_values import Artifact
-from adjudge.store.driver import Tx
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import Artifact
+from adjudge.store.engine.driver import Tx
 
 
 async def evaluate_conditions(
@@ -27,8 +27,8 @@ async def evaluate_conditions(
         nodes = [node for run, node in conditional if run == run_id]
         dag, deps = dags[run_id], {dep for node in nodes for dep in node.deps}
         mapped = {dep for dep in deps if dag.by_id[dep].map_spec is not None}
-        found = await chain_runs.find_artifacts(tx, run_id, deps - mapped, mapped)
-        parameters = (await chain_runs.find_run(tx, run_id)).parameters
+        found = await chain_queries.find_artifacts(tx, run_id, deps - mapped, mapped)
+        parameters = (await chain_queries.find_run(tx, run_id)).parameters
         answers += [(run_id, node, _holds(node, parameters, found)) for node in nodes]
     return answers
 

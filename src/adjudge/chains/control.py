@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adjudge.chains.advance import join_closing
-from adjudge.chains.placing import ReadyNode
-from adjudge.chains.progress import ChainRunLifecycle
-from adjudge.chains.sharing import lock_chain_of_run
+from adjudge.chains.concurrency import lock_chain_of_run
+from adjudge.chains.node_scheduler import ReadyNode
+from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.chains.standing import (
     FinishedNode,
     LockedChainRun,
@@ -33,14 +33,15 @@ from adjudge.domain.chain import (
 from adjudge.domain.errors import NotFound, WrongNodeState, WrongRunState
 from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.store import audit, chain_runs
-from adjudge.store import chain_control_statements as by_hand
-from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact, ChainNodeRow
-from adjudge.store.driver import Tx
-from adjudge.store.job_values import NewJob
-from adjudge.store.jobs import JobCommands
-from adjudge.store.statement import Row
+from adjudge.store.chains import control as by_hand
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import statements as sql
+from adjudge.store.chains.models import NO_ARTIFACT, Artifact, ChainNodeRow
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Row
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import NewJob
+from adjudge.store.ops import audit_log
 
 _RETRIABLE: Final = (NodeStatus.FAILED, NodeStatus.STOPPED)
 _COMPLETABLE: Final = (*_RETRIABLE, NodeStatus.RUNNING)
@@ -117,12 +118,12 @@ class ChainRunControl:
             for row in rows
             for found in (row["node_id"],)
         ]
-        await audit.record(tx, actor=actor, action="stop", object_kind="chain_run", objects=[run_id], reason=reason)
-        tx.notify(chain_runs.STOPPING)
-        tx.notify(chain_runs.CHANGED)
+        await audit_log.record(tx, actor=actor, action="stop", object_kind="chain_run", objects=[run_id], reason=reason)
+        tx.notify(chain_queries.STOPPING)
+        tx.notify(chain_queries.CHANGED)
         runs = await update_counts(tx, delta_of_finished(stopped) or {run_id: NodeCountDelta()})
         await self._progress.advance_runs(tx, runs, stopped)
-        return (await chain_runs.find_run(tx, run_id)).status
+        return (await chain_queries.find_run(tx, run_id)).status
 
     async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> ChainNodeRow:
         """Run a node again that failed or was stopped; what was skipped because of it waits again.
@@ -139,7 +140,7 @@ class ChainRunControl:
         letters = {sheet.job[start.node_id]: start.job_id for start in starts}
         await _settle_letters(tx, letters, "replayed", actor, "its node was retried by hand")
         await _record(tx, "retry", run_id, node_id, by)
-        return await chain_runs.find_node(tx, run_id, node_id)
+        return await chain_queries.find_node(tx, run_id, node_id)
 
     async def complete(
         self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
@@ -166,7 +167,7 @@ class ChainRunControl:
         await _settle_letters(tx, letters, "discarded", actor, "its node was completed by hand")
         await self._go_on(tx, sheet, by, over=over)
         await _record(tx, "complete", run_id, node_id, by)
-        return await chain_runs.find_node(tx, run_id, node_id)
+        return await chain_queries.find_node(tx, run_id, node_id)
 
     async def replay(self, tx: Tx, letter: NewJob, *, reason: str) -> str | None:
         """Let the replay of a node's dead letter be another attempt of the node; return its job, if it has one yet."""
@@ -185,7 +186,7 @@ class ChainRunControl:
         starts = await self._retry_all(tx, sheet, [node_id], by)
         await self._reopen_above(tx, sheet, node_id, by)
         await self._go_on(tx, sheet, by, starts)
-        return (await chain_runs.find_node(tx, run_id, node_id)).job_id
+        return (await chain_queries.find_node(tx, run_id, node_id)).job_id
 
     async def _locked(self, tx: Tx, run_id: str) -> LockedChainRun:
         runs = await lock_runs(tx, [run_id])
@@ -219,7 +220,9 @@ class ChainRunControl:
 
     async def _takes_turns(self, tx: Tx, run_id: str, dag: Dag) -> bool:
         """Whether the chain limits its runs, and this one is not what another waits for."""
-        return dag.chain_limits.max_runs is not None and (await chain_runs.find_run(tx, run_id)).parent_run_id is None
+        return (
+            dag.chain_limits.max_runs is not None and (await chain_queries.find_run(tx, run_id)).parent_run_id is None
+        )
 
     def _refuse(self, sheet: _RunSnapshot, node_id: str, allowed: Sequence[NodeStatus], done: str) -> None:
         status = sheet.status[node_id]
@@ -328,4 +331,6 @@ async def _settle_letters(tx: Tx, jobs: Mapping[str | None, str | None], state: 
 
 async def _record(tx: Tx, action: str, run_id: str, node_id: str, by: _ManualAction) -> None:
     details = {run_id: {"node_id": node_id}}
-    await audit.record(tx, actor=by.actor, action=action, object_kind="chain_run", objects=details, reason=by.reason)
+    await audit_log.record(
+        tx, actor=by.actor, action=action, object_kind="chain_run", objects=details, reason=by.reason
+    )

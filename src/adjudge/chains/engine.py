@@ -16,20 +16,20 @@ from typing import Any
 
 from adjudge.chains.advance import ChainRunAdvancer
 from adjudge.chains.control import ChainRunControl
-from adjudge.chains.dags import DagCache
+from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.executor import WaitProbe
-from adjudge.chains.launch import ChainRunStarter
+from adjudge.chains.job_listener import NodeJobListener
 from adjudge.chains.node_jobs import NODE_TIMEOUT_MS
-from adjudge.chains.owner import NodeJobListener
-from adjudge.chains.placing import NodeScheduler
-from adjudge.chains.progress import ChainRunLifecycle, OnRunFinished
+from adjudge.chains.node_scheduler import NodeScheduler
+from adjudge.chains.run_lifecycle import ChainRunLifecycle, OnRunFinished
+from adjudge.chains.start_run import ChainRunStarter
 from adjudge.chains.stepping import Stepper
 from adjudge.domain.authority import Authority
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import ChainRunStatus
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact, ChainNodeRow, NewChainRun, StartedChainRun
-from adjudge.store.driver import Tx
-from adjudge.store.jobs import JobCommands
+from adjudge.store.chains.models import NO_ARTIFACT, Artifact, ChainNodeRow, NewChainRun, StartedChainRun
+from adjudge.store.engine.driver import Tx
+from adjudge.store.jobs.commands import JobCommands
 
 
 class ChainEngine:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from adjudge.domain.authority import Authority
 from adjudge.domain.errors import NodeFailed
-from adjudge.store.driver import Tx
+from adjudge.store.engine.driver import Tx
 
 __all__ = [
     "Executor",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from adjudge.domain.chain import Node
-from adjudge.store.chain_values import JOB_KIND_NODE
-from adjudge.store.job_values import NewJob
+from adjudge.store.chains.models import JOB_KIND_NODE
+from adjudge.store.jobs.models import NewJob
 
 HAS_CROSS_RUN_LIMITS: Final = "shares"
 """In the payload of jobs whose chain limits something over its runs: the chain is locked before they end."""

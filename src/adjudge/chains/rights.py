@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.access import Permission, Role
 from adjudge.domain.authority import Authority, permissions_of
+from adjudge.domain.permissions import Permission, Role
 from adjudge.store import node_work
-from adjudge.store.driver import Tx
+from adjudge.store.engine.driver import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from adjudge.domain.chain import DependencyCounts, is_failed
 from adjudge.domain.states import ChainRunStatus, NodeStatus
-from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact, SlotState
-from adjudge.store.driver import Tx
-from adjudge.store.statement import Row
+from adjudge.store.chains import statements as sql
+from adjudge.store.chains.models import NO_ARTIFACT, Artifact, SlotState
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Row
 
 NodeKey = tuple[str, str]
 """Run and node."""

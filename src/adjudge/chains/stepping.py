@@ -11,20 +11,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from adjudge.chains.dags import DagCache
+from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS, node_job
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import JobStatus, NodeStatus
 from adjudge.domain.traces import trace_id_from
 from adjudge.observe import metrics
-from adjudge.store import chain_steps, job_accounts
-from adjudge.store.chain_runs import CHANGED
-from adjudge.store.chain_step_statements import EDGES_MAX
-from adjudge.store.chain_steps import AdvanceResult, FinishedStep, FollowUpNode
-from adjudge.store.chain_values import NodeDone
-from adjudge.store.driver import Tx
-from adjudge.store.job_values import FollowUpSlots, Job, JobResult, NewJob, StepTaken
+from adjudge.store.chains import advance
+from adjudge.store.chains.advance import AdvanceResult, FinishedStep, FollowUpNode
+from adjudge.store.chains.advance_statements import EDGES_MAX
+from adjudge.store.chains.models import NodeDone
+from adjudge.store.chains.queries import CHANGED
+from adjudge.store.engine.driver import Tx
+from adjudge.store.jobs import metrics as job_metrics
+from adjudge.store.jobs.models import FollowUpSlots, Job, JobResult, NewJob, StepTaken
 
 _SECOND_US = 1_000_000
 
@@ -45,7 +46,7 @@ class Step:
 
     async def take(self, tx: Tx) -> StepTaken:
         """Write it, as the whole of a transaction."""
-        stepped = await chain_steps.finish_and_claim_next(tx, self.ends, self.followers, lease_ms=self.room.lease_ms)
+        stepped = await advance.finish_and_claim_next(tx, self.ends, self.followers, lease_ms=self.room.lease_ms)
         born = [follower.job for follower in self.followers if follower.job.id in stepped.born]
         taken = tuple(_claimed(job, stepped, self.room.worker) for job in born if job.id in self.after)
         tx.notify(CHANGED)
@@ -53,8 +54,8 @@ class Step:
         return StepTaken(frozenset(stepped.ended), counted, taken, lambda: self._tell(stepped, born, taken))
 
     def _tell(self, stepped: AdvanceResult, born: Sequence[NewJob], taken: Sequence[Job]) -> None:
-        job_accounts.record_enqueued(born)
-        job_accounts.record_started(taken)
+        job_metrics.record_enqueued(born)
+        job_metrics.record_started(taken)
         for job_id, moments in stepped.ended.items():
             if moments.started_at is not None and moments.ended_at is not None:
                 seconds = (moments.ended_at - moments.started_at) / _SECOND_US

@@ -20,18 +20,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from adjudge.chains import templating
-from adjudge.chains.schemas import check_cfg
-from adjudge.chains.timetable import MisfirePolicy, parse_cron, parse_timestamp
+from adjudge.chains.cron import MisfirePolicy, parse_cron, parse_timestamp
+from adjudge.chains.validation import check_cfg
 from adjudge.domain.authority import Authority
-from adjudge.domain.chain_document import find_cycle
-from adjudge.domain.documents import encode_json
+from adjudge.domain.chain_parser import find_cycle
 from adjudge.domain.errors import InvalidInput, NotFound, TriggerDisabled, Unavailable
 from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.strict_json import encode_json
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from adjudge.store import Database, Tx, chains
-from adjudge.store import chain_triggers as rows
-from adjudge.store.chain_triggers import NewTrigger, PendingTick, TriggerRow, TriggerTick
+from adjudge.store import Database, Tx
+from adjudge.store.chains import definitions
+from adjudge.store.chains import triggers as rows
+from adjudge.store.chains.triggers import NewTrigger, PendingTick, TriggerRow, TriggerTick
 
 _log = get_logger(__name__)
 
@@ -271,7 +272,7 @@ async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_i
 
 async def _chain_id(tx: Tx, name: str) -> str:
     """The chain of a name or an id: whoever writes a file knows no ids."""
-    for find in (chains.find, chains.find_by_name):
+    for find in (definitions.find, definitions.find_by_name):
         with suppress(NotFound):
             return (await find(tx, name)).id
     raise InvalidInput(f"spec.chain_id: there is no chain {name[:128]!r}; define it first.", field="spec.chain_id")

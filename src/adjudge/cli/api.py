@@ -6,11 +6,11 @@ import socket
 
 import click
 
-from adjudge.cli.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.serving import open_services, run_server, serve_http
+from adjudge.cli.wiring.api_server import open_services, run_server, serve_http
+from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
 from adjudge.settings import Settings
-from adjudge.store import users
+from adjudge.store.accounts import users
 
 
 @click.command("api")

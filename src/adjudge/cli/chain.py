@@ -10,15 +10,15 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.chains import shipped
-from adjudge.chains.definition import ChainDefinition, read_definition
-from adjudge.cli.chain_drawing import draw
-from adjudge.cli.chain_run import RUN_COMMANDS, STATES
-from adjudge.cli.remote import open_client, server_option
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.chains import builtin
+from adjudge.chains.definition_file import ChainDefinition, read_definition
+from adjudge.cli.chain_runs import RUN_COMMANDS, STATES
+from adjudge.cli.connection import open_client, server_option
+from adjudge.cli.dag_text import draw
+from adjudge.cli.output import make_console as open_console
 from adjudge.client import TriggerSpec
-from adjudge.client.values import Applied, Trigger
-from adjudge.domain.chain_document import parse_dag
+from adjudge.client.models import Applied, Trigger
+from adjudge.domain.chain_parser import parse_dag
 from adjudge.domain.errors import InvalidInput
 
 
@@ -37,7 +37,7 @@ for _command in RUN_COMMANDS:
     "--shipped",
     "names",
     multiple=True,
-    type=click.Choice(shipped.list_builtin()),
+    type=click.Choice(builtin.list_builtin()),
     help="A built-in chain. May be repeated.",
 )
 @server_option
@@ -48,9 +48,9 @@ def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -
     stays off. Applying the same file twice changes nothing.
     """
     if not files and not names:
-        known = ", ".join(shipped.list_builtin())
+        known = ", ".join(builtin.list_builtin())
         raise InvalidInput(f"Missing argument: a file, or --builtin with one of: {known}.", field="files")
-    wanted = [_checked(path) for path in files] + [shipped.load_builtin(name) for name in names]
+    wanted = [_checked(path) for path in files] + [builtin.load_builtin(name) for name in names]
     with open_client(server) as client:
         for item in wanted:
             triggers = [TriggerSpec(each.name, each.kind, each.spec, each.enabled) for each in item.triggers]

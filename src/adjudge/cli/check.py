@@ -9,15 +9,15 @@ from typing import Final
 
 import click
 
-from adjudge.cli.judging import open_judge, read_source
+from adjudge.cli.wiring.judge import open_judge, read_source
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import Checker, CheckerProtocol
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CheckResult
+from adjudge.judge.case_results import CheckResult
+from adjudge.judge.case_runner import check_result_from_comparison
 from adjudge.judge.checkers import CheckRequest, ProgramChecker, validation_limits
 from adjudge.judge.comparators import BUILTIN_COMPARATORS, build_comparator
-from adjudge.judge.run import check_result_from_comparison
 from adjudge.judge.sources import ProgramSource
 from adjudge.judge.workspace import Workspace
 

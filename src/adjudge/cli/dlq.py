@@ -14,11 +14,12 @@ from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.cli.acting import ACTOR
-from adjudge.cli.chaining import make_jobs
-from adjudge.cli.drivers import open_existing_database
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.output import make_console as open_console
+from adjudge.cli.wiring.chains import make_jobs
+from adjudge.cli.wiring.drivers import open_existing_database
 from adjudge.domain.ids import parse_id
-from adjudge.store import Database, dead_letters
+from adjudge.store import Database
+from adjudge.store.jobs import dead_letters
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from typing import Final
 import click
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_redis_problem
-from adjudge.cli.judging import load_languages
+from adjudge.cli.wiring.drivers import open_redis_problem
+from adjudge.cli.wiring.judge import load_languages
 from adjudge.judge.languages import Languages
 from adjudge.sandbox import Sandbox
 from adjudge.sandbox.doctor import DoctorReport, HostCheck, HostCheckState, run_checks

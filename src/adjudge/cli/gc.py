@@ -10,9 +10,9 @@ import click
 from adjudge import settings as settings_source
 from adjudge.blobs.gc import GRACE_SEC, GcResult, collect_garbage
 from adjudge.chains.artifacts import iter_nested_digests
-from adjudge.cli.drivers import open_blobs, open_existing_database
+from adjudge.cli.wiring.drivers import open_blobs, open_existing_database
 from adjudge.settings import Settings
-from adjudge.store.blob_uses import iter_referenced_digests
+from adjudge.store.ops.blob_references import iter_referenced_digests
 
 _HOUR_SEC = 3600
 

@@ -2,7 +2,8 @@
 
 httptools joins the pieces of a URL, a header or a trailer in memory for as long as they come, and uvicorn sets no bound
 and no time for it. Here a request line, its headers, and any other text between two events of the parser are bounded,
-and a client that does not finish its headers in time is disconnected. Bodies are bounded by ``adjudge.api.exchange``.
+and a client that does not finish its headers in time is disconnected.
+Bodies are bounded by ``adjudge.api.request_limits``.
 """
 
 from __future__ import annotations

@@ -17,18 +17,18 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from adjudge import settings as settings_source
-from adjudge.cli.judging import open_judge, read_source
+from adjudge.cli.output import make_console as open_console
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.wiring.judge import open_judge, read_source
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import pipeline
-from adjudge.judge.cases import CaseResult
+from adjudge.judge.case_results import CaseResult
+from adjudge.judge.early_stop import StopPolicy
 from adjudge.judge.pipeline import CaseDone, CompileDone, JudgeOptions, SubmittedProgram
-from adjudge.judge.progression import StopPolicy
-from adjudge.judge.result import JudgeResult, score_to_json
+from adjudge.judge.result_document import JudgeResult, score_to_json
 from adjudge.packages.archive import Links
-from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, load_package
 from adjudge.packages.manifest import revision_digest
 

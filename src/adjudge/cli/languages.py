@@ -10,8 +10,8 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.judging import load_languages, make_sandbox
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.output import make_console as open_console
+from adjudge.cli.wiring.judge import load_languages, make_sandbox
 from adjudge.judge.languages import Languages
 
 

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from adjudge.cli.remote import LoginStore, SavedLogin, normalize_url, report_api_errors
+from adjudge.cli.connection import LoginStore, SavedLogin, normalize_url, report_api_errors
 from adjudge.client import Client
 from adjudge.domain.errors import InvalidInput
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from adjudge.cli.remote import LoginStore, server_option
+from adjudge.cli.connection import LoginStore, server_option
 from adjudge.client import Client, ClientError
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import existing_url
+from adjudge.cli.wiring.drivers import existing_url
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.store import migrations
 from adjudge.store.migrations import Step

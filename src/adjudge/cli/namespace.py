@@ -12,7 +12,7 @@ from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
 from adjudge.settings import Settings
 from adjudge.store import Database
-from adjudge.store.installation import installation_id
+from adjudge.store.ops.installation import installation_id
 
 _log = get_logger(__name__)
 

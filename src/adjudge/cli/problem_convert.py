@@ -9,14 +9,14 @@ from uuid import uuid4
 
 import click
 
-from adjudge.cli.judging import open_judge
 from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.problem_show import print_findings
+from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.packages.archive import Links
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
-from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, default_name, load_package
 from adjudge.packages.scaffold import scaffold
 

@@ -10,24 +10,27 @@ import click
 
 from adjudge import settings as settings_source
 from adjudge.blobs.driver import BlobStore
-from adjudge.cli.drivers import open_blobs
-from adjudge.cli.judging import open_judge
 from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.problem_show import print_findings
-from adjudge.domain.access import Role
-from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from_keywords
+from adjudge.cli.wiring.drivers import open_blobs
+from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import new_id
+from adjudge.domain.permissions import Role
+from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from_keywords
 from adjudge.packages.archive import Links
 from adjudge.packages.findings import Severity
-from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, load_package
 from adjudge.packages.storing import new_revision, store_package_files
-from adjudge.packages.verification import Verifier
+from adjudge.packages.verifier import Verifier
 from adjudge.settings import Settings
-from adjudge.store import Database, Tx, open_database, problem_imports, problem_reads, users
-from adjudge.store.problem_imports import ImportResult
-from adjudge.store.problems import ManifestFile, NewProblem
+from adjudge.store import Database, Tx, open_database
+from adjudge.store.accounts import users
+from adjudge.store.problems import imports
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.commands import ManifestFile, NewProblem
+from adjudge.store.problems.imports import ImportResult
 
 
 @click.command(name="publish")
@@ -115,7 +118,7 @@ async def _import(database: Database, blobs: BlobStore, package: Package, wish: 
         return f"{problem.slug}: unchanged (revision {known})."
     revision = new_revision(package, stored, problem_id=problem.id, created_by=owner_id)
     found = ImportResult(may_edit_others_problems=True, publish_after_import=not wish.is_draft)
-    placed = await database.transact(lambda tx: problem_imports.add_imported_revision(tx, problem, revision, found))
+    placed = await database.transact(lambda tx: imports.add_imported_revision(tx, problem, revision, found))
     if placed is None:
         raise Conflict(f"slug: {problem.slug!r} belongs to another user.", field="slug")
     return f"{problem.slug}: revision {placed.number} {'added as a draft' if wish.is_draft else 'published'}."
@@ -123,9 +126,9 @@ async def _import(database: Database, blobs: BlobStore, package: Package, wish: 
 
 async def _unchanged_revision(tx: Tx, slug: str, stored: tuple[ManifestFile, ...]) -> int | None:
     """The published revision's number, if it has exactly these files."""
-    problem = await problem_reads.find(tx, slug)
+    problem = await problem_queries.find(tx, slug)
     if problem is None or problem.published_revision_id is None:
         return None
-    revision = await problem_reads.find_revision(tx, problem.published_revision_id)
-    files = {file.path: file.digest for file in await problem_reads.list_files(tx, revision.id)}
+    revision = await problem_queries.find_revision(tx, problem.published_revision_id)
+    files = {file.path: file.digest for file in await problem_queries.list_files(tx, revision.id)}
     return revision.number if files == {file.path: file.digest for file in stored} else None

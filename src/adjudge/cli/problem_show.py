@@ -9,13 +9,13 @@ from typing import Any
 import click
 from rich.table import Table
 
+from adjudge.cli.output import make_console as open_console
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.terminal import make_console as open_console
 from adjudge.packages.archive import Links, open_package
-from adjudge.packages.document import encode, problem_to_json
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
 from adjudge.packages.load import Package, check_test_files, default_name, load_package, read_package
 from adjudge.packages.manifest import manifest, revision_digest
+from adjudge.packages.problem_json import encode, problem_to_json
 
 EXIT_FOUND_ERRORS = 1
 _SOURCE = click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")

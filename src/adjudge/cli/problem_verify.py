@@ -14,16 +14,16 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from adjudge.cli.judging import open_judge
+from adjudge.cli.output import make_console as open_console
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.archive import Links
-from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.expectations import TimeLimitSuggestion, describe_expectations
+from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, load_package
-from adjudge.packages.verification import VerificationReport, Verifier, verification_to_json
-from adjudge.packages.verify import TimeLimitSuggestion, describe_expectations
+from adjudge.packages.verifier import VerificationReport, Verifier, verification_to_json
 
 EXIT_UNEXPECTED = 1
 _STYLES = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magenta"}

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from adjudge.cli.connection import open_client, server_option
+from adjudge.cli.output import make_console as open_console
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.remote import open_client, server_option
-from adjudge.cli.terminal import make_console as open_console
 from adjudge.client import Client
-from adjudge.client.values import Problem
+from adjudge.client.models import Problem
 from adjudge.packages.archive import Links, open_package
 
 EXIT_NOT_DONE: Final = 1

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.remote import open_client, server_option
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.connection import open_client, server_option
+from adjudge.cli.output import make_console as open_console
 from adjudge.client import Client
-from adjudge.client.values import RejudgeBatch, RejudgePreview
+from adjudge.client.models import RejudgeBatch, RejudgePreview
 from adjudge.domain.errors import InvalidInput
 
 _LOOK_SEC: Final = 1.0

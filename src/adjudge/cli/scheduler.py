@@ -12,14 +12,14 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.scheduling import open_health_server, run_scheduler
 from adjudge.cli.steady import tune_gc
+from adjudge.cli.wiring.drivers import open_served, open_stream
+from adjudge.cli.wiring.scheduler import open_health_server, run_scheduler
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
-from adjudge.observe.door import LoopHeartbeat
-from adjudge.relay.recorder import record_metrics
+from adjudge.observe.health_server import LoopHeartbeat
+from adjudge.relay.metrics_recorder import record_metrics
 from adjudge.settings import Settings
 
 

@@ -11,9 +11,10 @@ from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.chains.secrets import Keyring, check_name, check_value, new_key
-from adjudge.cli.remote import open_client, server_option
-from adjudge.cli.terminal import make_console as open_console
-from adjudge.store import Tx, chain_secrets, open_database
+from adjudge.cli.connection import open_client, server_option
+from adjudge.cli.output import make_console as open_console
+from adjudge.store import Tx, open_database
+from adjudge.store.chains import secrets
 
 
 @click.group(name="secret")
@@ -76,14 +77,14 @@ async def _encrypt_anew(keys: Keyring, database_url: str) -> int:
     """Encrypt all secrets with the newest key; a new key is made only if the present ones can read every secret."""
 
     async def each(tx: Tx) -> int:
-        found = await chain_secrets.read_all(tx)
+        found = await secrets.read_all(tx)
         changed = [
-            await chain_secrets.replace(tx, name, stale=stale, fresh=keys.fresh(stale)) for name, stale in found.items()
+            await secrets.replace(tx, name, stale=stale, fresh=keys.fresh(stale)) for name, stale in found.items()
         ]
         return sum(changed)
 
     async with open_database(database_url) as database:
-        for stale in (await database.read(chain_secrets.read_all)).values():
+        for stale in (await database.read(secrets.read_all)).values():
             keys.fresh(stale)
         if not keys.given:
             keys.add_key()

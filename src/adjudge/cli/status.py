@@ -9,10 +9,10 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.remote import open_client, server_option
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.connection import open_client, server_option
+from adjudge.cli.output import make_console as open_console
 from adjudge.cli.verdicts import format_test_result, print_submission, styled_verdict_or_status
-from adjudge.client.values import Submission
+from adjudge.client.models import Submission
 
 
 @click.command(name="status")

@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from adjudge.cli.remote import open_client, server_option
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.connection import open_client, server_option
+from adjudge.cli.output import make_console as open_console
 from adjudge.cli.verdicts import exit_code, format_test_result, print_submission
 from adjudge.client import Client, ClientError
-from adjudge.client.values import SubmissionEventRead
+from adjudge.client.models import SubmissionEventRead
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import SUBMISSION
 

@@ -12,11 +12,11 @@ import click
 from adjudge.api.actions.users import create_first_admin
 from adjudge.api.parts import Parts
 from adjudge.blobs.driver import BlobStore
-from adjudge.cli.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.parts import open_worker
-from adjudge.cli.scheduling import run_scheduler
-from adjudge.cli.serving import open_services, run_server, serve_http
+from adjudge.cli.wiring.api_server import open_services, run_server, serve_http
+from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
+from adjudge.cli.wiring.scheduler import run_scheduler
+from adjudge.cli.wiring.worker import open_worker
 from adjudge.sandbox.doctor import DoctorReport, HostCheck, run_checks
 from adjudge.settings import Settings
 from adjudge.store import Database

@@ -16,14 +16,14 @@ from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions import accounts, users
 from adjudge.api.actions.accounts import CreatedToken
 from adjudge.api.actions.users import UserSpec
-from adjudge.api.moments import format_timestamp
-from adjudge.cli.accounting import open_account_services
+from adjudge.api.timestamps import format_timestamp
 from adjudge.cli.acting import ACTOR
-from adjudge.cli.terminal import make_console as open_console
-from adjudge.domain.access import ALL_SCOPES, ROLE_PERMISSIONS, Permission, Role, parse_user_name
+from adjudge.cli.output import make_console as open_console
+from adjudge.cli.wiring.accounts import open_account_services
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
-from adjudge.store import users as rows
-from adjudge.store.users import UserRow
+from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission, Role, parse_user_name
+from adjudge.store.accounts import users as rows
+from adjudge.store.accounts.users import UserRow
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.markup import escape
 
-from adjudge.client.values import Results, Submission
+from adjudge.client.models import Results, Submission
 
 EXIT_REJECTED: Final = 1
 EXIT_FAILED: Final = 2

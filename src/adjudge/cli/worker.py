@@ -11,14 +11,14 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.parts import open_worker
-from adjudge.cli.scheduling import inline_dispatch, open_health_server
 from adjudge.cli.steady import tune_gc
+from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
+from adjudge.cli.wiring.scheduler import inline_dispatch, open_health_server
+from adjudge.cli.wiring.worker import open_worker
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
-from adjudge.relay.recorder import record_metrics
+from adjudge.relay.metrics_recorder import record_metrics
 from adjudge.settings import Settings
 from adjudge.stream import consumer_name
 

@@ -11,8 +11,8 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_existing_database, open_registry
-from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.output import make_console as open_console
+from adjudge.cli.wiring.drivers import open_existing_database, open_registry
 from adjudge.registry import LiveWorker
 from adjudge.settings import Settings
 

@@ -7,7 +7,7 @@ Each operation is a generator of steps (``steps``): what to send, how long to pa
 only take the steps, so there is no logic that exists twice.
 """
 
-from adjudge.client.clients import AsyncClient, Client
+from adjudge.client.client import AsyncClient, Client
 from adjudge.client.errors import (
     ApiError,
     AuthenticationError,
@@ -22,8 +22,8 @@ from adjudge.client.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
-from adjudge.client.retrying import ClientRetryPolicy
-from adjudge.client.values import ExecutionSpec, SubmissionSpec, TriggerSpec
+from adjudge.client.models import ExecutionSpec, SubmissionSpec, TriggerSpec
+from adjudge.client.retry import ClientRetryPolicy
 
 __all__ = [
     "ApiError",

@@ -6,18 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from adjudge.client.asking import (
-    fetch,
-    fetch_bytes,
-    fetch_list,
-    fetch_page,
-    get,
-    path,
-    post,
-    post_idempotent,
-    query,
-    send,
-)
+from adjudge.client.decode import decode
 from adjudge.client.errors import (
     ApiError,
     AuthenticationError,
@@ -27,11 +16,7 @@ from adjudge.client.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
-from adjudge.client.reading import decode
-from adjudge.client.retrying import ClientRetryPolicy
-from adjudge.client.steps import Delay, Flow, HttpRequest, Program
-from adjudge.client.streaming import ServerSentEvent, events
-from adjudge.client.values import (
+from adjudge.client.models import (
     Applied,
     Chain,
     LogLine,
@@ -44,6 +29,21 @@ from adjudge.client.values import (
     Trigger,
     TriggerSpec,
 )
+from adjudge.client.requests import (
+    fetch,
+    fetch_bytes,
+    fetch_list,
+    fetch_page,
+    get,
+    path,
+    post,
+    post_idempotent,
+    query,
+    send,
+)
+from adjudge.client.retry import ClientRetryPolicy
+from adjudge.client.sans_io import Delay, Flow, HttpRequest, Program
+from adjudge.client.sse import ServerSentEvent, events
 
 _LOOK_AGAIN_SEC: Final = 1.0
 _FILE_SEC: Final = 300.0

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from adjudge.client.steps import HttpResponse
+from adjudge.client.sans_io import HttpResponse
 
 
 class ClientError(Exception):

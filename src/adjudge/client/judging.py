@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from adjudge.client.asking import fetch, fetch_list, fetch_page, get, path, post, post_idempotent, query, send
+from adjudge.client.decode import decode
 from adjudge.client.errors import (
     ApiError,
     AuthenticationError,
@@ -16,11 +16,7 @@ from adjudge.client.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
-from adjudge.client.reading import decode
-from adjudge.client.retrying import ClientRetryPolicy, send_with_retries
-from adjudge.client.steps import Flow, HttpRequest, Program
-from adjudge.client.streaming import ServerSentEvent, events
-from adjudge.client.values import (
+from adjudge.client.models import (
     Execution,
     ExecutionSpec,
     Language,
@@ -38,6 +34,10 @@ from adjudge.client.values import (
     Submitted,
     Token,
 )
+from adjudge.client.requests import fetch, fetch_list, fetch_page, get, path, post, post_idempotent, query, send
+from adjudge.client.retry import ClientRetryPolicy, send_with_retries
+from adjudge.client.sans_io import Flow, HttpRequest, Program
+from adjudge.client.sse import ServerSentEvent, events
 
 _BY_ASKING_SEC: Final = 20.0
 """The end of a wait is asked for, not listened to: a stream speaks every 15 seconds, an answer comes in time."""

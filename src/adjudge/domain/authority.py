@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.domain.access import ALL_SCOPES, Permission, Role, effective_permissions
+from adjudge.domain.permissions import ALL_SCOPES, Permission, Role, effective_permissions
 
 
 @dataclass(frozen=True, slots=True)

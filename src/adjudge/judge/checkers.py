@@ -18,7 +18,7 @@ from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import Checker, CheckerProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CheckerScore, CheckResult, signal_name, truncate_message
+from adjudge.judge.case_results import CheckerScore, CheckResult, signal_name, truncate_message
 from adjudge.judge.compile import Executable, ended
 from adjudge.sandbox import InputFile, Mount, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 from adjudge.sandbox.spec import FILES_MAX

@@ -13,11 +13,11 @@ from adjudge.domain.limits import Limits
 from adjudge.domain.problem import Case
 from adjudge.domain.programs import Interactor, ScoreUnit, UserIO
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CheckResult, ResourceUsage
+from adjudge.judge.case_results import CheckResult, ResourceUsage
+from adjudge.judge.case_runner import CaseRunner, PassResult, failure_message
 from adjudge.judge.checkers import CheckRequest, checker_failure, checker_mounts, read_cms
 from adjudge.judge.compile import Executable, ended
 from adjudge.judge.fifos import FifoMisuse, Fifos, Line, open_fifos
-from adjudge.judge.run import CaseRunner, PassResult, failure_message
 from adjudge.judge.workspace import Scratch
 from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec, Seat, all_together
 

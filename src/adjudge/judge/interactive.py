@@ -14,7 +14,8 @@ from adjudge.domain.limits import Limits
 from adjudge.domain.problem import Case
 from adjudge.domain.programs import Interactor, InteractorProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CheckResult, ResourceUsage
+from adjudge.judge.case_results import CheckResult, ResourceUsage
+from adjudge.judge.case_runner import CaseRunner, PassResult, failure_message, is_near_limit
 from adjudge.judge.checkers import (
     ANSWER,
     FEEDBACK,
@@ -30,7 +31,6 @@ from adjudge.judge.checkers import (
     read_icpc,
 )
 from adjudge.judge.compile import Executable, ended
-from adjudge.judge.run import CaseRunner, PassResult, failure_message, is_near_limit
 from adjudge.judge.workspace import Scratch
 from adjudge.sandbox import SandboxRunReport, SandboxRunSpec
 

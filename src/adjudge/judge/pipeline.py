@@ -19,11 +19,12 @@ from adjudge.domain.limits import Limits
 from adjudge.domain.problem import Case, Problem, ProblemMode
 from adjudge.domain.programs import ProblemFiles
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.artifacts import CompileCache
-from adjudge.judge.cases import CaseResult, CheckResult
+from adjudge.judge.case_results import CaseResult, CheckResult
+from adjudge.judge.case_runner import CaseLimits, CaseRunner
 from adjudge.judge.compile import ARTIFACT_BYTES_MAX, COMPILATIONS_MAX, CompileFailure, Compiler, CompileResult
-from adjudge.judge.languages import Language, Languages
-from adjudge.judge.prepare import (
+from adjudge.judge.compile_cache import CompileCache
+from adjudge.judge.early_stop import EarlyStop, StopPolicy
+from adjudge.judge.jury_programs import (
     JuryFault,
     JuryProgramBuilder,
     JuryPrograms,
@@ -31,13 +32,12 @@ from adjudge.judge.prepare import (
     with_environment,
     with_prelude,
 )
-from adjudge.judge.progression import EarlyStop, StopPolicy
+from adjudge.judge.languages import Language, Languages
 from adjudge.judge.quiet import Quiet
-from adjudge.judge.result import JudgeResult, Provenance, describe_checker, judging_digest
-from adjudge.judge.run import CaseLimits, CaseRunner
+from adjudge.judge.result_document import JudgeResult, Provenance, describe_checker, judging_digest
 from adjudge.judge.scoring import SubmissionScore, score
 from adjudge.judge.sources import ProgramSource, layout_sources
-from adjudge.judge.static import StaticValidationResult
+from adjudge.judge.static_validation import StaticValidationResult
 from adjudge.judge.workspace import Workspace
 from adjudge.sandbox import Sandbox
 

@@ -16,7 +16,7 @@ from math import prod
 from adjudge.domain.problem import Aggregate, Case, Group, GroupVerdict, OnReject, Problem
 from adjudge.domain.programs import ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CaseResult, CheckerScore
+from adjudge.judge.case_results import CaseResult, CheckerScore
 
 
 @dataclass(frozen=True, slots=True)

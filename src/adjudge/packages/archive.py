@@ -24,7 +24,7 @@ from adjudge.domain.errors import NotFound
 from adjudge.domain.limits import MIB
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import package_error
-from adjudge.packages.names import is_junk, link_target, safe_path
+from adjudge.packages.safe_paths import is_junk, link_target, safe_path
 
 _CHUNK = 256 * 1024
 _MAX_LINKS = 40

@@ -10,7 +10,7 @@ from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.domain.programs import Program
 from adjudge.judge.languages import Languages
 from adjudge.packages.findings import Findings
-from adjudge.packages.recipes import GeneratedFile
+from adjudge.packages.generated_files import GeneratedFile
 
 _FIX = "Rewrite it, or give its file the extension of its language; 'adjudge languages' lists them."
 

@@ -15,13 +15,13 @@ from adjudge.packages.detect import detect
 from adjudge.packages.dmoj.reader import read_dmoj
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused
+from adjudge.packages.generated_files import GeneratedFile
 from adjudge.packages.icpc.reader import read_icpc
 from adjudge.packages.languages import check_languages
-from adjudge.packages.lines import check_line_endings
+from adjudge.packages.line_endings import check_line_endings
 from adjudge.packages.manifest import all_paths
 from adjudge.packages.plain import read_plain
 from adjudge.packages.polygon.reader import read_polygon
-from adjudge.packages.recipes import GeneratedFile
 from adjudge.packages.supplement import supplemented
 
 MAX_TIME_MS = 3_600_000

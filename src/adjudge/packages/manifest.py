@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from adjudge.domain.problem import Problem
 from adjudge.domain.programs import ProblemFiles, Program
-from adjudge.packages.document import encode
+from adjudge.packages.problem_json import encode
 
 _DECISIVE = (
     "grading",

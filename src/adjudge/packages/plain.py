@@ -9,7 +9,7 @@ from adjudge.domain.problem import Case, Group, PackageFormat, Problem, ProblemL
 from adjudge.packages import supplement
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.lines import normalize_line_endings
+from adjudge.packages.line_endings import normalize_line_endings
 
 _NUMBER = re.compile(r"(\d+)")
 _ANSWERS = (".ans", ".out")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import IdFactory, new_id
-from adjudge.packages.document import problem_to_json
 from adjudge.packages.load import Package
 from adjudge.packages.manifest import judging_paths, revision_digest
-from adjudge.store.problems import ManifestFile, NewRevision
+from adjudge.packages.problem_json import problem_to_json
+from adjudge.store.problems.commands import ManifestFile, NewRevision
 
 
 async def store_package_files(blobs: BlobStore, package: Package) -> tuple[ManifestFile, ...]:

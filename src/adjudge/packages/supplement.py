@@ -11,7 +11,7 @@ from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import read_section
 from adjudge.packages.icpc.limits import MAX_MIB
 from adjudge.packages.icpc.statements import read_statements, titles_from
-from adjudge.packages.yaml import YamlSection
+from adjudge.packages.safe_yaml import YamlSection
 
 FILE = "adjudge.yaml"
 HOW = f"To set others, write them into {FILE}: 'limits: {{time_limit: 2, memory: 256}}' (seconds and MiB)."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from adjudge.registry.driver import LEASE_SEC, LiveWorker, WorkerHealth, WorkerInfo, check_worker_name
-from adjudge.store import Database, workers
-from adjudge.store.workers import WorkerRow
+from adjudge.store import Database
+from adjudge.store.jobs import workers
+from adjudge.store.jobs.workers import WorkerRow
 
 
 class DatabaseRegistry:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from adjudge.relay.patrol import periodic_task
-from adjudge.relay.pump import Dispatcher
+from adjudge.relay.dispatcher import Dispatcher
+from adjudge.relay.watchdog import periodic_task
 
 _AGAIN_MS = 1_000
 

@@ -6,7 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx, executions, idempotency, job_retention, progress, webhooks
+from adjudge.store import Database, Tx
+from adjudge.store.jobs import progress, retention
+from adjudge.store.judging import executions
+from adjudge.store.ops import idempotency_keys
+from adjudge.store.webhooks import commands as webhook_commands
 
 _log = get_logger(__name__)
 _PROGRESS_MS: Final = 10 * 60 * 1_000
@@ -23,9 +27,9 @@ class Retention:
         self._database = database
         self._rounds: dict[str, Callable[[Tx], Awaitable[int]]] = {
             "executions": executions.delete_expired,
-            "deliveries": lambda tx: webhooks.delete_old(tx, older_than_ms=deliveries_ms),
-            "jobs": lambda tx: job_retention.forget(tx, older_than_ms=_JOBS_MS),
-            "idempotency_keys": idempotency.delete_expired,
+            "deliveries": lambda tx: webhook_commands.delete_old(tx, older_than_ms=deliveries_ms),
+            "jobs": lambda tx: retention.forget(tx, older_than_ms=_JOBS_MS),
+            "idempotency_keys": idempotency_keys.delete_expired,
             "progress": lambda tx: progress.delete_old(tx, older_than_ms=_PROGRESS_MS),
         }
 

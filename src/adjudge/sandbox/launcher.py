@@ -21,8 +21,8 @@ from adjudge.domain.errors import AdjudgeError, Unavailable
 from adjudge.sandbox.capture import CaptureBuffer
 from adjudge.sandbox.egress import forward_egress
 from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, SandboxFault, SandboxRunReport, parse_report
+from adjudge.sandbox.request_packet import CANCEL_MESSAGE, RequestPacket, check_executable_exists
 from adjudge.sandbox.spec import EGRESS_MAX, SandboxRunSpec
-from adjudge.sandbox.wire import CANCEL_MESSAGE, RequestPacket, check_executable_exists
 
 BINARY: Final = Path(__file__).parent / "bin" / "adjudge-box"
 READY_TIMEOUT_SEC: Final = 20.0

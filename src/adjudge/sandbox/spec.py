@@ -15,7 +15,14 @@ from typing import Final
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import Limits
-from adjudge.sandbox.records import U32, RecordTag, encode_identity, encode_limits, encode_os_text, encode_record
+from adjudge.sandbox.request_records import (
+    U32,
+    RecordTag,
+    encode_identity,
+    encode_limits,
+    encode_os_text,
+    encode_record,
+)
 
 WORK_DIRECTORY: Final = "/work"
 """Where the program starts: fresh, its own, and capped in bytes and inodes."""

@@ -21,7 +21,9 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.settings.chain_knobs import Chains
 from adjudge.settings.job_knobs import Jobs
 from adjudge.settings.knob import PREFIX, Knob, variables
-from adjudge.settings.knobs import (
+from adjudge.settings.parse import parse
+from adjudge.settings.secret import DatabaseUrl, Secret
+from adjudge.settings.sections import (
     SECTIONS,
     AccountsSettings,
     AdmissionSettings,
@@ -37,8 +39,6 @@ from adjudge.settings.knobs import (
     WorkerSettings,
     all_settings,
 )
-from adjudge.settings.parse import parse
-from adjudge.settings.secret import DatabaseUrl, Secret
 from adjudge.settings.toml_file import TomlFile
 
 __all__ = [

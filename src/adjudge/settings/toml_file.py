@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings.knobs import all_settings
+from adjudge.settings.sections import all_settings
 
 DEFAULT_FILE: Final = Path("adjudge.toml")
 

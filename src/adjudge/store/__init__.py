@@ -4,7 +4,7 @@ What belongs here: whatever reads or changes a row. What does not: deciding what
 messages (``relay``, ``stream``), judging.
 """
 
-from adjudge.store.driver import Database, Operation, Tx
-from adjudge.store.opening import open_database
+from adjudge.store.engine.connect import open_database
+from adjudge.store.engine.driver import Database, Operation, Tx
 
 __all__ = ["Database", "Operation", "Tx", "open_database"]

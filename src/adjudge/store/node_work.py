@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.domain.access import Role
 from adjudge.domain.authority import Grant, Standing
 from adjudge.domain.errors import NotFound
-from adjudge.store.chain_runs import json_from_column as from_json
-from adjudge.store.driver import Database, Tx, fetch_one
-from adjudge.store.statement import Row, Statement
+from adjudge.domain.permissions import Role
+from adjudge.store.chains.queries import json_from_column as from_json
+from adjudge.store.engine.driver import Database, Tx, fetch_one
+from adjudge.store.engine.statement import Row, Statement
 
 _PAGE: Final = 1_000
 

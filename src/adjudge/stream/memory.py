@@ -17,7 +17,7 @@ from typing import Final
 from adjudge.domain.errors import InvalidInput
 from adjudge.stream.codec import check_identifiers_only
 from adjudge.stream.driver import BANDS, Message, MessageBody, MessageDefect, PublishResult, band_of
-from adjudge.stream.turns import FairShare
+from adjudge.stream.fair_share import FairShare
 
 _LOOKED_AT_PER_CLAIM: Final = 10
 """How many pending messages a look may pass over for each that it may take; Redis does the same."""

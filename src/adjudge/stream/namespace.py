@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream.link import TIMEOUT_SEC, RedisConnection
+from adjudge.stream.redis_connection import TIMEOUT_SEC, RedisConnection
 
 
 async def take_namespace(url: str, *, environment: str, installation_id: str, timeout_sec: float = TIMEOUT_SEC) -> None:

@@ -17,12 +17,12 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError, ResponseError
 
 from adjudge.domain.errors import InvalidInput, Unavailable
-from adjudge.stream import codec, scripts
+from adjudge.stream import codec, redis_scripts
+from adjudge.stream.blocking_read import BlockingReader, Found
 from adjudge.stream.driver import BANDS, Message, MessageBody, PublishResult, band_of
 from adjudge.stream.failures import code_of, is_waited_out
-from adjudge.stream.link import TIMEOUT_SEC, RedisConnection
-from adjudge.stream.turns import FairShare
-from adjudge.stream.waiting import BlockingReader, Found
+from adjudge.stream.fair_share import FairShare
+from adjudge.stream.redis_connection import TIMEOUT_SEC, RedisConnection
 
 _ROWS_PER_CALL: Final = 500
 """A script holds Redis up while it runs: a long list is published in several."""
@@ -52,12 +52,12 @@ class RedisStream:
         self._group = group or f"{self._link.prefix}workers"
         self._maxlen, self._payload_ttl_sec = maxlen, payload_ttl_sec
         self._client = self._link.connect()
-        self._publish = self._client.register_script(scripts.PUBLISH)
-        self._take = self._client.register_script(scripts.READ)
-        self._autoclaim = self._client.register_script(scripts.AUTOCLAIM)
-        self._ack = self._client.register_script(scripts.ACK)
-        self._hand_back = self._client.register_script(scripts.RELEASE)
-        self._leave = self._client.register_script(scripts.DELETE_CONSUMERS)
+        self._publish = self._client.register_script(redis_scripts.PUBLISH)
+        self._take = self._client.register_script(redis_scripts.READ)
+        self._autoclaim = self._client.register_script(redis_scripts.AUTOCLAIM)
+        self._ack = self._client.register_script(redis_scripts.ACK)
+        self._hand_back = self._client.register_script(redis_scripts.RELEASE)
+        self._leave = self._client.register_script(redis_scripts.DELETE_CONSUMERS)
         self._consumers: set[str] = set()
         self._waiters: dict[str, BlockingReader] = {}
         self._kept: dict[str, list[asyncio.Task[list[Message]]]] = {}

@@ -10,14 +10,14 @@ from adjudge.domain.errors import NotFound
 from adjudge.web.render import PageRenderer
 from adjudge.web.routes import (
     account,
+    api_reference,
     chains,
     ops,
     preferences,
+    problem_admin,
     problems,
-    reference,
     rejudge,
     secrets,
-    setting,
     submissions,
     webhooks,
 )
@@ -29,8 +29,8 @@ def install(app: FastAPI, parts: Parts) -> None:
     pages = PageRenderer()
     app.include_router(pages.assets.router())
     app.include_router(preferences.router(pages))
-    app.include_router(reference.router(pages))
-    for group in (account, webhooks, problems, submissions, setting, chains, rejudge, ops, secrets):
+    app.include_router(api_reference.router(pages))
+    for group in (account, webhooks, problems, submissions, problem_admin, chains, rejudge, ops, secrets):
         app.include_router(group.router(pages, parts))
     lost = page_router(pages)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
+from adjudge.domain.permissions import Permission
 
 
 @dataclass(frozen=True, slots=True)

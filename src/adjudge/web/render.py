@@ -19,8 +19,8 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from adjudge import __version__
-from adjudge.api.asking import current_viewer
 from adjudge.api.browser import CSRF_FIELD, csrf_token
+from adjudge.api.dependencies import current_viewer
 from adjudge.api.errors import MOST_TOLD
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import (
@@ -33,13 +33,13 @@ from adjudge.domain.errors import (
     Unauthenticated,
 )
 from adjudge.observe.logs import get_logger
-from adjudge.web import words
-from adjudge.web.comparing import align_lines
-from adjudge.web.meanings import status_class
+from adjudge.web import i18n
+from adjudge.web.diff import align_lines
+from adjudge.web.line_links import link_lines
 from adjudge.web.navigation import navigation
-from adjudge.web.places import link_lines
 from adjudge.web.plots import format_duration
 from adjudge.web.static_files import Assets
+from adjudge.web.status_style import status_class
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self'; "
@@ -84,7 +84,7 @@ class PageRenderer:
             style_nonce=nonce,
             viewer=viewer,
             csrf_field=_csrf_field(viewer),
-            languages=words.available_languages(),
+            languages=i18n.available_languages(),
             path=request.url.path,
             done=spoken.texts.get(f"done.{request.query_params.get('done', '')}", ""),
             **shown,
@@ -162,9 +162,9 @@ def no_store(answer: Response) -> Response:
     return answer
 
 
-def request_translations(request: Request) -> words.Translations:
+def request_translations(request: Request) -> i18n.Translations:
     """The reader's language."""
-    return words.choose_language(request.cookies.get(words.COOKIE), request.headers.get("Accept-Language", ""))
+    return i18n.choose_language(request.cookies.get(i18n.COOKIE), request.headers.get("Accept-Language", ""))
 
 
 def timestamp(us: int | None) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from adjudge.domain.errors import InternalFault, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database
-from adjudge.store.job_values import Fence, Job
-from adjudge.store.jobs import NEVER_STARTED, JobCommands
+from adjudge.store.jobs.commands import NEVER_STARTED, JobCommands
+from adjudge.store.jobs.models import Fence, Job
 from adjudge.worker.finisher import AttemptResult
 from adjudge.worker.handler import Handler, HandlerResult
 

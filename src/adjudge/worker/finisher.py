@@ -23,10 +23,10 @@ from adjudge.observe import metrics
 from adjudge.observe.logs import context, get_logger
 from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx
-from adjudge.store.driver import Unfit
-from adjudge.store.job_accounts import log_fields
-from adjudge.store.job_values import Fence, FollowUpSlots, Job, JobRelease, JobResult, Offer, RefusedWrite
-from adjudge.store.jobs import JobCommands
+from adjudge.store.engine.driver import Unfit
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.metrics import log_fields
+from adjudge.store.jobs.models import Fence, FollowUpSlots, Job, JobRelease, JobResult, Offer, RefusedWrite
 from adjudge.worker.handler import HandlerResult
 
 _log = get_logger(__name__)

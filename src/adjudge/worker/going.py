@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from adjudge.store.job_values import Job, NewJob
+from adjudge.store.jobs.models import Job, NewJob
 from adjudge.worker.handler import Handler
 from adjudge.worker.slots import Slots
 

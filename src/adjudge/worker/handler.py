@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from adjudge.domain.states import JobStatus
-from adjudge.store.driver import Tx
-from adjudge.store.job_values import Job
+from adjudge.store.engine.driver import Tx
+from adjudge.store.jobs.models import Job
 
 
 @dataclass(frozen=True, slots=True)

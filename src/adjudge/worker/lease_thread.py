@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from adjudge.store import Database
-from adjudge.store.jobs import JobCommands
-from adjudge.worker.lease import LeaseKeeper
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.worker.leases import LeaseKeeper
 
 OpenDatabase = Callable[[], AbstractAsyncContextManager[Database]]
 

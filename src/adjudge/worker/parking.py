@@ -14,7 +14,7 @@ from typing import Final
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database
-from adjudge.store.jobs import JobCommands
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.stream.driver import Message
 from adjudge.worker.slots import Slots
 

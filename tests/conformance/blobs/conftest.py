@@ -14,7 +14,7 @@ from obstore.store import S3Store
 from adjudge.blobs import BlobStore, Digest
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.blobs.s3 import S3BlobStore, S3Options
-from tests.support.services import S3Server
+from tests.support.servers import S3Server
 
 _PREFIXES = count(1)
 BUCKET = "adjudge"

@@ -15,7 +15,7 @@ import pytest
 from adjudge.blobs.s3 import S3BlobStore, S3Options
 from adjudge.domain.errors import InvalidInput, Unavailable
 from tests.conformance.blobs.conftest import S3Side
-from tests.support.service import free_port
+from tests.support.server_process import free_port
 
 MIB = 1 << 20
 

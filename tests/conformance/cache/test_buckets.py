@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.cache.buckets import BucketRequest, MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
+from adjudge.cache.token_buckets import BucketRequest, MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
 from adjudge.domain.errors import InvalidInput, Unavailable
-from tests.support.services import RedisServer
+from tests.support.servers import RedisServer
 
 _ENVIRONMENTS = count(1)
 

@@ -8,17 +8,18 @@ from itertools import count
 
 import pytest
 
-from adjudge.cache.cache import TwoTierCache
-from adjudge.cache.entities import POLICIES, CacheEntity
 from adjudge.cache.entry import decode_entry, make_entry
+from adjudge.cache.policies import POLICIES, CacheEntity
+from adjudge.cache.redis_tier import RedisTier
 from adjudge.cache.revisions import CacheRevisions
-from adjudge.cache.shared import RedisTier
 from adjudge.cache.shelf import Shelf
+from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import Logger
-from adjudge.store import Tx, cache_revisions
-from tests.support.services import RedisServer
-from tests.support.stores import StoreHarness, metric_value
+from adjudge.store import Tx
+from adjudge.store.ops import cache_revisions
+from tests.support.servers import RedisServer
+from tests.support.store_harness import StoreHarness, metric_value
 
 _ENVIRONMENTS = count(1)
 
@@ -57,7 +58,7 @@ class CacheFixture:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause of the machine is no absence of Redis."""
-    monkeypatch.setattr("adjudge.cache.shared._PATIENCE_SEC", 120.0)
+    monkeypatch.setattr("adjudge.cache.redis_tier._PATIENCE_SEC", 120.0)
 
 
 @pytest.fixture(params=["memory", "redis"])

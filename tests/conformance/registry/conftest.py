@@ -14,8 +14,8 @@ import pytest
 from adjudge.registry import Registry
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.etcd import EtcdRegistry
-from tests.support.services import EtcdServer
-from tests.support.stores import StoreHarness, open_store
+from tests.support.servers import EtcdServer
+from tests.support.store_harness import StoreHarness, open_store
 
 _ENVIRONMENTS = count(1)
 LEASE_SEC = 60

@@ -10,14 +10,14 @@ import httpx
 import pytest
 
 from adjudge import settings
-from adjudge.cli.drivers import open_registry
+from adjudge.cli.wiring.drivers import open_registry
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.registry.etcd import EtcdRegistry
 from adjudge.store import Database
 from tests.conformance.registry.test_registry import ANNA, names
-from tests.support.service import free_port
-from tests.support.services import EtcdServer
+from tests.support.server_process import free_port
+from tests.support.servers import EtcdServer
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from adjudge.stream import MemoryStream, MessageBody, Stream
 from adjudge.stream.redis import RedisStream
-from tests.support.services import RedisServer
+from tests.support.servers import RedisServer
 
 _ENVIRONMENTS = count(1)
 

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from adjudge.domain.errors import Unavailable
 from adjudge.stream import MessageBody
 from adjudge.stream.redis import RedisStream
-from tests.support.services import RedisServer
+from tests.support.servers import RedisServer
 
 
 class SlowLoader(RedisServer):

@@ -16,8 +16,8 @@ from adjudge.stream import BANDS, MessageBody, codec
 from adjudge.stream.redis import RedisStream
 from tests.conformance.stream.conftest import RedisSide
 from tests.support.install import WHEELS, install_from_wheels
-from tests.support.service import free_port
-from tests.support.services import RedisServer
+from tests.support.server_process import free_port
+from tests.support.servers import RedisServer
 
 HintOf = Callable[..., MessageBody]
 PASSWORD = "correct-horse"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.support.served import RunningServer, serve
+from tests.support.http_server import RunningServer, serve
 
 PATIENCE_SEC = 60
 FLOOD_BYTES = 64 * 1024**2

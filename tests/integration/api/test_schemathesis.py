@@ -29,8 +29,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.support.judging import publish_problem
-from tests.support.served import RunningServer, serve
+from tests.support.http_server import RunningServer, serve
+from tests.support.published_problem import publish_problem
 
 CHECKS = [
     not_a_server_error,

@@ -20,12 +20,12 @@ import httpx
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.store.submissions import Judgement
-from tests.support.api import AsgiApp, make_app
-from tests.support.app import add_pages
-from tests.support.judging import OPEN_GATE, publish_problem, result_document
-from tests.support.problems import icpc_package, import_package, zip_files
-from tests.support.stores import StoreHarness
+from adjudge.store.judging.commands import Judgement
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.problem_packages import icpc_package, import_package, zip_files
+from tests.support.published_problem import OPEN_GATE, publish_problem, result_document
+from tests.support.shared_routes import add_pages
+from tests.support.store_harness import StoreHarness
 
 pytestmark = pytest.mark.slow
 LONGEST_SEC: Final = 2.0

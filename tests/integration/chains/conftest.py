@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.chains.harness import ChainHarness
-from tests.support.stores import StoreHarness
+from tests.support.store_harness import StoreHarness
 
 
 @pytest.fixture

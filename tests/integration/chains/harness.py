@@ -11,8 +11,9 @@ from typing import Any
 from adjudge.chains.artifacts import inline_artifact
 from adjudge.chains.engine import ChainEngine
 from adjudge.domain.states import ChainRunStatus, JobStatus, NodeStatus
-from adjudge.store import chain_runs, chains
-from adjudge.store.chain_values import (
+from adjudge.store.chains import definitions
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import (
     JOB_KIND_NODE,
     Artifact,
     ChainNodeRow,
@@ -21,10 +22,10 @@ from adjudge.store.chain_values import (
     NewChainRun,
     NodeDone,
 )
-from adjudge.store.driver import Tx, Unfit
-from adjudge.store.job_values import BatchResult, Job, JobRelease, JobResult, NewJob
-from adjudge.store.jobs import JobCommands
-from tests.support.stores import StoreHarness, fence_of
+from adjudge.store.engine.driver import Tx, Unfit
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import BatchResult, Job, JobRelease, JobResult, NewJob
+from tests.support.store_harness import StoreHarness, fence_of
 
 LEASE_MS = 15_000
 
@@ -83,7 +84,9 @@ class ChainHarness:
         """Create a chain."""
         self.counter += 1
         called = name or f"chain-{self.counter}"
-        return await self.store.transact(lambda tx: chains.create(tx, name=called, dag=document, actor="ann", **fields))
+        return await self.store.transact(
+            lambda tx: definitions.create(tx, name=called, dag=document, actor="ann", **fields)
+        )
 
     async def start(self, document: Mapping[str, Any], parameters: Mapping[str, Any] | None = None) -> str:
         """Create a chain and start it; return the run's id."""
@@ -108,16 +111,16 @@ class ChainHarness:
     async def update(self, chain_id: str, version: int, document: Mapping[str, Any], name: str) -> ChainRow:
         """Change a chain."""
         return await self.store.transact(
-            lambda tx: chains.update(tx, chain_id, version=version, name=name, dag=document, actor="bob")
+            lambda tx: definitions.update(tx, chain_id, version=version, name=name, dag=document, actor="bob")
         )
 
     async def run(self, run_id: str) -> ChainRunRow:
         """The run as it stands."""
-        return await self.store.database.read(lambda tx: chain_runs.find_run(tx, run_id))
+        return await self.store.database.read(lambda tx: chain_queries.find_run(tx, run_id))
 
     async def nodes(self, run_id: str) -> dict[str, ChainNodeRow]:
         """Its nodes by id."""
-        found = await self.store.database.read(lambda tx: chain_runs.list_nodes(tx, run_id))
+        found = await self.store.database.read(lambda tx: chain_queries.list_nodes(tx, run_id))
         return {item.node_id: item for item in found}
 
     async def states(self, run_id: str) -> dict[str, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.chains.dags import check_dag
+from adjudge.chains.dag_cache import check_dag
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
-from adjudge.store import chain_runs, chains
-from adjudge.store.chain_values import NewChainRun, NodeStopped
+from adjudge.store.chains import definitions
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import NewChainRun, NodeStopped
 from tests.integration.chains.harness import ChainHarness, dag, line, node
 
 
@@ -35,7 +36,7 @@ async def test_j02_a_name_that_is_taken_is_refused(rig: ChainHarness) -> None:
     other = await rig.define(line(1), "weekly")
     with pytest.raises(InvalidInput, match="exists already"):
         await rig.store.transact(
-            lambda tx: chains.update(tx, other.id, version=1, name="nightly", dag=line(1), actor="ann")
+            lambda tx: definitions.update(tx, other.id, version=1, name="nightly", dag=line(1), actor="ann")
         )
 
 
@@ -49,10 +50,12 @@ async def test_j03_a_dag_must_have_nodes(document: object) -> None:
 async def test_j04_an_update_by_the_right_version_grows_it(rig: ChainHarness) -> None:
     chain = await rig.define(line(1), "nightly")
     changed = await rig.store.transact(
-        lambda tx: chains.update(tx, chain.id, version=1, name="nightly", dag=line(3), actor="bob", description="x")
+        lambda tx: definitions.update(
+            tx, chain.id, version=1, name="nightly", dag=line(3), actor="bob", description="x"
+        )
     )
     assert (changed.version, len((changed.dag or {})["nodes"]), changed.description) == (2, 3, "x")
-    versions = await rig.store.database.read(lambda tx: chains.list_versions(tx, chain.id))
+    versions = await rig.store.database.read(lambda tx: definitions.list_versions(tx, chain.id))
     assert [(item.version, item.actor, len(item.dag["nodes"])) for item in versions] == [(2, "bob", 3), (1, "ann", 1)]
 
 
@@ -61,20 +64,24 @@ async def test_j05_an_update_by_an_old_version_conflicts(rig: ChainHarness) -> N
     for version in (1, 2):
         await rig.update(chain.id, version, line(version), chain.name)
     with pytest.raises(Conflict, match="version 3, not 1"):
-        await rig.store.transact(lambda tx: chains.update(tx, chain.id, version=1, name="x", dag=line(1), actor="ann"))
+        await rig.store.transact(
+            lambda tx: definitions.update(tx, chain.id, version=1, name="x", dag=line(1), actor="ann")
+        )
     with pytest.raises(NotFound):
-        await rig.store.transact(lambda tx: chains.update(tx, "none", version=1, name="x", dag=line(1), actor="ann"))
+        await rig.store.transact(
+            lambda tx: definitions.update(tx, "none", version=1, name="x", dag=line(1), actor="ann")
+        )
 
 
 async def test_j06_a_disabled_chain_does_not_start(rig: ChainHarness) -> None:
     chain = await rig.define(line(1))
     for _ in range(2):  # switching is idempotent
-        off = await rig.store.transact(lambda tx: chains.set_enabled(tx, chain.id, enabled=False, actor="ann"))
+        off = await rig.store.transact(lambda tx: definitions.set_enabled(tx, chain.id, enabled=False, actor="ann"))
         assert (off.enabled, off.version) == (False, 1)
     with pytest.raises(Conflict, match="chain is disabled") as refused:
         await rig.store.transact(lambda tx: rig.engine.start(tx, NewChainRun(chain.id)))
     assert refused.value.http_status == 409
-    await rig.store.transact(lambda tx: chains.set_enabled(tx, chain.id, enabled=True, actor="ann"))
+    await rig.store.transact(lambda tx: definitions.set_enabled(tx, chain.id, enabled=True, actor="ann"))
     assert (await rig.store.transact(lambda tx: rig.engine.start(tx, NewChainRun(chain.id)))).is_new
     audited = await rig.store.rows("SELECT action FROM audit_log WHERE object_kind = 'chain' ORDER BY id")
     assert [row["action"] for row in audited] == ["create", "disable", "enable"]
@@ -85,7 +92,7 @@ async def test_j07_chains_are_listed_by_keyword_and_switch(rig: ChainHarness) ->
         await rig.define(line(1), name, enabled=name != "beta", description="Gamma?" if name == "alpha" else None)
 
     async def listed(**filters: object) -> list[str]:
-        page = await rig.store.database.read(lambda tx: chains.page_number(tx, **filters))  # type: ignore[arg-type]
+        page = await rig.store.database.read(lambda tx: definitions.page_number(tx, **filters))  # type: ignore[arg-type]
         assert page.total >= len(page.items)
         return [chain.name for chain in page.items]
 
@@ -96,16 +103,16 @@ async def test_j07_chains_are_listed_by_keyword_and_switch(rig: ChainHarness) ->
     assert await listed(enabled=False) == ["beta"]
     assert await listed(keyword="ta", enabled=True) == ["delta"]
     assert await listed(page=2, size=3) == ["gamma_ray"]
-    after = await rig.store.database.read(lambda tx: chains.page(tx, after="beta", limit=1))
+    after = await rig.store.database.read(lambda tx: definitions.page(tx, after="beta", limit=1))
     assert [chain.name for chain in after] == ["delta"]
 
 
 async def test_j08_the_detail_has_the_dag(rig: ChainHarness) -> None:
     chain = await rig.define(line(2), "nightly")
-    assert (await rig.store.database.read(lambda tx: chains.find(tx, chain.id))).dag == line(2)
-    assert (await rig.store.database.read(lambda tx: chains.find_by_name(tx, "nightly"))).dag == line(2)
+    assert (await rig.store.database.read(lambda tx: definitions.find(tx, chain.id))).dag == line(2)
+    assert (await rig.store.database.read(lambda tx: definitions.find_by_name(tx, "nightly"))).dag == line(2)
     with pytest.raises(NotFound) as missing:
-        await rig.store.database.read(lambda tx: chains.find(tx, "none"))
+        await rig.store.database.read(lambda tx: definitions.find(tx, "none"))
     assert missing.value.code == "CHAIN_NOT_FOUND"
 
 
@@ -122,7 +129,7 @@ async def test_j09_a_start_makes_a_run_and_a_known_key_answers_with_it(rig: Chai
     assert (run.parameters, run.chain_version, run.started_by) == ({"problem": "sum"}, 1, "ann")
     with pytest.raises(NotFound):
         await rig.store.transact(lambda tx: rig.engine.start(tx, NewChainRun("none")))
-    listed = await rig.store.database.read(lambda tx: chain_runs.page_runs(tx, chain_id=chain.id))
+    listed = await rig.store.database.read(lambda tx: chain_queries.page_runs(tx, chain_id=chain.id))
     assert [item.id for item in listed] == [other.run_id, first.run_id]
 
 
@@ -138,7 +145,7 @@ async def test_j10_a_run_goes_from_pending_through_running_to_its_end(rig: Chain
     run = await rig.run(run_id)
     assert (run.status, run.nodes_open) == (last, 0)
     assert run.finished_at
-    log = await rig.store.database.read(lambda tx: chain_runs.status_log(tx, run_id))
+    log = await rig.store.database.read(lambda tx: chain_queries.status_log(tx, run_id))
     assert [(item.from_status, item.to_status) for item in log if item.node_id is None] == [
         ("pending", "running"),
         ("running", last),

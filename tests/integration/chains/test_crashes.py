@@ -14,18 +14,18 @@ import pytest
 
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.domain.retry import RetryPolicy
-from adjudge.relay.patrol import Reconciler, Watchdog
-from adjudge.relay.pump import Dispatcher
+from adjudge.relay.dispatcher import Dispatcher
+from adjudge.relay.watchdog import Reconciler, Watchdog
 from adjudge.store import Database, Tx
-from adjudge.store.chain_values import JOB_KIND_NODE
-from adjudge.store.driver import Operation
+from adjudge.store.chains.models import JOB_KIND_NODE
+from adjudge.store.engine.driver import Operation
 from adjudge.stream import MemoryStream, Message, MessageBody, PublishResult, Stream
-from adjudge.worker.loop import Worker
-from adjudge.worker.node import NodeHandler
+from adjudge.worker.handlers.node import NodeHandler
+from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.chains.harness import ChainHarness, node
-from tests.support.brinks import with_explicit_commit
-from tests.support.stores import StoreHarness
+from tests.support.explicit_commit import with_explicit_commit
+from tests.support.store_harness import StoreHarness
 
 T = TypeVar("T")
 WIDTH = 24

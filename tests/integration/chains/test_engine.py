@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict
-from adjudge.store import chain_runs, dead_letters
-from adjudge.store.chain_values import NodeExpanded
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import NodeExpanded
+from adjudge.store.jobs import dead_letters
 from tests.integration.chains.harness import ChainHarness, dag, done, line, node
 
 
@@ -89,7 +90,7 @@ async def test_a_map_fans_out_and_joins(rig: ChainHarness) -> None:
     await rig.finish(jobs["m[2]"], outcome=done("3"))
     await rig.finish(jobs["m[0]"], jobs["m[1]"], outcome=done("1"))
     assert (await rig.states(run_id))["m"] == "success"
-    joined = await rig.store.database.read(lambda tx: chain_runs.find_artifacts(tx, run_id, [], ["m"]))
+    joined = await rig.store.database.read(lambda tx: chain_queries.find_artifacts(tx, run_id, [], ["m"]))
     assert [item.text for item in joined["m"]] == ["1", "1", "3"]  # type: ignore[union-attr]
     assert await rig.drain(run_id) == ["end"]
     run = await rig.run(run_id)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains import shipped
+from adjudge.chains import builtin
 from adjudge.chains.executor import NodeWaiting
 from adjudge.chains.executors.approval import answer_approval
 from adjudge.chains.triggers import TriggerCommands
@@ -19,11 +19,13 @@ from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import ChainRunStatus, NodeStatus
-from adjudge.store import chain_runs, problem_reads, users
-from adjudge.store.chain_values import ChainRunRow, NewChainRun
-from adjudge.store.statement import Statement
-from tests.support.chain_house import ChainInstallation, open_chain_installation, zip_folder
-from tests.support.nodes import context_for
+from adjudge.store.accounts import users
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import ChainRunRow, NewChainRun
+from adjudge.store.engine.statement import Statement
+from adjudge.store.problems import queries as problem_queries
+from tests.support.chain_fixture import ChainInstallation, open_chain_installation, zip_folder
+from tests.support.node_context import context_for
 
 PROBLEMS = Path(__file__).parents[3] / "examples" / "problems"
 
@@ -67,7 +69,7 @@ async def test_the_problem_pipeline_takes_a_package_to_publication(
 ) -> None:
     digest = await house.blobs.put(zip_folder(double(tmp_path / name) if made else PROBLEMS / name))
     run_id = await house.start(
-        await house.apply(shipped.load_builtin("problem-pipeline")), package=digest, problem=name
+        await house.apply(builtin.load_builtin("problem-pipeline")), package=digest, problem=name
     )
     asked = await house.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
     nodes = await house.nodes(run_id)
@@ -77,7 +79,7 @@ async def test_the_problem_pipeline_takes_a_package_to_publication(
     assert len(table["submissions"]) == nodes["check"].artifact["submissions"]
     assert (nodes["check"].artifact["to_be_made"], nodes["generate"].artifact["made"]) == (made, made)
     assert asked.artifact["question"].startswith(f"Publish revision 1 of {name}")
-    problem = await house.database.read(lambda tx: problem_reads.find(tx, name))
+    problem = await house.database.read(lambda tx: problem_queries.find(tx, name))
     assert problem is not None
     assert problem.published_revision_id is None
     await house.database.transact(
@@ -86,7 +88,7 @@ async def test_the_problem_pipeline_takes_a_package_to_publication(
         )
     )
     assert (await house.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
-    published = await house.database.read(lambda tx: problem_reads.find(tx, name))
+    published = await house.database.read(lambda tx: problem_queries.find(tx, name))
     assert published is not None
     assert published.published_revision_id == nodes["generate"].artifact["revision_id"]
     assert (await house.nodes(run_id))["approve"].artifact == {"approved": True, "by": "eva", "reason": "looks good"}
@@ -113,7 +115,7 @@ async def publish(house: ChainInstallation, name: str, folder: Path | None = Non
 async def wait_for_first_run(house: ChainInstallation, chain_id: str) -> ChainRunRow:
     """The first run of a chain, as soon as there is one."""
     async with asyncio.timeout(240):
-        while not (found := await house.database.read(lambda tx: chain_runs.page_runs(tx, chain_id=chain_id))):
+        while not (found := await house.database.read(lambda tx: chain_queries.page_runs(tx, chain_id=chain_id))):
             await asyncio.sleep(0.01)
     return found[0]
 
@@ -369,7 +371,7 @@ async def test_a_contest_is_closed_by_the_shipped_chain(any_house: ChainInstalla
             tx, chain_id=applied, name="t", kind="event", spec=spec, actor="eva", authority=house.authority
         )
     )
-    closing = await house.apply(shipped.load_builtin("contest-close"))
+    closing = await house.apply(builtin.load_builtin("contest-close"))
     run_id = await house.start(closing, contest="final", user="eva")
     asked = await house.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
     assert "would change 1 of 1 verdicts" in asked.artifact["question"]
@@ -398,7 +400,7 @@ async def test_the_nightly_verification_visits_every_problem(house: ChainInstall
         PROBLEMS / "shout", few, ignore=shutil.ignore_patterns("*.cpp", "time_limit_exceeded", "tidies_up*")
     )
     await publish(house, "shout", few)
-    run = await house.wait_finished(await house.start(await house.apply(shipped.load_builtin("nightly-verify"))))
+    run = await house.wait_finished(await house.start(await house.apply(builtin.load_builtin("nightly-verify"))))
     nodes = await house.nodes(run.id)
     assert run.status is ChainRunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
     assert [row["ok"] for row in nodes["verify[0]"].artifact["submissions"]] == [True, True, True]

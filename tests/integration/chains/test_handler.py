@@ -15,21 +15,21 @@ import pytest
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, NodeWaiting
-from adjudge.chains.patrol import ChainHousekeeping
+from adjudge.chains.housekeeping import ChainHousekeeping
 from adjudge.domain.errors import Conflict
 from adjudge.domain.retry import RetryPolicy
-from adjudge.relay.pump import Dispatcher
-from adjudge.store import chain_runs
-from adjudge.store.chain_values import JOB_KIND_NODE
-from adjudge.store.job_values import Job
+from adjudge.relay.dispatcher import Dispatcher
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import JOB_KIND_NODE
+from adjudge.store.jobs.models import Job
 from adjudge.stream import MemoryStream
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.loop import Worker
-from adjudge.worker.node import NodeHandler
+from adjudge.worker.handlers.node import NodeHandler
+from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.chains.harness import ChainHarness, dag, node
-from tests.support.logged import capture_logs
-from tests.support.stores import StoreHarness, metric_value
+from tests.support.log_capture import capture_logs
+from tests.support.store_harness import StoreHarness, metric_value
 
 Work = Callable[[NodeContext], Awaitable[NodeResult | NodeWaiting]]
 
@@ -210,9 +210,9 @@ async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: HandlerH
     run_id = await shop.rig.start(dag(node("a", retry={"max_attempts": 3, "backoff_ms": 0})))
     assert await shop.ends(run_id) == "success"
     assert tries == [None, 1, 2]
-    log = await shop.rig.store.database.read(lambda tx: chain_runs.read_log(tx, run_id, "a"))
+    log = await shop.rig.store.database.read(lambda tx: chain_queries.read_log(tx, run_id, "a"))
     assert [(line.attempt, line.text) for line in log][:3] == [(1, "try 1"), (1, "of three"), (2, "try 2")]
-    changes = await shop.rig.store.database.read(lambda tx: chain_runs.status_log(tx, run_id))
+    changes = await shop.rig.store.database.read(lambda tx: chain_queries.status_log(tx, run_id))
     assert [item.to_status for item in changes if item.node_id == "a"] == [
         *["running", "retrying"] * 2,
         "running",

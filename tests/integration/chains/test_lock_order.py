@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from adjudge.chains.executors.judging import WAIT_SUBMISSION
-from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
-from adjudge.cli.chaining import make_engine, make_job_listeners
+from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
+from adjudge.cli.wiring.chains import make_engine, make_job_listeners
 from adjudge.domain.errors import Conflict
 from adjudge.domain.verdict import Verdict
 from adjudge.settings import load
 from adjudge.store import Tx
-from adjudge.store.chain_values import NodeSuspended
-from adjudge.store.job_values import Job, JobResult
-from adjudge.store.jobs import JobCommands
-from adjudge.store.submissions import Judgement, SubmissionCommands
+from adjudge.store.chains.models import NodeSuspended
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import Job, JobResult
+from adjudge.store.judging.commands import Judgement, SubmissionCommands
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, line, node
 from tests.support.lock_order import LockOrder, watching
-from tests.support.stores import StoreHarness, adhoc_statement, fence_of
+from tests.support.store_harness import StoreHarness, adhoc_statement, fence_of
 
 _PATIENCE_SEC = 60
 

@@ -8,17 +8,18 @@ import pytest
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import ChainRunStatus, NodeStatus
-from adjudge.store import Database, chain_runs
-from adjudge.store.chain_runs import NodeTask
-from adjudge.store.chain_values import JOB_KIND_NODE
-from adjudge.store.driver import Operation
-from adjudge.store.job_values import Job
-from adjudge.store.statement import Dialect
+from adjudge.store import Database
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import JOB_KIND_NODE
+from adjudge.store.chains.queries import NodeTask
+from adjudge.store.engine.driver import Operation
+from adjudge.store.engine.statement import Dialect
+from adjudge.store.jobs.models import Job
 from adjudge.stream.driver import Message, MessageBody
-from adjudge.worker.claims import Claimer
+from adjudge.worker.claimer import Claimer
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, node
 from tests.integration.chains.test_steps import history
-from tests.support.stores import StoreHarness
+from tests.support.store_harness import StoreHarness
 
 T = TypeVar("T")
 
@@ -79,7 +80,7 @@ async def test_each_job_brings_what_its_node_needs_to_know(postgres_store: Store
     run_id = await rig.start(three(), {"size": 7})
     jobs = await claimed(rig, run_id, short=True)
     briefs = {(run_id, job.node_id or ""): job.preloaded for job in jobs}
-    assert briefs == await rig.store.database.read(lambda tx: chain_runs.find_node_tasks(tx, briefs))
+    assert briefs == await rig.store.database.read(lambda tx: chain_queries.find_node_tasks(tx, briefs))
     assert {
         (job.preloaded.status, job.preloaded.run_status) for job in jobs if isinstance(job.preloaded, NodeTask)
     } == {(NodeStatus.RUNNING, ChainRunStatus.RUNNING)}

@@ -11,16 +11,16 @@ import pytest
 
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import WaitResult
-from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Unavailable
 from adjudge.observe import logs
 from adjudge.store import Tx
-from adjudge.store.chain_values import JOB_KIND_NODE, ChainRunFinished, NewChainRun, NodeSuspended
-from adjudge.store.job_isolation import TRIES
-from adjudge.store.job_values import FinishedJob, Job, JobListener
-from adjudge.store.jobs import LISTENER_FAILED, JobCommands
+from adjudge.store.chains.models import JOB_KIND_NODE, ChainRunFinished, NewChainRun, NodeSuspended
+from adjudge.store.jobs.commands import LISTENER_FAILED, JobCommands
+from adjudge.store.jobs.isolation import TRIES
+from adjudge.store.jobs.models import FinishedJob, Job, JobListener
 from tests.integration.chains.harness import ChainHarness, line
-from tests.support.stores import NOON_US, StoreHarness
+from tests.support.store_harness import NOON_US, StoreHarness
 
 NOON_MS = NOON_US // 1_000
 GRACE_MS = 5_000
@@ -162,7 +162,7 @@ async def test_jobs_behind_a_whole_batch_of_failing_ones_are_killed(
     store: StoreHarness, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The jobs of one stop share its timestamp, so the place in the order needs their ids too."""
-    monkeypatch.setattr("adjudge.chains.patrol._BATCH", 2)
+    monkeypatch.setattr("adjudge.chains.housekeeping._BATCH", 2)
     run_ids = await bench.running(5)
     bad = run_ids[:4]
     for index, run_id in enumerate(run_ids):
@@ -196,7 +196,7 @@ async def test_a_due_wait_whose_run_cannot_end_stops_no_other_wait(
 async def test_due_waits_behind_a_whole_batch_of_failing_ones_are_ended(
     store: StoreHarness, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adjudge.chains.patrol._BATCH", 2)
+    monkeypatch.setattr("adjudge.chains.housekeeping._BATCH", 2)
     waits = [NodeSuspended("timer", name, until_ms=NOON_MS + index // 2) for index, name in enumerate("abcde")]
     *bad, good = await bench.suspended(*waits)
     await store.clock.advance(ms=1_000)
@@ -222,7 +222,7 @@ async def test_a_probe_that_fails_for_one_thing_stops_no_other_look(
 async def test_a_sub_chain_that_cannot_be_stopped_stops_no_other(
     store: StoreHarness, bench: Bench, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adjudge.chains.patrol._BATCH", 1)
+    monkeypatch.setattr("adjudge.chains.housekeeping._BATCH", 1)
     rig = bench.rig
     chain, (parent,) = await rig.define(line(1)), await bench.suspended(NodeSuspended("thing", "t"))
     children = []

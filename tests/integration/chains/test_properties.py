@@ -15,16 +15,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.chain import DependencyRule
-from adjudge.domain.chain_document import parse_dag
+from adjudge.domain.chain_parser import parse_dag
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.store.chain_values import NewChainRun
-from adjudge.store.job_values import Job
+from adjudge.store.chains.models import NewChainRun
+from adjudge.store.jobs.models import Job
 from tests.integration.chains.harness import ChainHarness, done
 from tests.support.chain_model import expected_states
-from tests.support.stores import open_store
+from tests.support.store_harness import open_store
 
 RULES = [*[DependencyRule.ALL_SUCCESS] * 3, *DependencyRule]
 SQLITE_EXAMPLES, POSTGRES_EXAMPLES = 80, 16

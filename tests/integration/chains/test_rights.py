@@ -9,20 +9,23 @@ from typing import Any, Final
 import pytest
 
 from adjudge.blobs.directory import DirectoryBlobStore
-from adjudge.chains import registry
+from adjudge.chains import executor_registry
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.rights import rights_of
 from adjudge.chains.triggers import TriggerCommands, TriggerScheduler
-from adjudge.cli.chaining import run_starter
-from adjudge.domain.access import ALL_SCOPES, Permission
+from adjudge.cli.wiring.chains import run_starter
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import new_id
-from adjudge.store import Tx, chain_triggers, chains, tokens, users
-from adjudge.store import problems as problem_rows
-from adjudge.store.chain_values import NewChainRun
-from adjudge.store.problems import NewProblem, NewRevision
-from adjudge.worker.node import NodeHandler
+from adjudge.domain.permissions import ALL_SCOPES, Permission
+from adjudge.store import Tx
+from adjudge.store.accounts import api_tokens, users
+from adjudge.store.chains import definitions
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.chains.models import NewChainRun
+from adjudge.store.problems import commands as problem_rows
+from adjudge.store.problems.commands import NewProblem, NewRevision
+from adjudge.worker.handlers.node import NodeHandler
 from tests.integration.chains.harness import ChainHarness, dag
 
 P = Permission
@@ -60,7 +63,7 @@ async def add_user(tx: Tx, role: str, scopes: frozenset[str] | None = None) -> G
     if scopes is None:
         return Grant(user_id)
     token_id = new_id()
-    await tokens.insert(tx, tokens.NewApiToken(token_id, user_id, "t", tokens.new_secret(), tuple(scopes)))
+    await api_tokens.insert(tx, api_tokens.NewApiToken(token_id, user_id, "t", api_tokens.new_secret(), tuple(scopes)))
     return Grant(user_id, token_id)
 
 
@@ -70,7 +73,7 @@ async def execute(rig: ChainHarness, folder: Path, type_name: str, cfg: Mapping[
     untouchable = {
         name: object() for name in ("submissions", "rejudging", "blobs", "cache", "judge", "outgoing", "jobs")
     }
-    executors = registry.discover_executors().build({**untouchable, **parts})
+    executors = executor_registry.discover_executors().build({**untouchable, **parts})
     handler = NodeHandler(rig.store.database, DirectoryBlobStore(folder), executors, rig.engine.dags)
     chain = await rig.define(dag({"id": "a", "type": type_name, "cfg": dict(cfg)}), new_id())
     await rig.store.transact(
@@ -81,7 +84,9 @@ async def execute(rig: ChainHarness, folder: Path, type_name: str, cfg: Mapping[
 
 def test_every_node_type_of_ours_says_what_it_needs() -> None:
     assert {
-        name for name, item in registry.discover_executors().executors.items() if item.distribution == "adjudge"
+        name
+        for name, item in executor_registry.discover_executors().executors.items()
+        if item.distribution == "adjudge"
     } == set(NEEDS)
 
 
@@ -142,7 +147,7 @@ async def test_rights_are_those_of_now_and_of_the_token(rig: ChainHarness) -> No
     wide = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({ALL_SCOPES})))
     assert await rights(wide) == frozenset(Permission)
     assert await rights(Grant(wide.user_id, narrow.token_id)) == frozenset(), "a token of somebody else's"
-    await rig.store.transact(lambda tx: tokens.revoke(tx, narrow.user_id, narrow.token_id or ""))
+    await rig.store.transact(lambda tx: api_tokens.revoke(tx, narrow.user_id, narrow.token_id or ""))
     assert await rights(narrow) == frozenset()
     await rig.store.write("UPDATE users SET role = 'contestant' WHERE id = :id", id=wide.user_id)
     assert P.CHAIN_WRITE not in await rights(wide)
@@ -169,7 +174,7 @@ async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(
     definer = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "chain:write"})))
     document = dag({"id": "a", "type": "noop"})
     chain = await rig.store.transact(
-        lambda tx: chains.create(tx, name="c", dag=document, actor="x", authority=Authority((definer,)))
+        lambda tx: definitions.create(tx, name="c", dag=document, actor="x", authority=Authority((definer,)))
     )
     made = await rig.store.transact(
         lambda tx: TriggerCommands().create(
@@ -191,7 +196,7 @@ async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(
     brief = await rig.store.database.read(lambda tx: handler.preload(tx, [job]))
     rights = await rig.store.transact(lambda tx: rights_of(tx, brief[job.id].task.authority))
     assert (rights.user_id, rights.permissions) == (saver.user_id, frozenset({P.RUN_CONTROL}))
-    await rig.store.transact(lambda tx: tokens.revoke(tx, definer.user_id, definer.token_id or ""))
+    await rig.store.transact(lambda tx: api_tokens.revoke(tx, definer.user_id, definer.token_id or ""))
     assert await call() == 0
     trigger = await rig.store.database.read(lambda tx: chain_triggers.find(tx, made.trigger_id))
     assert "run:control" in (trigger.last_error or "")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.store.driver import Unfit
-from adjudge.store.job_values import Job, JobResult, NewJob, Offer, StepTaken
+from adjudge.store.engine.driver import Unfit
+from adjudge.store.jobs.models import Job, JobResult, NewJob, Offer, StepTaken
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, done, line, node
-from tests.integration.chains.test_going_on import working
-from tests.support.stores import StoreHarness, fence_of
+from tests.integration.chains.test_follow_up_claims import working
+from tests.support.store_harness import StoreHarness, fence_of
 
 
 @dataclass

@@ -15,9 +15,9 @@ from adjudge.chains.triggers import TriggerCommands, TriggerScheduler, user_spec
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx
-from adjudge.store import chain_triggers as rows
-from adjudge.store.postgres import PostgresDatabase
-from tests.support.stores import NOON_US, POSTGRES_NOW, StoreHarness, adhoc_statement
+from adjudge.store.chains import triggers as rows
+from adjudge.store.engine.postgres import PostgresDatabase
+from tests.support.store_harness import NOON_US, POSTGRES_NOW, StoreHarness, adhoc_statement
 
 MINUTE_MS = 60_000
 INSERT_RUN = adhoc_statement(

@@ -6,12 +6,12 @@ from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import WaitResult
 from adjudge.chains.executors.approval import WaitApprovalExecutor
 from adjudge.chains.executors.basic import SleepExecutor
-from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.store import Tx
-from adjudge.store.chain_values import NewChainRun, NodeExpanded, NodeSuspended
+from adjudge.store.chains.models import NewChainRun, NodeExpanded, NodeSuspended
 from tests.integration.chains.harness import ChainHarness, dag, done, line, node
-from tests.support.nodes import context_for
-from tests.support.stores import NOON_US, StoreHarness
+from tests.support.node_context import context_for
+from tests.support.store_harness import NOON_US, StoreHarness
 
 NOON_MS = NOON_US // 1_000
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.judging import OPEN_GATE
-from tests.support.served import RunningServer, serve
+from tests.support.http_server import RunningServer, serve
+from tests.support.published_problem import OPEN_GATE
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from click.testing import CliRunner, Result
 from adjudge.api.actions import users
 from adjudge.api.actions.users import UserSpec
 from adjudge.cli import main
-from adjudge.domain.access import Role
+from adjudge.domain.permissions import Role
 from adjudge.domain.verdict import Verdict
-from adjudge.store.bells import CHANNEL_OUTBOX, Wakeup
-from adjudge.store.idempotency import StoredResponse
-from adjudge.store.orders import BatchedSubmit
-from tests.support.judging import SOURCE, PublishedProblem, publish_problem
-from tests.support.problems import run_pending_imports
-from tests.support.served import RunningServer
+from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
+from adjudge.store.judging.submit_batch import BatchedSubmit
+from adjudge.store.ops.idempotency_keys import StoredResponse
+from tests.support.http_server import RunningServer
+from tests.support.problem_packages import run_pending_imports
+from tests.support.published_problem import SOURCE, PublishedProblem, publish_problem
 
 pytestmark = pytest.mark.slow
 PASSWORD = "correct horse battery"

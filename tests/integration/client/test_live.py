@@ -19,10 +19,10 @@ from adjudge.client import (
     SubmissionSpec,
     TriggerSpec,
 )
-from adjudge.domain.access import Role
+from adjudge.domain.permissions import Role
 from adjudge.domain.verdict import Verdict
-from tests.support.judging import SOURCE, PublishedProblem, publish_problem
-from tests.support.served import RunningServer
+from tests.support.http_server import RunningServer
+from tests.support.published_problem import SOURCE, PublishedProblem, publish_problem
 
 PASSWORD = "correct horse battery"
 pytestmark = pytest.mark.slow

@@ -13,10 +13,10 @@ from adjudge.api.actions.secrets import keyring
 from adjudge.api.actions.users import UserSpec
 from adjudge.chains.secrets import Keyring
 from adjudge.cli import main
-from adjudge.domain.access import Role
 from adjudge.domain.errors import Unavailable
-from adjudge.store import chain_secrets
-from tests.support.served import RunningServer
+from adjudge.domain.permissions import Role
+from adjudge.store.chains import secrets
+from tests.support.http_server import RunningServer
 
 pytestmark = pytest.mark.slow
 PASSWORD = "correct horse battery"
@@ -41,7 +41,7 @@ def admin(server: RunningServer, sqlite_url: str, monkeypatch: pytest.MonkeyPatc
 
 def values(server: RunningServer, keys: Keyring | None = None) -> dict[str, str]:
     """What nodes are given: every secret, decrypted with the keys that are here now."""
-    found = server.do(server.api.parts.database.read(chain_secrets.read_all))
+    found = server.do(server.api.parts.database.read(secrets.read_all))
     keys = keys or keyring(server.api.parts.settings)
     return {name: keys.decrypt(name, ciphertext) for name, ciphertext in found.items()}
 

@@ -8,8 +8,8 @@ import signal
 import sqlite3
 from pathlib import Path
 
-from adjudge.store.opening import sqlite_path
-from tests.integration.store import committer
+from adjudge.store.engine.connect import sqlite_path
+from tests.integration.store import commit_loop
 
 ROUNDS = 6
 _CHILDREN = multiprocessing.get_context("forkserver")
@@ -18,7 +18,7 @@ _CHILDREN = multiprocessing.get_context("forkserver")
 def commit_until_killed(path: Path, reports: int) -> set[tuple[str, str]]:
     """Let a child commit, kill it after some reports, and return all it had managed to say."""
     here, there = _CHILDREN.Pipe(duplex=False)
-    child = _CHILDREN.Process(target=committer.main, args=(path, there))
+    child = _CHILDREN.Process(target=commit_loop.main, args=(path, there))
     child.start()
     there.close()
     said: set[tuple[str, str]] = set()
@@ -38,7 +38,7 @@ def commit_until_killed(path: Path, reports: int) -> set[tuple[str, str]]:
 def test_what_was_committed_outlives_a_kill(sqlite_url: str) -> None:
     path = sqlite_path(sqlite_url)
     assert path is not None
-    _CHILDREN.set_forkserver_preload([committer.__name__])
+    _CHILDREN.set_forkserver_preload([commit_loop.__name__])
     moments = random.Random(7)
     reported: set[tuple[str, str]] = set()
     for _ in range(ROUNDS):

@@ -15,12 +15,14 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from adjudge.domain.errors import Conflict
-from adjudge.store import Tx, audit, migrations, open_database, schema, users
-from adjudge.store.health import ping
-from adjudge.store.opening import sqlite_path
-from adjudge.store.statement import Statement
-from tests.integration.store import catalogue
-from tests.integration.store.catalogue import Catalogue
+from adjudge.store import Tx, migrations, open_database, schema
+from adjudge.store.accounts import users
+from adjudge.store.engine.connect import sqlite_path
+from adjudge.store.engine.health import ping
+from adjudge.store.engine.statement import Statement
+from adjudge.store.ops import audit_log
+from tests.integration.store import schema_introspection
+from tests.integration.store.schema_introspection import Catalogue
 from tests.support.databases import PostgresDatabases
 
 
@@ -44,7 +46,7 @@ def revisions() -> list[str]:
 
 async def look(url: str) -> Catalogue:
     path = sqlite_path(url)
-    return catalogue.of_sqlite(path) if path is not None else await catalogue.of_postgres(url)
+    return schema_introspection.of_sqlite(path) if path is not None else await schema_introspection.of_postgres(url)
 
 
 async def create_afresh(url: str) -> None:
@@ -114,7 +116,7 @@ async def test_a_current_database_is_left_alone(empty_url: str) -> None:
 async def test_a_current_database_is_known_without_alembic(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await migrations.upgrade(empty_url)
     assert migrations.latest_revision() == revisions()[-1]
-    monkeypatch.setitem(sys.modules, "adjudge.store.migrations.running", None)
+    monkeypatch.setitem(sys.modules, "adjudge.store.migrations.runner", None)
     monkeypatch.delattr(migrations, "running")
     await migrations.upgrade(empty_url)
     with pytest.raises(ImportError):
@@ -158,7 +160,7 @@ async def test_who_did_something_before_is_named_by_id_too(empty_url: str) -> No
     await migrations.downgrade(empty_url, "0012")
     await migrations.upgrade(empty_url)
     async with open_database(empty_url) as database:
-        entries = await database.read(audit.page)
+        entries = await database.read(audit_log.page)
     assert [entry.actor for entry in reversed(entries)] == [
         "01a1e326-0b2e-761d-830c-98153bb1c498",
         "cli:ada",

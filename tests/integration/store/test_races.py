@@ -12,10 +12,12 @@ import pytest
 
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import SubmissionStatus
-from adjudge.store import Tx, outbox, submissions
-from adjudge.store.job_values import DispatchedMessage, JobResult, PoisonJob
-from adjudge.store.submissions import SubmissionUpdate
-from tests.support.stores import StoreHarness, fence_of, open_store
+from adjudge.store import Tx
+from adjudge.store.jobs import outbox
+from adjudge.store.jobs.models import DispatchedMessage, JobResult, PoisonJob
+from adjudge.store.judging import commands as submission_commands
+from adjudge.store.judging.commands import SubmissionUpdate
+from tests.support.store_harness import StoreHarness, fence_of, open_store
 
 CLAIMANTS = 16
 
@@ -71,7 +73,7 @@ async def test_two_appliers_of_one_version_make_one_conflict(rivals: list[StoreH
 
     async def apply(store: StoreHarness) -> None:
         change = SubmissionUpdate(item.submission_id, 1, SubmissionStatus.JUDGING, "a", "race")
-        await store.transact(lambda tx: submissions.update(tx, [change]))
+        await store.transact(lambda tx: submission_commands.update(tx, [change]))
 
     outcomes = await asyncio.gather(*(apply(store) for store in rivals[:2]), return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "VersionConflict"]

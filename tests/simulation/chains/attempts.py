@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-from tests.simulation.chains.rows import FinalState, Key
+from tests.simulation.chains.final_state import FinalState, Key
 from tests.simulation.chains.script import SCRIPTED
 
 MISHAPS: Final = frozenset({"UNAVAILABLE", "OUTCOME_UNKNOWN", "WORKER_LOST"})

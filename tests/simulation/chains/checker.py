@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from adjudge.domain.chain import final_run_status
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.store.chain_runs import json_from_column
+from adjudge.store.chains.queries import json_from_column
 from tests.simulation.chains.attempts import check_attempts
-from tests.simulation.chains.by_itself import check_by_itself
+from tests.simulation.chains.final_state import FinalState, Key, run_status_of, status_of
 from tests.simulation.chains.history import LogReplay, graces, shared_places
-from tests.simulation.chains.rows import FinalState, Key, run_status_of, status_of
+from tests.simulation.chains.timers_and_triggers import check_by_itself
 from tests.simulation.checker import check_jobs
 from tests.support.chain_model import expected_states
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from adjudge.domain.chain import DependencyRule, NodeDecision, decide, dependency_counts, final_run_status, is_instance
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from tests.simulation.chains.rows import FinalState, Key
+from tests.simulation.chains.final_state import FinalState, Key
 
 GRACE_MS: Final = 4_000
 _GRACE_US: Final = GRACE_MS * 1_000

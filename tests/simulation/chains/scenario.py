@@ -12,25 +12,26 @@ from typing import Any, ClassVar
 
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
-from adjudge.chains.dags import check_dag
+from adjudge.chains.dag_cache import check_dag
 from adjudge.chains.engine import ChainEngine
-from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerCommands, TriggerScheduler
-from adjudge.cli.chaining import run_starter
+from adjudge.cli.wiring.chains import run_starter
 from adjudge.domain.retry import RetryPolicy
-from adjudge.relay.patrol import run_periodically
-from adjudge.store import chains, users
-from adjudge.store.chain_values import JOB_KIND_NODE
-from adjudge.store.driver import Tx
-from adjudge.store.jobs import JobCommands
+from adjudge.relay.watchdog import run_periodically
+from adjudge.store.accounts import users
+from adjudge.store.chains import definitions
+from adjudge.store.chains.models import JOB_KIND_NODE
+from adjudge.store.engine.driver import Tx
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.worker.handler import Handler
-from adjudge.worker.node import NodeHandler
+from adjudge.worker.handlers.node import NodeHandler
 from tests.simulation.chains import checker
+from tests.simulation.chains.final_state import FinalState
 from tests.simulation.chains.history import GRACE_MS
-from tests.simulation.chains.people import AUTHORITY, PERSON, Operators
-from tests.simulation.chains.rows import FinalState
+from tests.simulation.chains.operators import AUTHORITY, PERSON, Operators
+from tests.simulation.chains.random_dags import document
 from tests.simulation.chains.script import Script, ScriptContext, registry
-from tests.simulation.chains.shapes import document
 from tests.simulation.checker import job_trace
 from tests.simulation.scenario import Scenario, Timing
 from tests.simulation.world import FaultProbabilities, Process, SimulatedDatabase
@@ -88,7 +89,7 @@ class ChainScenario(Scenario):
         ):
             dag = document(random, size, below)
             check_dag(dag, EXECUTORS)
-            made = await chains.create(
+            made = await definitions.create(
                 tx, name=name, dag=dag, actor=PERSON, authority=AUTHORITY, new_id=self.world.new_id
             )
             self.documents[made.id], self.chains[name] = dag, made.id

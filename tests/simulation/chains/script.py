@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.chains.registry import GROUP, ExecutorRegistry, discover_executors
+from adjudge.chains.executor_registry import GROUP, ExecutorRegistry, discover_executors
 from adjudge.domain.errors import InvalidInput, NodeFailed
 from tests.simulation.world import Process, World
 

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 
 from adjudge.chains.advance import ChainRunAdvancer
+from adjudge.chains.concurrency import UNLIMITED, SlotAllocator
 from adjudge.chains.control import ChainRunControl
 from adjudge.chains.executors.subchain import SubchainExecutor
-from adjudge.chains.patrol import ChainHousekeeping
-from adjudge.chains.progress import ChainRunLifecycle
-from adjudge.chains.sharing import UNLIMITED, SlotAllocator
-from adjudge.store import chain_runs, chain_statements, chain_step_statements, chain_waits, job_statements
-from tests.simulation.broken import BreakGuard, finish_without_its_fence, without
-from tests.simulation.run import simulate
+from adjudge.chains.housekeeping import ChainHousekeeping
+from adjudge.chains.run_lifecycle import ChainRunLifecycle
+from adjudge.store.chains import advance_statements, waits
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import statements as chain_statements
+from adjudge.store.jobs import statements as job_statements
+from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without
+from tests.simulation.simulate import simulate
 from tests.simulation.world import FaultProbabilities
 
 SEEDS = range(1, 121)
@@ -32,7 +35,7 @@ def _finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
 
 def _checkpoint_without_its_fence(patch: pytest.MonkeyPatch) -> None:
     guards = (_FENCE, "lease_until > {now}")
-    patch.setattr(chain_runs, "SAVE_CHECKPOINT", without(chain_runs.SAVE_CHECKPOINT, *guards))
+    patch.setattr(chain_queries, "SAVE_CHECKPOINT", without(chain_queries.SAVE_CHECKPOINT, *guards))
 
 
 def _dependents_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
@@ -43,10 +46,10 @@ def _dependents_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
 
 def _steps_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
     """The same on the short way."""
-    move = chain_step_statements.COUNT_SUCCESS
+    move = advance_statements.COUNT_SUCCESS
     text = move.sql.replace("waiting_on = given_ended", "waiting_on >= given_ended")
     assert text != move.sql
-    patch.setattr(chain_step_statements, "MOVE", replace(move, sql=text))
+    patch.setattr(advance_statements, "MOVE", replace(move, sql=text))
 
 
 def _ends_that_are_counted_twice(patch: pytest.MonkeyPatch) -> None:
@@ -91,8 +94,8 @@ def _runs_that_take_no_turns(patch: pytest.MonkeyPatch) -> None:
 
 
 def _stop_without_grace(patch: pytest.MonkeyPatch) -> None:
-    stoppable = chain_waits.JOBS_TO_CANCEL
-    patch.setattr(chain_waits, "STOPPABLE_JOBS", without(stoppable, "stop_requested_at <= {now} - :grace_us"))
+    stoppable = waits.JOBS_TO_CANCEL
+    patch.setattr(waits, "STOPPABLE_JOBS", without(stoppable, "stop_requested_at <= {now} - :grace_us"))
 
 
 def _stop_that_kills_nobody(patch: pytest.MonkeyPatch) -> None:

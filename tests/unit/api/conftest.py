@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api import AsgiApp, make_app
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.store_harness import StoreHarness
 
 
 @pytest.fixture

@@ -13,18 +13,18 @@ from fastapi import FastAPI, routing
 from fastapi.responses import Response
 
 from adjudge.api.app import OPENAPI_PATH
-from adjudge.domain.access import ROLE_PERMISSIONS, Permission, Role
 from adjudge.domain.ids import new_id
-from tests.support.api import AsgiApp
-from tests.unit.api import access
+from adjudge.domain.permissions import ROLE_PERMISSIONS, Permission, Role
+from tests.support.asgi_app import AsgiApp
+from tests.unit.api import access_tables
 
 Table = dict[tuple[str, str], set[str] | str]
 
 
 def tables() -> dict[str, Table]:
-    folder = Path(access.__file__).parent
+    folder = Path(access_tables.__file__).parent
     names = [module.name for module in pkgutil.iter_modules([str(folder)])]
-    return {name: importlib.import_module(f"tests.unit.api.access.{name}").ROUTES for name in names}
+    return {name: importlib.import_module(f"tests.unit.api.access_tables.{name}").ROUTES for name in names}
 
 
 def asked(app: FastAPI) -> set[tuple[str, str]]:

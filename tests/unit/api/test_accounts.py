@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adjudge.api.actions.users import CreatedUser, UserSpec
-from tests.support.api import AsgiApp
+from tests.support.asgi_app import AsgiApp
 from tests.unit.api.test_login import PASSWORD, add_user, log_in
 
 ME = "/api/v1/me"

@@ -11,8 +11,7 @@ from adjudge.api.gate import AdmissionController, client_network, priority_for_r
 from adjudge.api.limits import FallbackBuckets
 from adjudge.api.sampling import LoadSampler
 from adjudge.api.viewer import AuthMethod, Viewer
-from adjudge.cache.buckets import MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
-from adjudge.domain.access import ROLE_PERMISSIONS, Role
+from adjudge.cache.token_buckets import MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
 from adjudge.domain.errors import (
     AdjudgeError,
     InFlightCap,
@@ -24,12 +23,14 @@ from adjudge.domain.errors import (
     Unavailable,
 )
 from adjudge.domain.ids import new_id
+from adjudge.domain.permissions import ROLE_PERMISSIONS, Role
 from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.registry.database import DatabaseRegistry
-from adjudge.settings.knobs import AdmissionSettings as Limits
-from adjudge.store import executions, users
-from tests.support.services import RedisServer
-from tests.support.stores import StoreHarness, metric_value
+from adjudge.settings.sections import AdmissionSettings as Limits
+from adjudge.store.accounts import users
+from adjudge.store.judging import executions
+from tests.support.servers import RedisServer
+from tests.support.store_harness import StoreHarness, metric_value
 
 OPEN = Limits(user_per_sec=0, address_per_sec=0, daily_quota=0, in_flight=0, high_watermark=0, health_gate=False)
 

@@ -12,12 +12,12 @@ import pytest
 from fastapi import FastAPI
 
 from adjudge import __version__
-from adjudge.api.envelope import SECURITY_HEADERS
 from adjudge.api.errors import MEDIA_TYPE, error_code_table
+from adjudge.api.middleware import SECURITY_HEADERS
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
-from tests.support.api import make_services
-from tests.support.app import create_shared_app
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import make_services
+from tests.support.shared_routes import create_shared_app
+from tests.support.store_harness import StoreHarness
 
 
 class _Part:

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from adjudge.api.browser import SESSION_COOKIE
-from adjudge.api.exchange import RequestLimiter, RequestLimits
-from tests.support.api import AsgiApp, make_app
-from tests.support.stores import StoreHarness
+from adjudge.api.request_limits import RequestLimiter, RequestLimits
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.store_harness import StoreHarness
 
 BATCH = "/api/v1/rejudge-batches"
 JSON = {"Content-Type": "application/json"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from adjudge.store.chain_values import Artifact, NodeSuspended
-from tests.support.api import AsgiApp
+from adjudge.store.chains.models import Artifact, NodeSuspended
+from tests.support.asgi_app import AsgiApp
 from tests.unit.api.test_chains import ROOT, ChainApi, line
 
 

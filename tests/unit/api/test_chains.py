@@ -13,15 +13,15 @@ import httpx
 import pytest
 
 from adjudge.chains.executors.approval import answer_approval
-from adjudge.domain.documents import MAX_DEPTH
 from adjudge.domain.errors import WrongNodeState
 from adjudge.domain.states import JobStatus
+from adjudge.domain.strict_json import MAX_DEPTH
 from adjudge.store import Tx
-from adjudge.store.chain_values import JOB_KIND_NODE, Artifact, NewChainRun, NodeDone, NodeExpanded, NodeSuspended
-from adjudge.store.job_values import JobResult
-from adjudge.store.jobs import JobCommands
-from tests.support.api import AsgiApp, make_app
-from tests.support.stores import StoreHarness, fence_of
+from adjudge.store.chains.models import JOB_KIND_NODE, Artifact, NewChainRun, NodeDone, NodeExpanded, NodeSuspended
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import JobResult
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.store_harness import StoreHarness, fence_of
 
 ROOT = "/api/v1"
 

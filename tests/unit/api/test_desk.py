@@ -18,12 +18,12 @@ from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs
 from adjudge.store import Database
-from adjudge.store.driver import Operation
-from adjudge.store.idempotency import StoredResponse
-from adjudge.store.orders import BatchedSubmit
-from adjudge.store.submissions import NewSubmission
-from tests.support.logged import capture_logs
-from tests.support.stores import StoreHarness
+from adjudge.store.engine.driver import Operation
+from adjudge.store.judging.commands import NewSubmission
+from adjudge.store.judging.submit_batch import BatchedSubmit
+from adjudge.store.ops.idempotency_keys import StoredResponse
+from tests.support.log_capture import capture_logs
+from tests.support.store_harness import StoreHarness
 
 
 class CountingDatabase:

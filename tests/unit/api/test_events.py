@@ -15,14 +15,15 @@ from adjudge.api import tail as tails
 from adjudge.api.actions import events as streams
 from adjudge.api.actions.events import SubmissionEvent
 from adjudge.api.viewer import AuthMethod, Viewer
-from adjudge.domain.access import ROLE_PERMISSIONS, Role
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import ROLE_PERMISSIONS, Role
 from adjudge.domain.verdict import Verdict
-from adjudge.store import events, progress
-from adjudge.store.events import EventOffset
-from tests.support.api import make_app
-from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
-from tests.support.stores import StoreHarness
+from adjudge.store.jobs import progress
+from adjudge.store.judging import events
+from adjudge.store.judging.events import EventOffset
+from tests.support.asgi_app import make_app
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.store_harness import StoreHarness
 
 
 @pytest.fixture

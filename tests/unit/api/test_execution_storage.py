@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import ResourceUsage
-from adjudge.judge.execute import ExecutionRunResult
-from adjudge.store.executions import FinishedExecution, FinishedExecutionRun
-from adjudge.store.job_values import JobResult
-from adjudge.worker.executing import _cut
-from tests.support.api import AsgiApp, make_app
-from tests.support.judging import OPEN_GATE
-from tests.support.stores import StoreHarness, fence_of
+from adjudge.judge.case_results import ResourceUsage
+from adjudge.judge.execution import ExecutionRunResult
+from adjudge.store.jobs.models import JobResult
+from adjudge.store.judging.executions import FinishedExecution, FinishedExecutionRun
+from adjudge.worker.handlers.execute import _cut
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.published_problem import OPEN_GATE
+from tests.support.store_harness import StoreHarness, fence_of
 
 ROOT = "/api/v1/executions"
 BODY = {"language": "python3", "source": "x" * 1_000, "stdin": "y" * 1_000}

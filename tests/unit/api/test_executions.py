@@ -12,13 +12,13 @@ import pytest
 
 from adjudge.domain.verdict import Verdict
 from adjudge.relay.retention import Retention
-from adjudge.store.executions import FinishedExecution, FinishedExecutionRun
-from adjudge.store.job_accounts import request_fields
-from adjudge.store.job_values import JobResult
-from adjudge.worker.executing import encode_outputs
-from tests.support.api import AsgiApp, make_app
-from tests.support.judging import OPEN_GATE
-from tests.support.stores import StoreHarness, fence_of
+from adjudge.store.jobs.metrics import request_fields
+from adjudge.store.jobs.models import JobResult
+from adjudge.store.judging.executions import FinishedExecution, FinishedExecutionRun
+from adjudge.worker.handlers.execute import encode_outputs
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.published_problem import OPEN_GATE
+from tests.support.store_harness import StoreHarness, fence_of
 
 ROOT = "/api/v1/executions"
 BODY = {"language": "python3", "source": "print(1)\n"}

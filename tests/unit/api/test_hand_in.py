@@ -12,15 +12,15 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from adjudge.api.authentication import known_by
-from adjudge.api.envelope import RequestMiddleware
-from adjudge.api.exchange import OpenStreams, RequestLimits
+from adjudge.api.auth import known_by
 from adjudge.api.hand_in import HandIn
+from adjudge.api.middleware import RequestMiddleware
+from adjudge.api.request_limits import OpenStreams, RequestLimits
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.ids import new_id
-from tests.support.api import make_app
-from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import make_app
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.store_harness import StoreHarness
 
 ROOT = "/api/v1/submissions"
 LONG_WAY = {"Content-Type": "application/json; charset=utf-8"}

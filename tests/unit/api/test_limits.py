@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 
 from adjudge.api.limits import FallbackBuckets
-from adjudge.cache.buckets import BucketRequest, MemoryTokenBuckets
-from tests.support.logged import capture_logs
+from adjudge.cache.token_buckets import BucketRequest, MemoryTokenBuckets
+from tests.support.log_capture import capture_logs
 
 _SECOND_US = 1_000_000
 

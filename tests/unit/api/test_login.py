@@ -11,12 +11,12 @@ from argon2 import PasswordHasher
 
 from adjudge.api.actions.users import UserSpec, create_user
 from adjudge.api.passwords import PasswordHashing, generate_one_time_password, validate_new_password
-from adjudge.domain.access import Role
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
-from adjudge.store import tokens
-from tests.support.api import AsgiApp, make_app
-from tests.support.stores import StoreHarness
+from adjudge.domain.permissions import Role
+from adjudge.store.accounts import api_tokens
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.store_harness import StoreHarness
 
 PASSWORD = "a-long-enough-secret"
 LOGIN = "/api/v1/login"
@@ -192,8 +192,8 @@ async def test_a_given_password_must_be_changed_first(api: AsgiApp) -> None:
 
 
 async def test_token_of_the_operator_works_before_a_password_is_chosen_and_after(api: AsgiApp) -> None:
-    user_id, secret = await add_user(api, role=Role.ADMIN, must_change=True), tokens.new_secret()
-    await api.store.transact(lambda tx: tokens.insert(tx, tokens.NewApiToken(new_id(), user_id, "t", secret)))
+    user_id, secret = await add_user(api, role=Role.ADMIN, must_change=True), api_tokens.new_secret()
+    await api.store.transact(lambda tx: api_tokens.insert(tx, api_tokens.NewApiToken(new_id(), user_id, "t", secret)))
     async with api.client(secret) as program, api.client() as browser:
         assert (await program.get("/api/v1/users")).status_code == 200
         me = await log_in(browser)
@@ -216,10 +216,10 @@ async def test_no_token_is_made_with_a_password_that_was_given(api: AsgiApp) -> 
 async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: AsgiApp) -> None:
     user_id = await add_user(api)
     for number, (told, left) in enumerate((({}, 1), ({"revoke_tokens": False}, 2))):
-        mine, other = tokens.new_secret(), tokens.new_secret()
+        mine, other = api_tokens.new_secret(), api_tokens.new_secret()
         for secret in (mine, other):
-            new = tokens.NewApiToken(new_id(), user_id, "t", secret)
-            await api.store.transact(lambda tx, new=new: tokens.insert(tx, new))  # type: ignore[misc]  # a default binds it
+            new = api_tokens.NewApiToken(new_id(), user_id, "t", secret)
+            await api.store.transact(lambda tx, new=new: api_tokens.insert(tx, new))  # type: ignore[misc]  # a default binds it
         async with api.client(mine) as client, api.client(other) as elsewhere:
             assert (await elsewhere.get(ME)).status_code == 200
             current = PASSWORD if number == 0 else "another-long-secret-0"

@@ -17,11 +17,11 @@ from joserfc.jwk import ECKey
 from adjudge.api.app import create_app
 from adjudge.api.oidc import OidcProvider
 from adjudge.domain.errors import Unavailable
-from tests.support.api import AsgiApp, make_services
-from tests.support.app import add_pages, create_shared_app
+from tests.support.asgi_app import AsgiApp, make_services
 from tests.support.dripping import dripping
-from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, FakeOidcProvider, running_provider
-from tests.support.stores import StoreHarness
+from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, FakeOidcProvider, running_provider
+from tests.support.shared_routes import add_pages, create_shared_app
+from tests.support.store_harness import StoreHarness
 
 LEAVE = "/api/v1/login/oidc"
 ME = "/api/v1/me"

@@ -9,10 +9,10 @@ import pytest
 
 from adjudge.domain.ids import new_id
 from adjudge.registry import WorkerHealth, WorkerInfo
-from adjudge.store import dead_letters
-from adjudge.store.job_values import PoisonJob
-from tests.support.api import AsgiApp, make_app
-from tests.support.stores import StoreHarness
+from adjudge.store.jobs import dead_letters
+from adjudge.store.jobs.models import PoisonJob
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.store_harness import StoreHarness
 
 OPS = "/api/v1/ops"
 

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from adjudge.api.paging import encode_cursor
+from adjudge.api.pagination import encode_cursor
 from adjudge.domain.ids import new_id
-from tests.support.api import AsgiApp, make_app
-from tests.support.problems import icpc_package, import_package, run_pending_imports, zip_files
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.problem_packages import icpc_package, import_package, run_pending_imports, zip_files
+from tests.support.store_harness import StoreHarness
 
 ROOT = "/api/v1"
 

@@ -13,11 +13,11 @@ import pytest
 
 from adjudge.api.gate import AdmissionController
 from adjudge.domain.verdict import Verdict
-from tests.support.api import make_app
-from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
-from tests.support.logged import capture_logs
-from tests.support.problems import icpc_package, zip_files
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import make_app
+from tests.support.log_capture import capture_logs
+from tests.support.problem_packages import icpc_package, zip_files
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.store_harness import StoreHarness
 
 FULL: dict[str, object] = {
     **OPEN_GATE,

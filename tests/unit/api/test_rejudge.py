@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from tests.support.api import make_app
-from tests.support.judging import OPEN_GATE, PublishedProblem, add_revision, publish_problem
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import make_app
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, add_revision, publish_problem
+from tests.support.store_harness import StoreHarness
 
 ROOT = "/api/v1/rejudge-batches"
 

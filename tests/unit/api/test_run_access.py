@@ -13,12 +13,12 @@ import httpx
 import pytest
 
 from adjudge.domain.ids import new_id
-from adjudge.store import tokens
-from adjudge.store.chain_values import JOB_KIND_NODE, Artifact, NewChainRun, NodeSuspended
-from adjudge.store.job_values import JobResult
-from adjudge.store.jobs import JobCommands
-from tests.support.api import AsgiApp
-from tests.support.stores import fence_of
+from adjudge.store.accounts import api_tokens
+from adjudge.store.chains.models import JOB_KIND_NODE, Artifact, NewChainRun, NodeSuspended
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import JobResult
+from tests.support.asgi_app import AsgiApp
+from tests.support.store_harness import fence_of
 
 ROOT = "/api/v1"
 READING = ("", "/log", "/nodes", "/nodes/a", "/nodes/a/artifact", "/nodes/a/log", "/events")
@@ -133,9 +133,9 @@ async def test_a_token_that_may_only_read_answers_nothing(office: RunAccessFixtu
     joe = (await office.api.store.row("SELECT id FROM users WHERE name = 'joe'"))["id"]
     said = []
     for scope in ("run:read_all", "run:answer"):
-        secret = tokens.new_secret()
-        token = tokens.NewApiToken(new_id(), joe, scope, secret, ("run:read", scope))
-        await office.api.store.transact(partial(tokens.insert, token=token))
+        secret = api_tokens.new_secret()
+        token = api_tokens.NewApiToken(new_id(), joe, scope, secret, ("run:read", scope))
+        await office.api.store.transact(partial(api_tokens.insert, token=token))
         async with office.api.client(secret) as client:
             answer = {"approved": True, "reason": "it is good"}
             found = await client.post(f"{ROOT}/runs/{run_id}/nodes/a:decide", json=answer)

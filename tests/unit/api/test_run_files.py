@@ -11,7 +11,7 @@ import pytest
 
 from adjudge.api.actions.run_files import ArtifactFile, list_artifact_files
 from adjudge.blobs.driver import BlobStore
-from tests.support.api import AsgiApp
+from tests.support.asgi_app import AsgiApp
 
 ROOT = "/api/v1"
 BYTES = bytes(range(256)) * 40

@@ -12,12 +12,13 @@ import pytest
 from adjudge.api.actions.secrets import keyring
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.domain.errors import InvalidInput
-from adjudge.store import Tx, chain_secrets
-from adjudge.store.chain_values import JOB_KIND_NODE, NodeDone, NodeStopped
-from adjudge.store.jobs import JobCommands
-from adjudge.worker.node import NodeHandler
-from tests.support.api import AsgiApp
-from tests.support.logged import capture_logs
+from adjudge.store import Tx
+from adjudge.store.chains import secrets
+from adjudge.store.chains.models import JOB_KIND_NODE, NodeDone, NodeStopped
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.worker.handlers.node import NodeHandler
+from tests.support.asgi_app import AsgiApp
+from tests.support.log_capture import capture_logs
 from tests.unit.api.test_chains import ROOT, ChainApi
 
 VALUE = "correct-horse-battery"
@@ -95,14 +96,14 @@ async def test_a_secret_set_while_the_key_is_rotated_is_encrypted_with_the_new_k
     desk: ChainApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rotation reads all rows before this one is there, and removes the old key after it was written."""
-    keys, put = keyring(desk.api.parts.settings), chain_secrets.put
+    keys, put = keyring(desk.api.parts.settings), secrets.put
 
     async def rotated(tx: Tx, name: str, ciphertext: str, *, actor: str) -> None:
         keys.add_key()
         keys.forget_old_keys()
         await put(tx, name, ciphertext, actor=actor)
 
-    monkeypatch.setattr(chain_secrets, "put", rotated)
+    monkeypatch.setattr(secrets, "put", rotated)
     assert (await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})).status_code == 204
     row = await desk.api.store.row("SELECT ciphertext FROM chain_secrets")
     assert keys.decrypt("TOKEN", row["ciphertext"]) == VALUE

@@ -13,10 +13,12 @@ import pytest
 from adjudge.api.actions.catalogue import user_list_cache_key
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
-from adjudge.store import Tx, problems, reads
-from tests.support.api import make_app
-from tests.support.judging import OPEN_GATE, SOURCE, PublishedProblem, minimal_problem, publish_problem
-from tests.support.stores import StoreHarness
+from adjudge.store import Tx
+from adjudge.store.judging import queries as submission_queries
+from adjudge.store.problems import commands as problem_commands
+from tests.support.asgi_app import make_app
+from tests.support.published_problem import OPEN_GATE, SOURCE, PublishedProblem, minimal_problem, publish_problem
+from tests.support.store_harness import StoreHarness
 
 ROOT = "/api/v1/submissions"
 
@@ -247,15 +249,15 @@ async def test_run_that_moved_on_is_a_conflict(
     async with hall.user_client() as author, hall.user_client("judge") as judge:
         made = await hall.submit(author)
         started = await hall.claim(made["job_id"])
-        read = reads.find_judge_run
+        read = submission_queries.find_judge_run
 
-        async def read_then_end(tx: Tx, job_id: str) -> reads.JudgeRunRow:
+        async def read_then_end(tx: Tx, job_id: str) -> submission_queries.JudgeRunRow:
             found = await read(tx, job_id)
-            monkeypatch.setattr(reads, "judge_run", read)
+            monkeypatch.setattr(submission_queries, "judge_run", read)
             await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [started]))
             return found
 
-        monkeypatch.setattr(reads, "judge_run", read_then_end)
+        monkeypatch.setattr(submission_queries, "judge_run", read_then_end)
         late = await judge.post(f"/api/v1/judge-runs/{made['job_id']}:cancel", json={"reason": "late"})
         assert (late.status_code, late.json()["code"]) == (409, "VERSION_CONFLICT")
         assert late.json()["fields"]["job_id"] == made["job_id"]
@@ -330,8 +332,8 @@ async def test_lists_go_by_key_and_by_what_is_asked(hall: PublishedProblem) -> N
 
 
 async def test_a_list_does_not_tell_a_draft_from_nothing(hall: PublishedProblem) -> None:
-    store, draft = hall.api.store, problems.NewProblem(new_id(), "next-round", "Next round", hall.setter_id)
-    await store.transact(lambda tx: problems.insert(tx, draft))
+    store, draft = hall.api.store, problem_commands.NewProblem(new_id(), "next-round", "Next round", hall.setter_id)
+    await store.transact(lambda tx: problem_commands.insert(tx, draft))
     async with hall.user_client() as client, hall.user_client("setter") as setter, hall.user_client("judge") as judge:
         for nosy in (client, setter):
             secret, nothing = [await nosy.get(ROOT, params={"problem": name}) for name in ("next-round", "next-sound")]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.store.job_values import JobResult
-from adjudge.store.submissions import CaseResultRow, Judgement
-from tests.support.api import make_app
-from tests.support.app import add_pages
-from tests.support.judging import OPEN_GATE, PublishedProblem, add_revision, publish_problem
-from tests.support.stores import StoreHarness
+from adjudge.store.jobs.models import JobResult
+from adjudge.store.judging.commands import CaseResultRow, Judgement
+from tests.support.asgi_app import make_app
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, add_revision, publish_problem
+from tests.support.shared_routes import add_pages
+from tests.support.store_harness import StoreHarness
 
 PLACE = "/api/v1/problems/sum/revisions/{}/tests"
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import pytest
 
-from adjudge.api.asking import require_permission
+from adjudge.api.dependencies import require_permission
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission, Role, effective_permissions
-from adjudge.store import tokens
-from tests.support.api import AsgiApp
+from adjudge.domain.permissions import Permission, Role, effective_permissions
+from adjudge.store.accounts import api_tokens
+from tests.support.asgi_app import AsgiApp
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ async def test_a_wrong_credential_is_refused_rather_than_ignored(api: AsgiApp, g
 async def test_a_token_that_has_ended_is_nobodys(api_on_both: AsgiApp, ending: str) -> None:
     store = api_on_both.store
     user_id, secret = await api_on_both.user("admin")
-    assert await store.database.read(lambda tx: tokens.find_principal(tx, secret)) is not None
+    assert await store.database.read(lambda tx: api_tokens.find_principal(tx, secret)) is not None
     await store.write(ending, id=user_id)
-    assert await store.database.read(lambda tx: tokens.find_principal(tx, secret)) is None
+    assert await store.database.read(lambda tx: api_tokens.find_principal(tx, secret)) is None
 
 
 async def test_only_the_digest_of_a_token_is_stored(api: AsgiApp) -> None:

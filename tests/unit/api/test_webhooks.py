@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from adjudge.domain.addresses import unwrap_ipv4
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
+from adjudge.domain.ip_addresses import unwrap_ipv4
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store.job_values import JobRelease, JobResult
-from adjudge.store.webhooks import ATTEMPTS, WebhookDeliveryListener
+from adjudge.store.jobs.models import JobRelease, JobResult
+from adjudge.store.webhooks.commands import ATTEMPTS, WebhookDeliveryListener
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.webhooks import DeliveryFailed, HostAllowList, WebhookHandler
-from tests.support.api import make_app
+from adjudge.worker.handlers.webhook import DeliveryFailed, HostAllowList, WebhookHandler
+from tests.support.asgi_app import make_app
 from tests.support.dripping import dripping
-from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
-from tests.support.stores import StoreHarness, fence_of
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.store_harness import StoreHarness, fence_of
 from tests.support.tcp_server import tcp_server
 
 ROOT = "/api/v1/webhooks"

@@ -11,14 +11,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adjudge.store import reads
-from adjudge.store.sqlite import SqliteDatabase
+from adjudge.store.engine.sqlite import SqliteDatabase
+from adjudge.store.judging import queries as submission_queries
 from bench import api
-from bench.api_house import SLUG, SOURCE, ApiFixture, LoadResult, median_result, seed_database
-from bench.api_load import MARK, LoadGenerator, Template, request
-from bench.api_raw import RawSqlite, commit_all, open_bare, recorded
+from bench.api_baseline import RawSqlite, commit_all, open_bare, recorded
+from bench.api_fixture import SLUG, SOURCE, ApiFixture, LoadResult, median_result, seed_database
+from bench.api_load_generator import MARK, LoadGenerator, Template, request
 from bench.harness import Bench
-from bench.http_constant import constant_app
+from bench.http_baseline import constant_app
 
 
 class RecordingServer:
@@ -133,7 +133,7 @@ async def test_requests_are_good_submissions_of_people_who_exist(house: ApiFixtu
     assert len(house.streams(2, 3)) == 5
     database = SqliteDatabase(Path(house.url.removeprefix("sqlite:///")))
     try:
-        named = await database.read(lambda tx: reads.resolve_problems(tx, [SLUG]))
+        named = await database.read(lambda tx: submission_queries.resolve_problems(tx, [SLUG]))
     finally:
         await database.close()
     assert named[SLUG].published_revision_id == house.revision_id

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.domain.chain_document import parse_dag
+from adjudge.domain.chain_parser import parse_dag
 from bench import chains
-from bench.chains_board import FAN, FIRST, LATTICE, LINE, WIDTH, document, edges
-from bench.drive import create_sqlite
-from bench.drive_contenders import SystemSpec
+from bench.chains_progress import FAN, FIRST, LATTICE, LINE, WIDTH, document, edges
 from bench.harness import Bench
+from bench.queue import create_sqlite
+from bench.queue_systems import SystemSpec
 
 
 @pytest.mark.parametrize("shape", [LINE, FAN, LATTICE])
@@ -42,7 +42,7 @@ def runner(name: str, module: str, role: str, url: str, folder: Path, stack: Exi
 def test_ours_runs_every_shape_to_its_end(tmp_path: Path) -> None:
     url = create_sqlite(tmp_path, "ours")
     with ExitStack() as stack:
-        ours = runner("ours", "bench.chains_ours", "embedded", url, tmp_path, stack)
+        ours = runner("ours", "bench.chains_adjudge", "embedded", url, tmp_path, stack)
         assert all(ours.run(shape, 5) > 0 for shape in (LINE, FAN, LATTICE))
         assert len(ours.start_ms(2)) == 2
     with sqlite3.connect(tmp_path / "ours.db") as database:
@@ -57,7 +57,7 @@ def test_ours_runs_every_shape_to_its_end(tmp_path: Path) -> None:
 def test_the_floor_takes_its_steps_by_claim_and_finish(tmp_path: Path) -> None:
     url = create_sqlite(tmp_path, "raw")
     with ExitStack() as stack:
-        assert runner("raw", "bench.chains_raw", "submitter", url, tmp_path, stack).rate(4) > 0
+        assert runner("raw", "bench.chains_baseline", "submitter", url, tmp_path, stack).rate(4) > 0
     with sqlite3.connect(tmp_path / "raw.db") as database:
         rows = database.execute("SELECT status, attempt_id FROM jobs").fetchall()
     database.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains.dags import DagCache, check_dag
+from adjudge.chains.dag_cache import DagCache, check_dag
 from adjudge.domain.errors import InvalidInput
 
 

@@ -26,7 +26,7 @@ from adjudge.chains.executors.outgoing import (
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.errors import InvalidInput
 from tests.support.dripping import dripping
-from tests.support.nodes import context_for
+from tests.support.node_context import context_for
 from tests.support.tcp_server import tcp_server
 
 

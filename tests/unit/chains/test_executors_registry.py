@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains import registry
+from adjudge.chains import executor_registry
 from adjudge.chains.executor import Executor
-from adjudge.chains.registry import ExecutorRegistry
-from adjudge.chains.schemas import check_cfg, check_rendered
+from adjudge.chains.executor_registry import ExecutorRegistry
+from adjudge.chains.validation import check_cfg, check_rendered
 from adjudge.domain.errors import InvalidInput
-from tests.support import nodes
-from tests.support.nodes import FakeNodeContext
+from tests.support import node_context
+from tests.support.node_context import FakeNodeContext
 
-GREETER = Path(nodes.__file__).parent / "greeter"
+GREETER = Path(node_context.__file__).parent / "greeter"
 OURS = {"noop", "sleep", "http", "sandbox", "judge", "problem.verify", "problem.publish", "wait_approval", "chain"}
 
 
@@ -25,12 +25,12 @@ OURS = {"noop", "sleep", "http", "sandbox", "judge", "problem.verify", "problem.
 def with_greeter(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExecutorRegistry]:
     """The registry as it is once a third party's package is installed."""
     monkeypatch.syspath_prepend(GREETER)
-    yield registry.discover_executors()
+    yield executor_registry.discover_executors()
     sys.modules.pop("greeter", None)
 
 
 def test_ours_are_registered_and_all_of_them_work() -> None:
-    found = registry.discover_executors()
+    found = executor_registry.discover_executors()
     assert set(found.types()) >= OURS
     assert {name for name, item in found.executors.items() if item.distribution == "adjudge"} >= OURS
     assert found.disabled == {}
@@ -70,7 +70,7 @@ def test_one_that_cannot_be_built_is_left_out(with_greeter: ExecutorRegistry) ->
 
 def test_unknown_types_are_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=r"there is no executor 'nope'; the types are: chain, .*noop"):
-        registry.discover_executors().check("nope", {})
+        executor_registry.discover_executors().check("nope", {})
 
 
 SCHEMA: dict[str, Any] = {

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from adjudge.chains import registry
-from adjudge.chains.dags import check_dag
+from adjudge.chains import executor_registry
+from adjudge.chains.dag_cache import check_dag
 from adjudge.chains.secrets import HIDDEN, Keyring, Redaction, check_name, check_value, names_in, new_key, used_by
 from adjudge.domain.errors import InvalidInput, NodeFailed, Unavailable
 
@@ -77,7 +77,7 @@ def test_values_that_cannot_be_used_are_refused_without_being_shown(value: str) 
 
 
 def test_secrets_are_referred_to_only_where_a_type_lets_them() -> None:
-    types = registry.discover_executors()
+    types = executor_registry.discover_executors()
     good = http(headers={"Authorization": "Bearer {{ secrets.TOKEN }}"}, json={"k": "{{ secrets.KEY }}"})
     check_dag(good, types)
     assert used_by(good) == {"TOKEN", "KEY"}

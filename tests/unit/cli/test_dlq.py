@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from adjudge.cli import main
 from adjudge.domain.ids import new_id
-from adjudge.store import Tx, dead_letters, open_database
-from adjudge.store.job_values import NewJob, PoisonJob
-from adjudge.store.jobs import JobCommands
+from adjudge.store import Tx, open_database
+from adjudge.store.jobs import dead_letters
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import NewJob, PoisonJob
 
 
 @pytest.fixture

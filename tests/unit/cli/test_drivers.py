@@ -9,16 +9,17 @@ from redis.asyncio import Redis
 
 from adjudge import settings as settings_source
 from adjudge.blobs.s3 import S3Options
-from adjudge.cli import doctor, drivers
-from adjudge.cli.drivers import open_blobs, open_for_leases, open_redis_problem, open_stream, warn_of_open_redis
+from adjudge.cli import doctor
+from adjudge.cli.wiring import drivers
+from adjudge.cli.wiring.drivers import open_blobs, open_for_leases, open_redis_problem, open_stream, warn_of_open_redis
 from adjudge.domain.errors import InvalidInput
 from adjudge.sandbox.doctor import DoctorReport, HostCheck
 from adjudge.settings import Settings
 from adjudge.store import open_database
-from adjudge.store.health import ping
+from adjudge.store.engine.health import ping
 from adjudge.stream import MessageBody
-from tests.support.logged import capture_logs
-from tests.support.services import RedisServer, S3Server
+from tests.support.log_capture import capture_logs
+from tests.support.servers import RedisServer, S3Server
 
 
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **variables: object) -> Settings:

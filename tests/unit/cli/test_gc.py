@@ -13,9 +13,11 @@ from click.testing import CliRunner
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cli import main
 from adjudge.domain.ids import new_id
-from adjudge.store import Tx, open_database, problems, users
-from adjudge.store.jobs import JobCommands
-from adjudge.store.submissions import NewSubmission, SubmissionCommands
+from adjudge.store import Tx, open_database
+from adjudge.store.accounts import users
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store.problems import commands as problem_commands
 
 DAY_SEC = 86_400
 
@@ -33,8 +35,10 @@ async def _fill(folder: Path) -> tuple[str, str, str]:
 
     async def create(tx: Tx) -> None:
         await users.insert(tx, users.NewUser(user, "person"))
-        await problems.insert(tx, problems.NewProblem(problem, "sum", "Sum", user))
-        await problems.add_revision(tx, problems.NewRevision(revision, problem, "plain", "m" * 64, user))
+        await problem_commands.insert(tx, problem_commands.NewProblem(problem, "sum", "Sum", user))
+        await problem_commands.add_revision(
+            tx, problem_commands.NewRevision(revision, problem, "plain", "m" * 64, user)
+        )
         new = NewSubmission(new_id(), user, problem, revision, "cpp", used, 4)
         await SubmissionCommands(JobCommands({})).submit(tx, [new])
 

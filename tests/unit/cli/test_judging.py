@@ -9,7 +9,7 @@ import pytest
 
 from adjudge import settings
 from adjudge.cli.doctor import check_toolchains
-from adjudge.cli.judging import make_sandbox
+from adjudge.cli.wiring.judge import make_sandbox
 from adjudge.judge.languages import Languages
 from adjudge.sandbox import SandboxRunSpec, SandboxVerdict
 from adjudge.sandbox.doctor import HostCheckState

@@ -10,9 +10,11 @@ from click.testing import CliRunner
 
 from adjudge.cli import main
 from adjudge.domain.ids import new_id
-from adjudge.store import open_database, problem_reads, users
-from adjudge.store.problem_reads import ProblemRow
-from tests.support.problems import icpc_package
+from adjudge.store import open_database
+from adjudge.store.accounts import users
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.queries import ProblemRow
+from tests.support.problem_packages import icpc_package
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def _add_admin(url: str) -> None:
 def _found(url: str, slug: str) -> ProblemRow | None:
     async def find() -> ProblemRow | None:
         async with open_database(url) as database:
-            return await database.read(lambda tx: problem_reads.find(tx, slug))
+            return await database.read(lambda tx: problem_queries.find(tx, slug))
 
     return asyncio.run(find())
 

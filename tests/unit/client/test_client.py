@@ -30,9 +30,9 @@ from adjudge.client import (
     WaitTimeoutError,
 )
 from adjudge.client import chains as chain_operations
-from adjudge.client import importing as import_operations
 from adjudge.client import judging as judge_operations
-from adjudge.client.clients import _AsyncOperation, _AsyncStreamOperation, _Operation, _StreamOperation
+from adjudge.client import problem_imports as import_operations
+from adjudge.client.client import _AsyncOperation, _AsyncStreamOperation, _Operation, _StreamOperation
 from adjudge.domain.retry import RetryPolicy
 
 Ask = Callable[..., Any]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from adjudge.concurrency.batcher import Batcher
-from tests.support.logged import capture_logs
+from tests.support.log_capture import capture_logs
 
 
 class Writer:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.access import parse_user_name
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import parse_user_name
 
 ID = "01a1e326-0b2e-761d-830c-98153bb1c498"
 

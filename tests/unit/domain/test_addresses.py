@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from adjudge.domain.addresses import is_public, unwrap_ipv4
+from adjudge.domain.ip_addresses import is_public, unwrap_ipv4
 
 SPECIAL_IPV4 = (
     *("0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),

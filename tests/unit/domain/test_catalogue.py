@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.catalogue import (
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.problem_metadata import (
     parse_difficulty,
     parse_slug,
     parse_tags,
@@ -12,7 +13,6 @@ from adjudge.domain.catalogue import (
     search_words,
     tags_from_keywords,
 )
-from adjudge.domain.errors import InvalidInput
 
 
 @pytest.mark.parametrize("slug", ["a", "two-sum", "0x_1", "a" * 64])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adjudge.domain.chain import ChainLimits, DependencyRule, MaxRunsPolicy, NodeRetry
-from adjudge.domain.chain_document import find_cycle, parse_dag, parse_validated_dag
+from adjudge.domain.chain_parser import find_cycle, parse_dag, parse_validated_dag
 from adjudge.domain.errors import InvalidInput
 
 

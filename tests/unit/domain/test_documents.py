@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adjudge.domain.documents import MAX_DEPTH, encode_json
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.strict_json import MAX_DEPTH, encode_json
 
 CIRCLE: list[Any] = []
 CIRCLE.append(CIRCLE)

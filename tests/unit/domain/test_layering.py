@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.domain.layering import EdgeWaypoint, GraphLayout, count_vertices, layout_graph
+from adjudge.domain.graph_layout import EdgeWaypoint, GraphLayout, count_vertices, layout_graph
 
 
 @st.composite

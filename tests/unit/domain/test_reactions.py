@@ -18,7 +18,7 @@ from adjudge.blobs import s3_failures
 from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, NotFound, Unavailable
 from adjudge.domain.reactions import Reaction, Reactions, reaction_to
 from adjudge.registry import http_failures
-from adjudge.store import postgres_failures, sqlite_failures
+from adjudge.store.engine import postgres_errors, sqlite_errors
 from adjudge.stream import failures as redis_failures
 
 WAIT, REFUSE, FATAL = Reaction.WAIT, Reaction.REFUSE, Reaction.FATAL
@@ -32,14 +32,14 @@ def classes(module: Any, base: type[BaseException]) -> list[type[BaseException]]
 DRIVERS: dict[str, tuple[Reactions, list[type[BaseException]]]] = {
     "redis": (redis_failures.REACTIONS, classes(redis_errors, redis_errors.RedisError)),
     "asyncpg": (
-        postgres_failures.REACTIONS,
+        postgres_errors.REACTIONS,
         [
             item
             for item in classes(asyncpg_errors, Exception)
             if not issubclass(item, asyncpg.PostgresLogMessage | asyncpg.InterfaceWarning)  # notices, never raised
         ],
     ),
-    "sqlite3": (sqlite_failures.REACTIONS, classes(sqlite3, Exception)),
+    "sqlite3": (sqlite_errors.REACTIONS, classes(sqlite3, Exception)),
     "obstore": (s3_failures.REACTIONS, classes(obstore_errors, Exception)),
     "httpx": (http_failures.REACTIONS, classes(httpx, Exception)),
 }
@@ -53,7 +53,7 @@ def test_every_class_of_a_driver_has_an_entry_or_a_base_that_has_one(driver: str
 
 
 def expected() -> Iterator[tuple[type[BaseException], Reactions, Reaction]]:
-    redis, postgres = redis_failures.REACTIONS, postgres_failures.REACTIONS
+    redis, postgres = redis_failures.REACTIONS, postgres_errors.REACTIONS
     for name in (
         *("ReadOnlyError", "OutOfMemoryError", "MasterDownError", "ClusterDownError", "TryAgainError", "NoScriptError"),
         *("NoPermissionError", "BusyLoadingError", "ConnectionError", "TimeoutError", "AuthenticationError"),
@@ -126,7 +126,7 @@ def test_what_redis_answers_is_known_by_class_or_code(answer: str, ours: type[Ad
 
 
 def test_every_primary_result_code_of_sqlite_has_a_reaction() -> None:
-    assert set(sqlite_failures.CODES) == set(range(1, 27))
+    assert set(sqlite_errors.CODES) == set(range(1, 27))
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_every_primary_result_code_of_sqlite_has_a_reaction() -> None:
 def test_sqlite_errors_are_known_by_their_code(code: int, ours: type[AdjudgeError]) -> None:
     error = sqlite3.OperationalError("it failed")
     error.sqlite_errorcode = code
-    assert type(sqlite_failures.translated(error)) is ours
+    assert type(sqlite_errors.translated(error)) is ours
 
 
 def test_writing_in_an_operation_that_only_reads_is_our_own_fault() -> None:
     error = sqlite3.OperationalError("attempt to write a readonly database")
     error.sqlite_errorcode = sqlite3.SQLITE_READONLY
-    assert isinstance(sqlite_failures.translated(error, may_write=False), InternalFault)
+    assert isinstance(sqlite_errors.translated(error, may_write=False), InternalFault)
 
 
 @pytest.mark.parametrize(

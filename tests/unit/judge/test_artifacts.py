@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adjudge.judge.artifacts import Artifact, CompileCache, disk_bytes
+from adjudge.judge.compile_cache import Artifact, CompileCache, disk_bytes
 
 BLOCK = 4096
 ENTRY = 2 * BLOCK
@@ -121,7 +121,7 @@ def test_links_that_a_compiler_left_are_dropped(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.compile_cache import ArtifactCache
 cache = ArtifactCache(Path(sys.argv[1]), bound_bytes=0)
 with cache.stage() as staged:
     (staged / "main").write_bytes(b"x")

@@ -7,8 +7,8 @@ import gc
 from pathlib import Path
 from typing import Any, cast
 
-from adjudge.judge.artifacts import CompileCache
 from adjudge.judge.compile import Compiler
+from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.sandbox import Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict

@@ -10,8 +10,8 @@ import pytest
 
 from adjudge.domain.limits import Limits
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.artifacts import CompileCache
-from adjudge.judge.execute import ExecutionResult, execute
+from adjudge.judge.compile_cache import CompileCache
+from adjudge.judge.execution import ExecutionResult, execute
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.judge.quiet import Quiet

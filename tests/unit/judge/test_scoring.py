@@ -19,8 +19,8 @@ from adjudge.domain.problem import (
 )
 from adjudge.domain.programs import Checker, CheckerProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CaseResult, CheckerScore
-from adjudge.judge.progression import EarlyStop, StopPolicy
+from adjudge.judge.case_results import CaseResult, CheckerScore
+from adjudge.judge.early_stop import EarlyStop, StopPolicy
 from adjudge.judge.scoring import SubmissionScore, exact_fraction, score
 
 

@@ -7,7 +7,7 @@ import json
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from tests.support.logged import capture_logs
+from tests.support.log_capture import capture_logs
 
 AWAY = Unavailable("Redis is away.")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.observe import metrics, samples
+from adjudge.observe import metric_samples, metrics
 
 
 def test_a_sample_says_what_was_counted_since_the_last() -> None:
-    before = samples.take_sample()
+    before = metric_samples.take_sample()
     metrics.JOBS_STARTED.labels("judge").inc(3)
     metrics.QUEUE_WAIT.observe(0.03)
     metrics.DEAD_LETTERS.set(7)
-    found = samples.diff_samples(samples.take_sample(), before)
+    found = metric_samples.diff_samples(metric_samples.take_sample(), before)
     assert found.counters["jobs_started"] == {"kind=judge": 3.0}
     assert found.gauges["dead_letters"] == {"": 7.0}
     assert found.histograms["queue_wait_seconds"]["0.05"] == 1.0
@@ -20,8 +20,8 @@ def test_a_sample_says_what_was_counted_since_the_last() -> None:
 
 
 def test_what_did_not_move_is_left_out() -> None:
-    now = samples.take_sample()
-    found = samples.diff_samples(now, now)
+    now = metric_samples.take_sample()
+    found = metric_samples.diff_samples(now, now)
     assert (found.counters, found.histograms) == ({}, {})
 
 
@@ -36,9 +36,9 @@ def test_what_did_not_move_is_left_out() -> None:
     ],
 )
 def test_quantiles_are_read_off_the_buckets(buckets: dict[str, float], share: float, value: float | None) -> None:
-    found = samples.quantile(buckets, share)
+    found = metric_samples.quantile(buckets, share)
     assert found == (None if value is None else pytest.approx(value))
 
 
 def test_figures_of_several_processes_add_up() -> None:
-    assert samples.sum_samples([{"a": 1, "b": 2}, {"b": 3}]) == {"a": 1, "b": 5}
+    assert metric_samples.sum_samples([{"a": 1, "b": 2}, {"b": 3}]) == {"a": 1, "b": 5}

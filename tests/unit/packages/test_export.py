@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.problem import Aggregate, Group, Problem
 from adjudge.packages.archive import open_package
-from adjudge.packages.document import problem_from_json, problem_to_json
 from adjudge.packages.findings import Findings, PackageRefused
 from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
 from adjudge.packages.load import Package, read_package
 from adjudge.packages.manifest import manifest, revision_digest
+from adjudge.packages.problem_json import problem_from_json, problem_to_json
 from fuzz.package_seeds import SEEDS
 from tests.unit.packages.conftest import Read
-from tests.unit.packages.models import files_for, problems
+from tests.unit.packages.problem_strategies import files_for, problems
 
 PROPERTY = settings(
     deadline=None,

@@ -13,9 +13,9 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.globs import matches
 from adjudge.packages.load import read_package
-from adjudge.packages.patterns import compile_safe_regex
-from adjudge.packages.xml import parse_xml
-from adjudge.packages.yaml import YamlList, YamlMap, YamlNode, YamlScalar, parse_number, parse_yaml
+from adjudge.packages.safe_regex import compile_safe_regex
+from adjudge.packages.safe_xml import parse_xml
+from adjudge.packages.safe_yaml import YamlList, YamlMap, YamlNode, YamlScalar, parse_number, parse_yaml
 from fuzz.package_seeds import SEEDS
 from fuzz.packages import step
 from tests.unit.packages.conftest import Read

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adjudge.packages.rendering import render_statement
+from adjudge.packages.statement_html import render_statement
 
 NAMES = {"tree.png"}
 

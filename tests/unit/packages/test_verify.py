@@ -6,8 +6,7 @@ import pytest
 
 from adjudge.domain.problem import Expectation, ProblemLimits, TimeBound
 from adjudge.domain.verdict import Verdict
-from adjudge.packages.icpc.expectations import DEFAULTS, verdicts
-from adjudge.packages.verify import (
+from adjudge.packages.expectations import (
     VerifyCaseResult,
     VerifyResult,
     describe_expectations,
@@ -15,6 +14,7 @@ from adjudge.packages.verify import (
     suggest_time_limit,
     unmet_expectations,
 )
+from adjudge.packages.icpc.expectations import DEFAULTS, verdicts
 
 AC, WA, TLE, RE, CE = Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE, Verdict.CE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.programs import ScoreUnit
-from adjudge.packages.icpc.wrappers import WRAPPER, checker_wrapper
+from adjudge.packages.icpc.testlib_wrappers import WRAPPER, checker_wrapper
 
 CHECKER = r"""
 #include <cstdio>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adjudge.packages.findings import Findings
-from adjudge.packages.xml import parse_xml
+from adjudge.packages.safe_xml import parse_xml
 
 
 def test_text_between_elements_is_joined_in_order() -> None:

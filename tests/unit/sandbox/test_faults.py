@@ -23,7 +23,7 @@ from adjudge.sandbox import (
 from adjudge.sandbox.launcher import LauncherDied
 from adjudge.sandbox.metrics import NullSandboxMetrics
 from adjudge.sandbox.report import ProtocolError, ProtocolReason, SandboxFault, fault_report
-from tests.support.logged import capture_logs
+from tests.support.log_capture import capture_logs
 
 SPEC = SandboxRunSpec(argv=("/bin/true",), job_id="job-1", attempt_id=2)
 

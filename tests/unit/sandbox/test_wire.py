@@ -11,7 +11,7 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.sandbox import MERGE, InputFile, Limits, SandboxRunSpec
-from adjudge.sandbox.wire import (
+from adjudge.sandbox.request_packet import (
     INLINE_BYTES_MAX,
     MAGIC,
     PACKET_BYTES_MAX,

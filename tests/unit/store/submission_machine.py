@@ -21,13 +21,23 @@ from adjudge.domain.errors import Conflict, InvalidInput, InvalidStatus, Invalid
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store import Tx, dead_letters, problems, submissions, users
-from adjudge.store.job_values import BatchResult, Fence, JobRelease, JobResult, PoisonJob
-from adjudge.store.rejudge import NewRejudgeBatch, RejudgeCommands, RejudgeSelection, RevisionChoice, VerdictPolicy
-from adjudge.store.statement import Row
-from adjudge.store.submissions import Judgement, NewSubmission, SubmissionUpdate
-from adjudge.store.tables import METADATA
-from tests.support.stores import StoreHarness, adhoc_statement
+from adjudge.store import Tx
+from adjudge.store.accounts import users
+from adjudge.store.engine.statement import Row
+from adjudge.store.jobs import dead_letters
+from adjudge.store.jobs.models import BatchResult, Fence, JobRelease, JobResult, PoisonJob
+from adjudge.store.judging import commands as submission_commands
+from adjudge.store.judging.commands import Judgement, NewSubmission, SubmissionUpdate
+from adjudge.store.judging.rejudge import (
+    NewRejudgeBatch,
+    RejudgeCommands,
+    RejudgeSelection,
+    RevisionChoice,
+    VerdictPolicy,
+)
+from adjudge.store.problems import commands as problem_commands
+from adjudge.store.schema import METADATA
+from tests.support.store_harness import StoreHarness, adhoc_statement
 
 FEW = 3
 """So that the same submission meets many events."""
@@ -132,8 +142,10 @@ class SubmissionMachine(RuleBasedStateMachine):
             for table in reversed(METADATA.sorted_tables):
                 await tx.execute(adhoc_statement(f"DELETE FROM {table}"))
             await users.insert(tx, users.NewUser(person, "ada"))
-            await problems.insert(tx, problems.NewProblem(problem, "sum", "Sum", person))
-            await problems.add_revision(tx, problems.NewRevision(revision, problem, "plain", "0" * 64, person))
+            await problem_commands.insert(tx, problem_commands.NewProblem(problem, "sum", "Sum", person))
+            await problem_commands.add_revision(
+                tx, problem_commands.NewRevision(revision, problem, "plain", "0" * 64, person)
+            )
 
         self.attempt(set_up)
         self.submit()
@@ -301,7 +313,7 @@ class SubmissionMachine(RuleBasedStateMachine):
     def write_by_an_old_version(self, pick: int, verdict: Verdict) -> None:
         key, item = self.picked_submission(pick)
         change = SubmissionUpdate(key, item.version - 1, verdict.status, "ops", "late", judgement=Judgement(verdict))
-        self.attempt(lambda tx: submissions.update(tx, [change]), VersionConflict)
+        self.attempt(lambda tx: submission_commands.update(tx, [change]), VersionConflict)
 
     def replay(self) -> None:
         letters = self.run(self.store.rows("SELECT id, job_id FROM dead_letters WHERE state = 'open' ORDER BY id"))

@@ -10,13 +10,22 @@ from adjudge.domain.errors import Conflict, InvalidTransition
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store import dead_letters, executions, job_retention, problem_imports, users
-from adjudge.store.job_values import JobResult
-from adjudge.store.problem_imports import ImportResult, NewImport
-from adjudge.store.problems import NewProblem, NewRevision
-from adjudge.store.rejudge import NewRejudgeBatch, RejudgeCommands, RejudgeSelection, RevisionChoice, VerdictPolicy
-from adjudge.store.submissions import Judgement
-from tests.support.stores import StoreHarness, adhoc_statement, fence_of, metric_value
+from adjudge.store.accounts import users
+from adjudge.store.jobs import dead_letters, retention
+from adjudge.store.jobs.models import JobResult
+from adjudge.store.judging import executions
+from adjudge.store.judging.commands import Judgement
+from adjudge.store.judging.rejudge import (
+    NewRejudgeBatch,
+    RejudgeCommands,
+    RejudgeSelection,
+    RevisionChoice,
+    VerdictPolicy,
+)
+from adjudge.store.problems import imports
+from adjudge.store.problems.commands import NewProblem, NewRevision
+from adjudge.store.problems.imports import ImportResult, NewImport
+from tests.support.store_harness import StoreHarness, adhoc_statement, fence_of, metric_value
 
 AC = Judgement(Verdict.AC, time_ms=1, mem_kb=1)
 
@@ -111,7 +120,7 @@ async def failed_import(store: StoreHarness) -> tuple[str, str, str]:
     owner, import_id = new_id(), new_id()
     await store.transact(lambda tx: users.insert(tx, users.NewUser(owner, "setter")))
     new = NewImport(import_id, owner, archive_digest="0" * 64, file_name="sum.zip", requested={"publish": True})
-    job_id = await store.transact(lambda tx: problem_imports.insert(tx, store.jobs, new, timeout_ms=1_000))
+    job_id = await store.transact(lambda tx: imports.insert(tx, store.jobs, new, timeout_ms=1_000))
     claimed = await store.claim(job_id)
     burial = JobResult(fence_of(claimed.done[0]), JobStatus.FAILED, error_code="STORAGE", error="away")
     await store.transact(lambda tx: store.jobs.finish_as_dead_letter(tx, [burial]))
@@ -132,10 +141,10 @@ def imported(owner: str) -> ImportResult:
 async def test_replaying_an_import_opens_it_again_and_ends_it_with_its_revision(store: StoreHarness) -> None:
     import_id, owner, letter = await failed_import(store)
     made = await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter], actor="ops", reason="mended"))
-    row = await store.database.read(lambda tx: problem_imports.find(tx, import_id))
+    row = await store.database.read(lambda tx: imports.find(tx, import_id))
     assert (row.state, row.job_id, row.error) == ("pending", made[letter], None)
     await judge(store, made[letter] or "", outcome=imported(owner))
-    row = await store.database.read(lambda tx: problem_imports.find(tx, import_id))
+    row = await store.database.read(lambda tx: imports.find(tx, import_id))
     assert (row.state, row.slug, row.revision) == ("succeeded", "sum", 1)
 
 
@@ -167,9 +176,9 @@ async def test_retention_deletes_the_jobs_of_executions_with_all_that_belongs_to
     await judge(store, made[letter.id] or "", outcome=None)
     assert await store.transact(executions.delete_expired) == 1
     await store.clock.advance(ms=10_000)
-    assert await store.transact(lambda tx: job_retention.forget(tx, older_than_ms=60_000)) == 0
+    assert await store.transact(lambda tx: retention.forget(tx, older_than_ms=60_000)) == 0
     await store.clock.advance(ms=60_000)
-    counts = [await store.transact(lambda tx: job_retention.forget(tx, older_than_ms=60_000)) for _ in range(3)]
+    counts = [await store.transact(lambda tx: retention.forget(tx, older_than_ms=60_000)) for _ in range(3)]
     assert counts == [1, 1, 0], "the replay first, then what it replayed"
     assert {row["id"] for row in await store.rows("SELECT id FROM jobs")} == {kept, waiting}
     for table in ("outbox", "job_status_log", "job_attempts", "dead_letters"):

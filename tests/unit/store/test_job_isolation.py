@@ -8,15 +8,15 @@ import pytest
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import JobStatus
-from adjudge.relay.patrol import Reconciler, Watchdog
-from adjudge.relay.pump import Dispatcher
+from adjudge.relay.dispatcher import Dispatcher
+from adjudge.relay.watchdog import Reconciler, Watchdog
 from adjudge.store import Tx
-from adjudge.store.job_isolation import ROUNDS_ALL_FAILED, TRIES, Isolation
-from adjudge.store.job_values import FinishedJob, Job
-from adjudge.store.jobs import JobCommands
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.isolation import ROUNDS_ALL_FAILED, TRIES, Isolation
+from adjudge.store.jobs.models import FinishedJob, Job
 from adjudge.stream.driver import MessageBody, PublishResult
 from adjudge.stream.memory import MemoryStream
-from tests.support.stores import StoreHarness, adhoc_statement
+from tests.support.store_harness import StoreHarness, adhoc_statement
 
 
 class Poisoned:
@@ -140,7 +140,7 @@ async def test_a_success_in_a_batch_clears_the_failures_before_it(store: StoreHa
 async def test_expired_jobs_behind_a_whole_batch_of_failing_ones_are_freed(
     store: StoreHarness, owner: Poisoned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adjudge.relay.patrol._BATCH", 2)
+    monkeypatch.setattr("adjudge.relay.watchdog._BATCH", 2)
     fragile = sorted(await store.enqueue_many(4, "fragile"))
     sturdy = await store.enqueue("sturdy")
     await store.claim(*fragile, sturdy)

@@ -10,10 +10,10 @@ from adjudge.domain.errors import InvalidTransition, RefusalReason
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
-from adjudge.store.job_statements import RETURNED
-from adjudge.store.job_values import BatchResult, Fence, Job, JobRelease, JobResult, NewJob, PoisonJob
-from adjudge.store.jobs import JobCommands
-from tests.support.stores import StoreHarness, fence_of, metric_value
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import BatchResult, Fence, Job, JobRelease, JobResult, NewJob, PoisonJob
+from adjudge.store.jobs.statements import RETURNED
+from tests.support.store_harness import StoreHarness, fence_of, metric_value
 
 LEASE_MS = 15_000
 GONE = "01890000-0000-7000-8000-000000000000"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from adjudge.store import outbox
-from adjudge.store.bells import CHANNEL_OUTBOX
-from adjudge.store.job_values import DispatchedMessage, JobRelease
-from adjudge.store.outbox import DueRow
-from adjudge.store.statement import Statement
-from tests.support.stores import StoreHarness, fence_of
+from adjudge.store.engine.notify import CHANNEL_OUTBOX
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs import outbox
+from adjudge.store.jobs.models import DispatchedMessage, JobRelease
+from adjudge.store.jobs.outbox import DueRow
+from tests.support.store_harness import StoreHarness, fence_of
 
 
 async def take(store: StoreHarness, limit: int = 100) -> list[DueRow]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from adjudge.store import sqlite
-from adjudge.store.sqlite import enable_wal
+from adjudge.store.engine import sqlite
+from adjudge.store.engine.sqlite import enable_wal
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.support.stores import open_store
+from tests.support.store_harness import open_store
 from tests.unit.store.submission_machine import SubmissionMachine
 
 BOUNDED = settings(

@@ -7,10 +7,10 @@ import pytest
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidStatus, InvalidTransition, NotFound
 from adjudge.domain.states import JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store import submissions
-from adjudge.store.job_values import JobRelease, JobResult, PoisonJob
-from adjudge.store.submissions import CaseResultRow, Judgement, SubmissionIds, SubmissionUpdate
-from tests.support.stores import StoreHarness, fence_of, metric_value
+from adjudge.store.jobs.models import JobRelease, JobResult, PoisonJob
+from adjudge.store.judging import commands as submission_commands
+from adjudge.store.judging.commands import CaseResultRow, Judgement, SubmissionIds, SubmissionUpdate
+from tests.support.store_harness import StoreHarness, fence_of, metric_value
 
 
 async def standing(store: StoreHarness, item: SubmissionIds) -> tuple[object, ...]:
@@ -127,9 +127,9 @@ async def test_a_verdict_given_by_hand_ends_the_run_and_stands(store: StoreHarne
 async def test_two_changes_of_one_version_are_one_conflict(store: StoreHarness) -> None:
     (item,) = await store.submit()
     change = SubmissionUpdate(item.submission_id, 1, SubmissionStatus.JUDGING, "a", "first")
-    await store.transact(lambda tx: submissions.update(tx, [change]))
+    await store.transact(lambda tx: submission_commands.update(tx, [change]))
     with pytest.raises(Conflict):
-        await store.transact(lambda tx: submissions.update(tx, [change]))
+        await store.transact(lambda tx: submission_commands.update(tx, [change]))
     assert await standing(store, item) == ("judging", None, 2)
 
 

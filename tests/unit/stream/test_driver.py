@@ -10,7 +10,7 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.stream import BANDS, MessageBody, band_of, codec, consumer_name
-from adjudge.stream.turns import FairShare
+from adjudge.stream.fair_share import FairShare
 
 
 def test_a_consumer_is_named_by_the_first_that_names_it() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api import AsgiApp, make_app
-from tests.support.app import add_pages
-from tests.support.stores import StoreHarness
+from tests.support.asgi_app import AsgiApp, make_app
+from tests.support.shared_routes import add_pages
+from tests.support.store_harness import StoreHarness
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import re
 import httpx
 
 from adjudge.api.actions.users import UserSpec, create_user
-from adjudge.domain.access import Role
-from tests.support.api import AsgiApp
+from adjudge.domain.permissions import Role
+from tests.support.asgi_app import AsgiApp
 
 PASSWORD = "a long enough passphrase"
 

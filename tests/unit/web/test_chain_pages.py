@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from adjudge.store import chain_runs
-from adjudge.store.chain_values import JOB_KIND_NODE, Artifact, NodeDone, NodeSuspended
-from adjudge.store.job_values import JobResult
-from adjudge.store.jobs import JobCommands
-from tests.support.api import AsgiApp
-from tests.support.stores import fence_of
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import JOB_KIND_NODE, Artifact, NodeDone, NodeSuspended
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import JobResult
+from tests.support.asgi_app import AsgiApp
+from tests.support.store_harness import fence_of
 
 HOSTILE = "<script>alert(1)</script>"
 DAG = {
@@ -140,7 +140,7 @@ async def test_a_long_log_is_read_from_its_end(pages: AsgiApp) -> None:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         run_id = path.rpartition("/")[2]
         lines = [f"line {number};" for number in range(1, 503)]
-        await pages.store.transact(lambda tx: chain_runs.append_log(tx, run_id, "check", attempt=1, lines=lines))
+        await pages.store.transact(lambda tx: chain_queries.append_log(tx, run_id, "check", attempt=1, lines=lines))
         shown = (await setter.get(f"{path}/nodes/check/state")).text
     assert "line 502;" in shown
     assert "line 2;" not in shown

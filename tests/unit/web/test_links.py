@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.web import words
+from adjudge.web import i18n
 from tests.support.links import complaint
 
-TEMPLATES = Path(words.__file__).parent / "templates"
+TEMPLATES = Path(i18n.__file__).parent / "templates"
 _LINK = re.compile(r"""(?:href|src|data-live|data-events)="(/[^"]*)\"""")
 _FORM = re.compile(r"""<form([^>]*)action="(/[^"]*)"([^>]*)>""")
 _LITERAL, _VALUE, _TAG = re.compile(r"{{ '([^']*)' if .*?}}"), re.compile(r"{{.*?}}"), re.compile(r"{%.*?%}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from adjudge.store import figures
-from adjudge.store.figures import MetricSampleRow
-from adjudge.store.job_values import PoisonJob
-from adjudge.web import trends
-from tests.support.api import AsgiApp
-from tests.support.judging import publish_problem
+from adjudge.store.jobs.models import PoisonJob
+from adjudge.store.ops import metric_samples
+from adjudge.store.ops.metric_samples import MetricSampleRow
+from adjudge.web import time_series
+from tests.support.asgi_app import AsgiApp
+from tests.support.published_problem import publish_problem
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -52,7 +52,7 @@ async def test_the_story_of_a_job_says_who_did_what(pages: AsgiApp) -> None:
 
 async def test_the_house_is_shown_with_its_plots(pages: AsgiApp) -> None:
     sample = {"counters": {"jobs_started": {"kind=judge": 5}}, "gauges": {}, "histograms": {}}
-    await pages.store.transact(lambda tx: figures.insert(tx, "a", sample, older_than_ms=1_000_000))
+    await pages.store.transact(lambda tx: metric_samples.insert(tx, "a", sample, older_than_ms=1_000_000))
     async with pages.as_role("admin") as admin:
         shown = (await admin.get("/ops?hours=6")).text
     assert shown.count('<svg class="plot"') == 8
@@ -62,7 +62,7 @@ def test_figures_of_many_processes_become_one_line() -> None:
     def at(second: int, source: str, **fields: object) -> MetricSampleRow:
         return MetricSampleRow(source, second * 1_000_000, {"counters": {}, "gauges": {}, "histograms": {}, **fields})
 
-    found = trends.time_buckets(
+    found = time_series.time_buckets(
         [
             at(1_005, "a", counters={"jobs_started": {"kind=judge": 20}}, histograms={"w": {"1.0": 9, "+Inf": 10}}),
             at(1_006, "b", counters={"jobs_started": {"kind=judge": 10}}, histograms={"w": {"1.0": 1, "+Inf": 10}}),
@@ -70,6 +70,6 @@ def test_figures_of_many_processes_become_one_line() -> None:
         ],
         back_sec=600,
     )
-    assert trends.rate_series(found, "started", "jobs_started").points[0][1] == 3.0
+    assert time_series.rate_series(found, "started", "jobs_started").points[0][1] == 3.0
     assert found[1].gauge("queue_depth") == 5
     assert found[0].quantile("w", 0.5) == 1.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge.web.drawing import render_dag
+from adjudge.web.dag_svg import render_dag
 from adjudge.web.plots import Bar, GanttSpan, Series, TimeWindow, bars, format_duration, gantt, lines, rows
 
 HOSTILE = "</svg><script>alert(1)</script>\"'&"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from adjudge.domain.verdict import Verdict
-from tests.support.api import AsgiApp
-from tests.support.judging import publish_problem
+from tests.support.asgi_app import AsgiApp
+from tests.support.published_problem import publish_problem
 
 
 async def test_a_batch_is_made_looked_at_and_applied(pages: AsgiApp) -> None:

@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from tests.support.api import AsgiApp
+from tests.support.asgi_app import AsgiApp
 
 ROOT = "/ops/secrets"
 VALUE = "correct-horse-battery"

@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from adjudge.domain.states import JobStatus
-from adjudge.store.job_values import JobResult
-from adjudge.store.webhooks import WebhookDelivered, WebhookFailed
-from tests.support.api import AsgiApp
-from tests.support.stores import fence_of
-from tests.unit.web.test_costs import cost
+from adjudge.store.jobs.models import JobResult
+from adjudge.store.webhooks.commands import WebhookDelivered, WebhookFailed
+from tests.support.asgi_app import AsgiApp
+from tests.support.store_harness import fence_of
+from tests.unit.web.test_query_counts import cost
 
 ROOT = "/me/webhooks"
 FORM = {"url": "https://example.org/hook?a=<b>", "event": ["submission.judged", "submission.canceled"]}

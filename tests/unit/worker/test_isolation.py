@@ -9,14 +9,14 @@ import pytest
 
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.store import Database, Tx
-from adjudge.store.driver import Operation
-from adjudge.store.job_isolation import TRIES
-from adjudge.store.job_values import FinishedJob, Job
-from adjudge.store.jobs import JobCommands
+from adjudge.store.engine.driver import Operation
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.isolation import TRIES
+from adjudge.store.jobs.models import FinishedJob, Job
 from adjudge.stream.driver import Message, MessageBody
-from adjudge.worker.claims import Claimer
-from adjudge.worker.triage import MessageValidator
-from tests.support.stores import StoreHarness, adhoc_statement
+from adjudge.worker.claimer import Claimer
+from adjudge.worker.message_validation import MessageValidator
+from tests.support.store_harness import StoreHarness, adhoc_statement
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from adjudge.domain.errors import InternalFault, RefusalReason
 from adjudge.store import Database, Tx
-from adjudge.store.driver import Operation
-from adjudge.store.job_values import BatchResult, Fence, RefusedWrite
-from adjudge.store.jobs import JobCommands
-from adjudge.worker.lease import LeaseKeeper
+from adjudge.store.engine.driver import Operation
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import BatchResult, Fence, RefusedWrite
+from adjudge.worker.leases import LeaseKeeper
 
 
 class RecordingDatabase:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.problem import Case, Feedback, Group, PackageFormat, Problem
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CaseResult
+from adjudge.judge.case_results import CaseResult
 from adjudge.judge.pipeline import CaseDone
-from adjudge.store import progress
-from adjudge.store.job_values import JobResult
-from adjudge.worker.judging import JudgeProgressReporter
-from adjudge.worker.progress import MAX_STEPS, ProgressWriter
-from tests.support.stores import StoreHarness, fence_of
+from adjudge.store.jobs import progress
+from adjudge.store.jobs.models import JobResult
+from adjudge.worker.handlers.judge import JudgeProgressReporter
+from adjudge.worker.handlers.progress import MAX_STEPS, ProgressWriter
+from tests.support.store_harness import StoreHarness, fence_of
 
 
 async def test_the_latest_word_of_every_job_is_written_together(store: StoreHarness) -> None:

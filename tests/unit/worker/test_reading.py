@@ -11,19 +11,19 @@ from typing import Any, cast
 import pytest
 
 from adjudge import settings
-from adjudge.cli.parts import _worker_settings
+from adjudge.cli.wiring.worker import _worker_settings
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store import Database
-from adjudge.store.job_values import Fence, Job
-from adjudge.store.jobs import JobCommands
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import Fence, Job
 from adjudge.stream import MemoryStream, Message, MessageBody, Stream
 from adjudge.worker.finisher import AttemptResult, Finisher, Places
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.loop import Worker
+from adjudge.worker.worker import Worker
 from tests.simulation.virtual_time import run
-from tests.support.logged import capture_logs
+from tests.support.log_capture import capture_logs
 
 
 def _now() -> float:

@@ -11,7 +11,6 @@ from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions.login import validate_display_name, validate_email
 from adjudge.api.passwords import validate_new_password
 from adjudge.api.viewer import AuthMethod, Viewer
-from adjudge.domain.access import ALL_SCOPES, ROLE_PERMISSIONS, Permission
 from adjudge.domain.errors import (
     Conflict,
     Forbidden,
@@ -21,10 +20,13 @@ from adjudge.domain.errors import (
     RateLimited,
 )
 from adjudge.domain.ids import parse_id_or_not_found
-from adjudge.store import Tx, audit, sessions, tokens, users
-from adjudge.store.sessions import SessionRow
-from adjudge.store.tokens import ApiTokenRow
-from adjudge.store.users import UserRow
+from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission
+from adjudge.store import Tx
+from adjudge.store.accounts import api_tokens, sessions, users
+from adjudge.store.accounts.api_tokens import ApiTokenRow
+from adjudge.store.accounts.sessions import SessionRow
+from adjudge.store.accounts.users import UserRow
+from adjudge.store.ops import audit_log
 
 _DAY_US: Final = 86_400_000_000
 _TOKENS_EACH: Final = 100
@@ -89,7 +91,7 @@ async def change_password(
         await users.update_password(tx, user_id, password_hash, must_change=False)
         ended = {"sessions_ended": await sessions.revoke_others(tx, user_id, except_id=here)}
         if revoke_tokens is True or (revoke_tokens is None and not known.user.must_change_password):
-            ended["tokens_ended"] = await tokens.revoke_all(tx, user_id, except_id=here)
+            ended["tokens_ended"] = await api_tokens.revoke_all(tx, user_id, except_id=here)
         await _audit(tx, viewer, "change_password", ("user", user_id), ended)
 
     await parts.database.transact(change)
@@ -107,7 +109,7 @@ async def _limit_password_attempts(parts: AccountParts, user_id: str) -> None:
 async def list_tokens(parts: AccountParts, viewer: Viewer) -> list[ApiTokenRow]:
     """My tokens that can still be used."""
     user_id = viewer.id
-    return await parts.database.read(lambda tx: tokens.list_by_user(tx, user_id))
+    return await parts.database.read(lambda tx: api_tokens.list_by_user(tx, user_id))
 
 
 async def create_token(
@@ -117,16 +119,18 @@ async def create_token(
     if viewer.must_change_password:
         raise PasswordChangeRequired
     wanted = _scopes(viewer, scopes)
-    secret = tokens.new_secret()
+    secret = api_tokens.new_secret()
     life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
-    new = tokens.NewApiToken(parts.new_id(), viewer.id, validate_display_name(name) or "token", secret, wanted, life_us)
+    new = api_tokens.NewApiToken(
+        parts.new_id(), viewer.id, validate_display_name(name) or "token", secret, wanted, life_us
+    )
 
     async def create(tx: Tx) -> ApiTokenRow:
-        if len(await tokens.list_by_user(tx, new.user_id)) >= _TOKENS_EACH:
+        if len(await api_tokens.list_by_user(tx, new.user_id)) >= _TOKENS_EACH:
             raise Conflict(f"Token limit reached ({_TOKENS_EACH}): revoke some first.")
-        await tokens.insert(tx, new)
+        await api_tokens.insert(tx, new)
         await _audit(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
-        return next(token for token in await tokens.list_by_user(tx, new.user_id) if token.id == new.id)
+        return next(token for token in await api_tokens.list_by_user(tx, new.user_id) if token.id == new.id)
 
     return CreatedToken(await parts.database.transact(create), secret)
 
@@ -136,7 +140,7 @@ async def revoke_token(parts: AccountParts, viewer: Viewer, token_id: str) -> No
     user_id, token_id = viewer.id, parse_id_or_not_found(token_id, "token")
 
     async def revoke(tx: Tx) -> None:
-        await tokens.revoke(tx, user_id, token_id)
+        await api_tokens.revoke(tx, user_id, token_id)
         await _audit(tx, viewer, "revoke", ("token", token_id), {})
 
     await parts.database.transact(revoke)
@@ -184,6 +188,6 @@ def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:
 
 async def _audit(tx: Tx, viewer: Viewer, action: str, of: tuple[str, str], details: Mapping[str, object]) -> None:
     kind, object_id = of
-    await audit.record(
+    await audit_log.record(
         tx, actor=viewer.id, action=action, object_kind=kind, objects={object_id: details}, reason="self-service"
     )

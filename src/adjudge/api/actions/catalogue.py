@@ -13,19 +13,21 @@ from typing import Final
 
 from adjudge.api.actions.problem_view import ProblemRevision, build_problem_detail, public_files
 from adjudge.api.actions.tallies import list_problem_stats
-from adjudge.api.moments import format_timestamp
-from adjudge.api.paging import decode_cursor, encode_cursor
+from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
+from adjudge.api.schema.problems import ProblemPage, ProblemSummary
+from adjudge.api.timestamps import format_timestamp
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import ProblemPage, ProblemSummary
-from adjudge.cache.entities import CacheEntity
 from adjudge.cache.entry import CachedValue, make_entry
-from adjudge.domain.access import Permission, Role
+from adjudge.cache.policies import CacheEntity
 from adjudge.domain.errors import NotFound
-from adjudge.packages.document import problem_from_json
-from adjudge.store import Tx, cache_revisions, problem_reads
-from adjudge.store.problem_reads import ProblemFilter, ProblemListRow, ProblemRow, ProblemSort, RevisionRow
-from adjudge.store.problem_tallies import ProblemStats
+from adjudge.domain.permissions import Permission, Role
+from adjudge.packages.problem_json import problem_from_json
+from adjudge.store import Tx
+from adjudge.store.ops import cache_revisions
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.queries import ProblemFilter, ProblemListRow, ProblemRow, ProblemSort, RevisionRow
+from adjudge.store.problems.stats import ProblemStats
 
 _LANGUAGE: Final = re.compile(r"[a-zA-Z]{2,3}")
 _LANGUAGES_KEPT: Final = 3
@@ -61,7 +63,7 @@ def can_edit(viewer: Viewer, problem: ProblemRow) -> bool:
 
 async def find_visible(parts: Parts, viewer: Viewer, name: str) -> ProblemRow:
     """A problem that the viewer may know of; any other answers as if it did not exist."""
-    problem = await parts.database.read(lambda tx: problem_reads.find(tx, name))
+    problem = await parts.database.read(lambda tx: problem_queries.find(tx, name))
     if problem is None or (problem.published_revision_id is None and not can_view_draft(viewer, problem)):
         raise NotFound("problem", name)
     return problem
@@ -87,7 +89,7 @@ async def list_problems(
 
     async def load() -> bytes:
         rows = await parts.database.read(
-            lambda tx: problem_reads.list_problems(tx, wanted, viewer_id=viewer.user_id, after=after, limit=limit + 1)
+            lambda tx: problem_queries.list_problems(tx, wanted, viewer_id=viewer.user_id, after=after, limit=limit + 1)
         )
         more = encode_cursor([rows[limit - 1].sort_key, rows[limit - 1].id]) if len(rows) > limit else None
         tallies = await list_problem_stats(parts)
@@ -190,14 +192,14 @@ async def get_draft(
     parts: Parts, viewer: Viewer, name: str, languages: tuple[str, ...], number: int | None = None
 ) -> CachedValue:
     """A revision's page as it would be, for those who may see it; by default the latest one's."""
-    problem = await parts.database.read(lambda tx: problem_reads.find(tx, name))
+    problem = await parts.database.read(lambda tx: problem_queries.find(tx, name))
     if problem is None or not can_view_draft(viewer, problem):
         raise NotFound("problem", name)
 
     async def read(tx: Tx) -> RevisionRow | None:
         if number is None:
-            return await problem_reads.find_latest_revision(tx, problem.id)
-        return await problem_reads.find_revision_by_number(tx, problem.id, number)
+            return await problem_queries.find_latest_revision(tx, problem.id)
+        return await problem_queries.find_revision_by_number(tx, problem.id, number)
 
     revision = await parts.database.read(read)
     if revision is None:
@@ -207,17 +209,17 @@ async def get_draft(
 
 async def _encoded(parts: Parts, name: str, languages: tuple[str, ...]) -> bytes | None:
     async def read(tx: Tx) -> tuple[ProblemRow, RevisionRow] | None:
-        problem = await problem_reads.find(tx, name)
+        problem = await problem_queries.find(tx, name)
         if problem is None or problem.published_revision_id is None:
             return None
-        return problem, await problem_reads.find_revision(tx, problem.published_revision_id)
+        return problem, await problem_queries.find_revision(tx, problem.published_revision_id)
 
     found = await parts.database.read(read)
     return await _render(parts, *found, languages) if found else None
 
 
 async def _render(parts: Parts, row: ProblemRow, revision: RevisionRow, languages: tuple[str, ...]) -> bytes:
-    files = await parts.database.read(lambda tx: problem_reads.list_files(tx, revision.id))
+    files = await parts.database.read(lambda tx: problem_queries.list_files(tx, revision.id))
     facts = ProblemRevision(row, revision, problem_from_json(revision.definition), {file.path: file for file in files})
     shown = await build_problem_detail(parts.blobs, facts, languages, parts.languages)
     return await asyncio.to_thread(lambda: shown.model_dump_json().encode())
@@ -230,13 +232,13 @@ async def get_public_file(parts: Parts, viewer: Viewer, name: str, file_name: st
     """An attachment, a picture or a statement of what is published; of a draft, for those who may see it."""
     problem = await find_visible(parts, viewer, name)
 
-    async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, problem_reads.RevisionFileRow]]:
+    async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, problem_queries.RevisionFileRow]]:
         if problem.published_revision_id is not None:
-            revision: RevisionRow | None = await problem_reads.find_revision(tx, problem.published_revision_id)
+            revision: RevisionRow | None = await problem_queries.find_revision(tx, problem.published_revision_id)
         else:
-            revision = await problem_reads.find_latest_revision(tx, problem.id)
+            revision = await problem_queries.find_latest_revision(tx, problem.id)
         return revision, {
-            file.path: file for file in await problem_reads.list_files(tx, revision.id)
+            file.path: file for file in await problem_queries.list_files(tx, revision.id)
         } if revision else {}
 
     revision, files = await parts.database.read(read)
@@ -253,9 +255,9 @@ async def get_revision_file(parts: Parts, viewer: Viewer, name: str, number: int
     if not can_view_draft(viewer, problem):
         raise NotFound("file", path)
 
-    async def read(tx: Tx) -> problem_reads.RevisionFileRow:
-        revision = await problem_reads.find_revision_by_number(tx, problem.id, number)
-        return await problem_reads.find_file(tx, revision.id, path)
+    async def read(tx: Tx) -> problem_queries.RevisionFileRow:
+        revision = await problem_queries.find_revision_by_number(tx, problem.id, number)
+        return await problem_queries.find_file(tx, revision.id, path)
 
     file = await parts.database.read(read)
     return PublicFile(path.rpartition("/")[2], file.digest, file.size_bytes)

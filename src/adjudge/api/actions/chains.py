@@ -11,20 +11,21 @@ from typing import Any, Final
 from adjudge.api.actions import run_access, secrets
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.chains import applying, artifacts
-from adjudge.chains.applying import ChainApplyResult
-from adjudge.chains.dags import check_dag
-from adjudge.chains.definition import ChainDefinition as ChainFile
+from adjudge.chains import apply, artifacts
+from adjudge.chains.apply import ChainApplyResult
+from adjudge.chains.dag_cache import check_dag
+from adjudge.chains.definition_file import ChainDefinition as ChainFile
 from adjudge.chains.executors.approval import WAIT_APPROVAL, answer_approval
-from adjudge.chains.sugar import expand_map_nodes
+from adjudge.chains.map_node import expand_map_nodes
 from adjudge.chains.triggers import CreatedTrigger, TriggerCommands
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, ChainRunStatus
-from adjudge.store import Tx, audit, chain_runs, chain_triggers, chains
-from adjudge.store.bells import Wakeup
-from adjudge.store.chain_triggers import TriggerRow
-from adjudge.store.chain_values import (
+from adjudge.store import Tx
+from adjudge.store.chains import definitions
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.chains.models import (
     Artifact,
     ChainNodeRow,
     ChainPage,
@@ -35,6 +36,9 @@ from adjudge.store.chain_values import (
     NodeLogRow,
     StartedChainRun,
 )
+from adjudge.store.chains.triggers import TriggerRow
+from adjudge.store.engine.notify import Wakeup
+from adjudge.store.ops import audit_log
 
 _POLL_MS: Final = 1_000
 _REST_SEC: Final = 0.1
@@ -64,7 +68,7 @@ async def create_chain(parts: Parts, viewer: Viewer, wanted: ChainDraft, *, enab
     """Define a chain."""
     dag = _checked(parts, viewer, wanted)
     return await parts.database.transact(
-        lambda tx: chains.create(
+        lambda tx: definitions.create(
             tx,
             name=wanted.name.strip(),
             dag=dag,
@@ -81,7 +85,7 @@ async def update_chain(parts: Parts, viewer: Viewer, chain_id: str, wanted: Chai
     """Change a chain; runs that have begun keep the DAG they began with."""
     dag = _checked(parts, viewer, wanted)
     return await parts.database.transact(
-        lambda tx: chains.update(
+        lambda tx: definitions.update(
             tx,
             chain_id,
             version=version,
@@ -97,13 +101,13 @@ async def update_chain(parts: Parts, viewer: Viewer, chain_id: str, wanted: Chai
 async def apply_chain(parts: Parts, viewer: Viewer, wanted: ChainFile) -> tuple[ChainApplyResult, ChainRow]:
     """Make a chain and its triggers as a file has them, all of it or nothing."""
     plain = replace(wanted, dag=expand_map_nodes(wanted.dag))
-    by = applying.By(viewer.name, run_access.authority_of(viewer))
+    by = apply.By(viewer.name, run_access.authority_of(viewer))
 
     async def write(tx: Tx) -> tuple[ChainApplyResult, ChainRow]:
         check_dag(plain.dag, parts.executors)
         secrets.require_use(viewer, plain.dag)
-        done = await applying.apply(tx, plain, parts.executors, TriggerCommands(parts.new_id), by=by)
-        return done, await chains.find(tx, done.chain_id)
+        done = await apply.apply(tx, plain, parts.executors, TriggerCommands(parts.new_id), by=by)
+        return done, await definitions.find(tx, done.chain_id)
 
     return await parts.database.transact(write)
 
@@ -111,7 +115,7 @@ async def apply_chain(parts: Parts, viewer: Viewer, wanted: ChainFile) -> tuple[
 async def set_chain_enabled(parts: Parts, viewer: Viewer, chain_id: str, *, enabled: bool) -> ChainRow:
     """Enable or disable a chain."""
     return await parts.database.transact(
-        lambda tx: chains.set_enabled(tx, chain_id, enabled=enabled, actor=viewer.name, reason="manual")
+        lambda tx: definitions.set_enabled(tx, chain_id, enabled=enabled, actor=viewer.name, reason="manual")
     )
 
 
@@ -120,9 +124,9 @@ async def find_chain(parts: Parts, chain: str) -> ChainRow:
 
     async def read(tx: Tx) -> ChainRow:
         try:
-            return await chains.find(tx, chain)
+            return await definitions.find(tx, chain)
         except NotFound:
-            return await chains.find_by_name(tx, chain)
+            return await definitions.find_by_name(tx, chain)
 
     return await parts.database.read(read)
 
@@ -130,7 +134,7 @@ async def find_chain(parts: Parts, chain: str) -> ChainRow:
 async def list_chains(parts: Parts, *, page: int, size: int, keyword: str, enabled: bool | None) -> ChainPage:
     """A numbered page of chains."""
     return await parts.database.read(
-        lambda tx: chains.page_number(tx, page=page, size=size, keyword=keyword, enabled=enabled)
+        lambda tx: definitions.page_number(tx, page=page, size=size, keyword=keyword, enabled=enabled)
     )
 
 
@@ -194,13 +198,13 @@ async def list_nodes(parts: Parts, viewer: Viewer, run_id: str) -> list[ChainNod
 
 
 async def _nodes(parts: Parts, run_id: str) -> list[ChainNodeRow]:
-    return await parts.database.read(lambda tx: chain_runs.list_nodes(tx, run_id))
+    return await parts.database.read(lambda tx: chain_queries.list_nodes(tx, run_id))
 
 
 async def get_node(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> ChainNodeRow:
     """One node of a run."""
     await run_access.find_readable(parts, viewer, run_id)
-    return await parts.database.read(lambda tx: chain_runs.find_node(tx, run_id, node_id))
+    return await parts.database.read(lambda tx: chain_queries.find_node(tx, run_id, node_id))
 
 
 async def list_status_changes(
@@ -208,7 +212,7 @@ async def list_status_changes(
 ) -> list[ChainStatusChange]:
     """What has become of a run and its nodes, from after a known change."""
     await run_access.find_readable(parts, viewer, run_id)
-    return await parts.database.read(lambda tx: chain_runs.status_log(tx, run_id, after=after, limit=limit))
+    return await parts.database.read(lambda tx: chain_queries.status_log(tx, run_id, after=after, limit=limit))
 
 
 async def get_dag(parts: Parts, standing: ChainRunRow) -> Mapping[str, list[str]]:
@@ -222,7 +226,7 @@ async def get_dag(parts: Parts, standing: ChainRunRow) -> Mapping[str, list[str]
 async def snapshot(parts: Parts, viewer: Viewer, run_id: str) -> Mapping[str, Any]:
     """The definition that a run goes by, as it was when the run began."""
     await run_access.find_readable(parts, viewer, run_id)
-    return await parts.database.read(lambda tx: chain_runs.snapshot(tx, run_id))
+    return await parts.database.read(lambda tx: chain_queries.snapshot(tx, run_id))
 
 
 async def get_artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> bytes:
@@ -237,7 +241,7 @@ async def get_artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) 
         dag = await parts.engine.dags.of_run(tx, run_id, run.chain_id, run.chain_version)
         if node_id not in dag.by_id or dag.by_id[node_id].map_spec is None:
             return None
-        left = (await chain_runs.find_artifacts(tx, run_id, (), (node_id,))).get(node_id)
+        left = (await chain_queries.find_artifacts(tx, run_id, (), (node_id,))).get(node_id)
         return left if isinstance(left, list) else None
 
     items = await parts.database.read(gather)
@@ -342,7 +346,7 @@ async def create_trigger(
             enabled=enabled,
         )
         details = {chain_id: {"trigger": made.trigger_id, "kind": kind}}
-        await audit.record(
+        await audit_log.record(
             tx, actor=viewer.name, action="trigger.create", object_kind="chain", objects=details, reason=""
         )
         return await chain_triggers.find(tx, made.trigger_id), made
@@ -371,7 +375,7 @@ async def update_trigger(
             enabled=enabled,
             authority=run_access.authority_of(viewer),
         )
-        await audit.record(
+        await audit_log.record(
             tx,
             actor=viewer.name,
             action="trigger.update",
@@ -390,7 +394,7 @@ async def delete_trigger(parts: Parts, viewer: Viewer, trigger_id: str) -> None:
     async def write(tx: Tx) -> None:
         standing = await chain_triggers.find(tx, trigger_id)
         await chain_triggers.delete(tx, trigger_id)
-        await audit.record(
+        await audit_log.record(
             tx,
             actor=viewer.name,
             action="trigger.remove",
@@ -426,7 +430,7 @@ async def watch_run(
     seen: dict[str, tuple[object, ...]] = {}
     last: object = None
     wakeup = Wakeup()
-    stop_listening = parts.database.listen(chain_runs.CHANGED, wakeup.set)
+    stop_listening = parts.database.listen(chain_queries.CHANGED, wakeup.set)
     try:
         while True:
             wakeup.clear()
@@ -455,10 +459,10 @@ async def list_log_lines(
 ) -> list[NodeLogRow]:
     """What a node wrote, from after a known line."""
     await get_node(parts, viewer, run_id, node_id)
-    return await parts.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id, after=after, limit=limit))
+    return await parts.database.read(lambda tx: chain_queries.read_log(tx, run_id, node_id, after=after, limit=limit))
 
 
 async def tail_log_lines(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, limit: int) -> list[NodeLogRow]:
     """What a node wrote last."""
     await get_node(parts, viewer, run_id, node_id)
-    return await parts.database.read(lambda tx: chain_runs.read_log_tail(tx, run_id, node_id, limit=limit))
+    return await parts.database.read(lambda tx: chain_queries.read_log_tail(tx, run_id, node_id, limit=limit))

@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import Any, Final
 
 from adjudge.api.actions import submissions
-from adjudge.api.moments import format_timestamp
 from adjudge.api.parts import Parts
 from adjudge.api.tail import Event
+from adjudge.api.timestamps import format_timestamp
 from adjudge.api.viewer import Viewer
-from adjudge.judge.result import coarse_case
-from adjudge.store import Tx, events
-from adjudge.store.events import START, EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
+from adjudge.judge.result_document import coarse_case
+from adjudge.store import Tx
+from adjudge.store.judging import events
+from adjudge.store.judging.events import START, EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
 BEAT_SEC: Final = 15.0
 _AT_MOST: Final = 500

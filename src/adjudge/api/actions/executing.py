@@ -11,13 +11,15 @@ from adjudge.api.actions.submitting import RequestContext, parse_idempotency_key
 from adjudge.api.admission import AdmissionDecision, admit
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, StorageFull
 from adjudge.domain.limits import MIB, Limits
-from adjudge.store import Tx, executions, idempotency
-from adjudge.store.executions import ExecutionRow, NewExecution
-from adjudge.store.idempotency import StoredResponse
-from adjudge.store.reads import MAX_ID
+from adjudge.domain.permissions import Permission
+from adjudge.store import Tx
+from adjudge.store.judging import executions
+from adjudge.store.judging.executions import ExecutionRow, NewExecution
+from adjudge.store.judging.queries import MAX_ID
+from adjudge.store.ops import idempotency_keys
+from adjudge.store.ops.idempotency_keys import StoredResponse
 
 WAIT_MOST_SEC: Final = 60
 _ACCEPTED: Final = 202
@@ -62,7 +64,7 @@ async def create_executions(
     key = parse_idempotency_key(viewer, caller)
     digest = request_digest("execute", wishes, is_batch) if key is not None else ""
     if key is not None:
-        standing = (await parts.database.read(lambda tx: idempotency.find(tx, [key]))).get(key)
+        standing = (await parts.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
         if standing is not None:
             return await _existing_executions(parts, viewer, standing.check_request(digest), wait_sec)
     names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
@@ -78,8 +80,8 @@ async def create_executions(
     answer = StoredResponse(digest, _ACCEPTED, {"ids": [item.id for item in items]})
 
     async def take(tx: Tx) -> list[str] | StoredResponse:
-        if key is not None and key not in await idempotency.claim(tx, {key: answer}):
-            return (await idempotency.find(tx, [key]))[key].check_request(digest)
+        if key is not None and key not in await idempotency_keys.claim(tx, {key: answer}):
+            return (await idempotency_keys.find(tx, [key]))[key].check_request(digest)
         if is_bounded:
             _check_room(parts, items, await executions.kept_bytes(tx, viewer.id))
         return await executions.create(tx, parts.jobs, items, new_id=parts.new_id)

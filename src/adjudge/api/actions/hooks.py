@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import Conflict, InvalidInput, RateLimited
-from adjudge.store import Tx, webhooks
-from adjudge.store.reads import MAX_ID
-from adjudge.store.webhooks import WebhookDeliveryRow, WebhookRow
+from adjudge.store import Tx
+from adjudge.store.judging.queries import MAX_ID
+from adjudge.store.webhooks import commands as webhook_commands
+from adjudge.store.webhooks.commands import WebhookDeliveryRow, WebhookRow
 
 _PINGS_PER_SEC: Final = 0.1
 _PINGS_AT_ONCE: Final = 10
@@ -41,13 +42,13 @@ def validate_url(url: str) -> str:
 
 async def create_webhook(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[WebhookRow, str]:
     """Make a webhook; its secret is returned here and nowhere else."""
-    webhook_id, secret, most = parts.new_id(), webhooks.new_secret(), parts.settings.webhooks.most
+    webhook_id, secret, most = parts.new_id(), webhook_commands.new_secret(), parts.settings.webhooks.most
     checked = validate_url(url)
 
     async def operation(tx: Tx) -> WebhookRow:
-        if len(await webhooks.list_by_user(tx, viewer.id)) >= most:
+        if len(await webhook_commands.list_by_user(tx, viewer.id)) >= most:
             raise Conflict(f"Webhook limit reached ({most}): delete one first.")
-        await webhooks.insert(
+        await webhook_commands.insert(
             tx,
             webhook_id=webhook_id,
             user_id=viewer.id,
@@ -55,19 +56,19 @@ async def create_webhook(parts: Parts, viewer: Viewer, url: str, events: Sequenc
             secret=secret,
             events=list(dict.fromkeys(events)),
         )
-        return await webhooks.find(tx, webhook_id, viewer.id)
+        return await webhook_commands.find(tx, webhook_id, viewer.id)
 
     return await parts.database.transact(operation), secret
 
 
 async def list_webhooks(parts: Parts, viewer: Viewer) -> list[WebhookRow]:
     """Your webhooks."""
-    return await parts.database.read(lambda tx: webhooks.list_by_user(tx, viewer.id))
+    return await parts.database.read(lambda tx: webhook_commands.list_by_user(tx, viewer.id))
 
 
 async def get_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> WebhookRow:
     """One of one's own webhooks."""
-    return await parts.database.read(lambda tx: webhooks.find(tx, webhook_id, viewer.id))
+    return await parts.database.read(lambda tx: webhook_commands.find(tx, webhook_id, viewer.id))
 
 
 async def update_webhook(
@@ -82,22 +83,22 @@ async def update_webhook(
     """Change one of one's own webhooks; what is not given stays."""
 
     async def operation(tx: Tx) -> WebhookRow:
-        found = await webhooks.find(tx, webhook_id, viewer.id)
+        found = await webhook_commands.find(tx, webhook_id, viewer.id)
         changed = replace(
             found,
             url=found.url if url is None else validate_url(url),
             events=found.events if events is None else tuple(dict.fromkeys(events)),
             is_active=found.is_active if is_active is None else is_active,
         )
-        await webhooks.update(tx, changed, begins_anew=changed.is_active and not found.is_active)
-        return await webhooks.find(tx, webhook_id, viewer.id)
+        await webhook_commands.update(tx, changed, begins_anew=changed.is_active and not found.is_active)
+        return await webhook_commands.find(tx, webhook_id, viewer.id)
 
     return await parts.database.transact(operation)
 
 
 async def delete_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> None:
     """Forget one of one's own webhooks."""
-    await parts.database.transact(lambda tx: webhooks.remove(tx, webhook_id, viewer.id))
+    await parts.database.transact(lambda tx: webhook_commands.remove(tx, webhook_id, viewer.id))
 
 
 async def send_ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
@@ -105,7 +106,7 @@ async def send_ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
     await _limit_pings(parts, viewer)
 
     async def operation(tx: Tx) -> str:
-        return await webhooks.ping(tx, await _find_active(tx, viewer, webhook_id), new_id=parts.new_id)
+        return await webhook_commands.ping(tx, await _find_active(tx, viewer, webhook_id), new_id=parts.new_id)
 
     return await parts.database.transact(operation)
 
@@ -115,14 +116,16 @@ async def redeliver(parts: Parts, viewer: Viewer, webhook_id: str, delivery_id: 
     await _limit_pings(parts, viewer)
 
     async def operation(tx: Tx) -> None:
-        await webhooks.redeliver(tx, await _find_active(tx, viewer, webhook_id), delivery_id, new_id=parts.new_id)
+        await webhook_commands.redeliver(
+            tx, await _find_active(tx, viewer, webhook_id), delivery_id, new_id=parts.new_id
+        )
 
     await parts.database.transact(operation)
 
 
 async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> WebhookRow:
     """One of one's own webhooks, if anything sent to it would arrive."""
-    found = await webhooks.find(tx, webhook_id, viewer.id)
+    found = await webhook_commands.find(tx, webhook_id, viewer.id)
     if not found.is_active:
         raise Conflict("The webhook is disabled: enable it first.")
     return found
@@ -140,7 +143,7 @@ async def list_deliveries(
     """The log of one of one's own webhooks, the newest first."""
 
     async def look(tx: Tx) -> list[WebhookDeliveryRow]:
-        found = await webhooks.find(tx, webhook_id, viewer.id)
-        return await webhooks.list_deliveries(tx, found.id, before=before or MAX_ID, limit=limit)
+        found = await webhook_commands.find(tx, webhook_id, viewer.id)
+        return await webhook_commands.list_deliveries(tx, found.id, before=before or MAX_ID, limit=limit)
 
     return await parts.database.read(look)

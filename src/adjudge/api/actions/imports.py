@@ -10,18 +10,21 @@ from typing import Final
 
 from adjudge.api.actions.catalogue import can_view_draft, find_editable, find_visible
 from adjudge.api.actions.events import BEAT, BEAT_SEC, Stream, SubmissionEvent
-from adjudge.api.moments import format_timestamp
-from adjudge.api.paging import decode_cursor, encode_cursor
+from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
+from adjudge.api.schema.problems import FindingRead, ImportAccepted, ImportPage, ImportRead, ProgressRead
+from adjudge.api.timestamps import format_timestamp
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import FindingRead, ImportAccepted, ImportPage, ImportRead, ProgressRead
-from adjudge.domain.access import Permission, Role
-from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
-from adjudge.store import Tx, problem_imports, problem_reads, progress
-from adjudge.store.bells import CHANNEL_JUDGING, Wakeup
-from adjudge.store.problem_imports import ImportRow, NewImport
-from adjudge.store.progress import JobProgressRow
+from adjudge.domain.permissions import Permission, Role
+from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title
+from adjudge.store import Tx
+from adjudge.store.engine.notify import CHANNEL_JUDGING, Wakeup
+from adjudge.store.jobs import progress
+from adjudge.store.jobs.progress import JobProgressRow
+from adjudge.store.problems import imports
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.imports import ImportRow, NewImport
 
 _TIMEOUT_MS: Final = 3_600_000
 _POLL_MS: Final = 1_000
@@ -94,7 +97,7 @@ async def start_import(
     is_admin = viewer.role is Role.ADMIN
     if order.slug is not None:
         slug = order.slug
-        taken = await parts.database.read(lambda tx: problem_reads.find(tx, slug))
+        taken = await parts.database.read(lambda tx: problem_queries.find(tx, slug))
         if taken is not None and taken.owner_id != viewer.id and not is_admin:
             raise Conflict(f"slug: {slug!r} belongs to another user.", field="slug")
     await parts.gate.check_room(viewer)
@@ -111,7 +114,7 @@ async def start_verification(parts: Parts, viewer: Viewer, name: str, number: in
     if not can_view_draft(viewer, problem):
         raise NotFound("problem", name)
     problem = await find_editable(parts, viewer, name)
-    revision = await parts.database.read(lambda tx: problem_reads.find_revision_by_number(tx, problem.id, number))
+    revision = await parts.database.read(lambda tx: problem_queries.find_revision_by_number(tx, problem.id, number))
     await parts.gate.check_room(viewer)
     new = NewImport(
         parts.new_id(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
@@ -121,7 +124,7 @@ async def start_verification(parts: Parts, viewer: Viewer, name: str, number: in
 
 async def _enqueued(parts: Parts, new: NewImport) -> ImportAccepted:
     job_id = await parts.database.transact(
-        lambda tx: problem_imports.insert(tx, parts.jobs, new, timeout_ms=_TIMEOUT_MS, new_id=parts.new_id)
+        lambda tx: imports.insert(tx, parts.jobs, new, timeout_ms=_TIMEOUT_MS, new_id=parts.new_id)
     )
     return ImportAccepted(id=new.id, job_id=job_id, url=f"/api/v1/imports/{new.id}")
 
@@ -130,7 +133,7 @@ async def get_import(parts: Parts, viewer: Viewer, import_id: str) -> ImportRead
     """An import as it stands, with how far it has come."""
 
     async def read(tx: Tx) -> tuple[ImportRow, JobProgressRow | None]:
-        row = await problem_imports.find(tx, import_id)
+        row = await imports.find(tx, import_id)
         return row, (await progress.find_by_jobs(tx, [row.job_id])).get(row.job_id)
 
     row, made = await parts.database.read(read)
@@ -173,7 +176,7 @@ async def list_imports(parts: Parts, viewer: Viewer, *, cursor: str | None, limi
     before = str(place[0]) if place else None
 
     async def read(tx: Tx) -> tuple[list[ImportRow], dict[str, JobProgressRow]]:
-        rows = await problem_imports.page(tx, created_by=viewer.id, before_id=before, limit=limit + 1)
+        rows = await imports.page(tx, created_by=viewer.id, before_id=before, limit=limit + 1)
         return rows, await progress.find_by_jobs(tx, [row.job_id for row in rows])
 
     rows, made = await parts.database.read(read)
@@ -185,7 +188,7 @@ async def cancel_import(parts: Parts, viewer: Viewer, import_id: str) -> ImportR
     """Stop an import that has not ended."""
 
     async def write(tx: Tx) -> None:
-        row = await problem_imports.find(tx, import_id)
+        row = await imports.find(tx, import_id)
         _check_visible(viewer, row)
         outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled manually")
         if not outcome.done:

@@ -9,9 +9,9 @@ from typing import Final
 
 from adjudge import __version__
 from adjudge.api.parts import Parts
-from adjudge.api.wire.problems import LanguageList, LanguageRead, LanguageTemplateRead
-from adjudge.cache.entities import CacheEntity
+from adjudge.api.schema.problems import LanguageList, LanguageRead, LanguageTemplateRead
 from adjudge.cache.entry import CachedValue
+from adjudge.cache.policies import CacheEntity
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.judge.languages import Language
 

@@ -12,12 +12,14 @@ from adjudge.api.actions.identity import ExternalIdentity
 from adjudge.api.gate import client_network, hashed_bucket_key
 from adjudge.api.passwords import validate_new_password
 from adjudge.api.viewer import Viewer
-from adjudge.cache.buckets import BucketRequest
-from adjudge.domain.access import Role, parse_user_name
+from adjudge.cache.token_buckets import BucketRequest
 from adjudge.domain.errors import Forbidden, InvalidInput, LoginFailed, RateLimited
+from adjudge.domain.permissions import Role, parse_user_name
 from adjudge.observe.logs import get_logger
-from adjudge.store import Tx, audit, identities, invitations, sessions, users
-from adjudge.store.users import NewUser, UserRow
+from adjudge.store import Tx
+from adjudge.store.accounts import identities, invitations, sessions, users
+from adjudge.store.accounts.users import NewUser, UserRow
+from adjudge.store.ops import audit_log
 
 _HOUR_US: Final = 3_600_000_000
 _AGENT_KEPT: Final = 200
@@ -178,7 +180,7 @@ async def insert_user(tx: Tx, user: NewUser, *, actor: str, reason: str) -> User
     """Create a user and remember who did."""
     await users.insert(tx, user)
     details = {user.id: {"name": user.name, "role": str(user.role)}}
-    await audit.record(tx, actor=actor, action="create", object_kind="user", objects=details, reason=reason)
+    await audit_log.record(tx, actor=actor, action="create", object_kind="user", objects=details, reason=reason)
     return await users.find(tx, user.id)
 
 

@@ -13,10 +13,14 @@ from adjudge.api.vitals import ComponentHealth
 from adjudge.domain.ids import is_id, parse_id_or_not_found
 from adjudge.registry.driver import LiveWorker
 from adjudge.settings import EffectiveSetting as Setting
-from adjudge.store import Tx, audit, dead_letters, ops, reads, users
-from adjudge.store.dead_letters import DeadLetterRow, JobAttemptRow
-from adjudge.store.ops import OutboxStats, QueueStats
-from adjudge.store.reads import JobStatusChange
+from adjudge.store import Tx
+from adjudge.store.accounts import users
+from adjudge.store.jobs import dead_letters
+from adjudge.store.jobs.dead_letters import DeadLetterRow, JobAttemptRow
+from adjudge.store.judging import queries as submission_queries
+from adjudge.store.judging.queries import JobStatusChange
+from adjudge.store.ops import audit_log, queue_stats
+from adjudge.store.ops.queue_stats import OutboxStats, QueueStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,11 @@ async def get_system_status(parts: Parts) -> SystemStatus:
     """Ask every part and count what waits."""
 
     async def count(tx: Tx) -> tuple[list[QueueStats], int, OutboxStats, int]:
-        return (*await ops.find_queue_stats(tx), await ops.find_outbox_stats(tx), await dead_letters.count_open(tx))
+        return (
+            *await queue_stats.find_queue_stats(tx),
+            await queue_stats.find_outbox_stats(tx),
+            await dead_letters.count_open(tx),
+        )
 
     taken = await vitals.check_components(parts.checks)
     return SystemStatus(taken, *await parts.database.read(count))
@@ -56,12 +64,12 @@ async def list_workers(parts: Parts) -> list[LiveWorker]:
 
 async def get_queue_status(parts: Parts) -> tuple[list[QueueStats], int]:
     """What waits, band by band, and how many jobs run."""
-    return await parts.database.read(ops.find_queue_stats)
+    return await parts.database.read(queue_stats.find_queue_stats)
 
 
 async def get_outbox_status(parts: Parts) -> OutboxStats:
     """How delivery stands."""
-    return await parts.database.read(ops.find_outbox_stats)
+    return await parts.database.read(queue_stats.find_outbox_stats)
 
 
 async def list_dead_letters(parts: Parts, *, state: str, after: str, limit: int) -> list[DeadLetterRow]:
@@ -95,15 +103,15 @@ async def discard_dead_letters(parts: Parts, viewer: Viewer, letter_ids: Sequenc
 
 async def list_audit_entries(
     parts: Parts, *, actor: str, of: tuple[str, str] | None, before: int | None, limit: int
-) -> list[audit.AuditLogRow]:
+) -> list[audit_log.AuditLogRow]:
     """What was done by hand: by somebody (by id or name), to one object, or all of it."""
 
-    async def read(tx: Tx) -> list[audit.AuditLogRow]:
+    async def read(tx: Tx) -> list[audit_log.AuditLogRow]:
         if of is not None:
-            return await audit.page_by_object(tx, *of, before=before, limit=limit)
+            return await audit_log.page_by_object(tx, *of, before=before, limit=limit)
         known = await users.find_with_password_by_name(tx, actor) if actor else None
         by = known.user.id if known is not None else actor
-        return await audit.page(tx, actor=by, before=before, limit=limit)
+        return await audit_log.page(tx, actor=by, before=before, limit=limit)
 
     return await parts.database.read(read)
 
@@ -119,8 +127,10 @@ async def get_job_history(parts: Parts, job_id: str) -> JobHistory:
     known = parse_id_or_not_found(job_id, "job")
 
     async def read(tx: Tx) -> JobHistory:
-        row = await ops.find_job_row(tx, known)
-        return JobHistory(row, await dead_letters.attempts(tx, known), await reads.list_job_status_log(tx, known))
+        row = await queue_stats.find_job_row(tx, known)
+        return JobHistory(
+            row, await dead_letters.attempts(tx, known), await submission_queries.list_job_status_log(tx, known)
+        )
 
     return await parts.database.read(read)
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from adjudge.api.moments import format_timestamp
-from adjudge.api.wire.problems import (
+from adjudge.api.schema.problems import (
     AttachmentRead,
     GroupRead,
     LanguageLimits,
@@ -19,12 +18,13 @@ from adjudge.api.wire.problems import (
     SampleRead,
     StatementRead,
 )
+from adjudge.api.timestamps import format_timestamp
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.problem import Problem, ProblemMode, ProblemStatement
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import submission_limits
-from adjudge.packages.rendering import render_statement
-from adjudge.store.problem_reads import ProblemRow, RevisionFileRow, RevisionRow
+from adjudge.packages.statement_html import render_statement
+from adjudge.store.problems.queries import ProblemRow, RevisionFileRow, RevisionRow
 
 _SAMPLE_BYTES: Final = 16 * 1024
 _SAMPLES: Final = 20

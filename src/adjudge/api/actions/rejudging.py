@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.cache.entities import CacheEntity
+from adjudge.cache.policies import CacheEntity
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.store import Tx, rejudge
-from adjudge.store.reads import MAX_ID
-from adjudge.store.rejudge import (
+from adjudge.store import Tx
+from adjudge.store.judging import rejudge
+from adjudge.store.judging.queries import MAX_ID
+from adjudge.store.judging.rejudge import (
     NewRejudgeBatch,
     RejudgeApplyResult,
     RejudgeBatchRow,

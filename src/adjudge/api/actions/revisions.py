@@ -13,11 +13,9 @@ from typing import Any, Final
 
 from adjudge.api.actions.catalogue import can_view_draft, find_editable, find_visible
 from adjudge.api.actions.problem_view import read_text
-from adjudge.api.moments import format_timestamp
-from adjudge.api.paging import decode_cursor, encode_cursor
+from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import (
+from adjudge.api.schema.problems import (
     FileDiff,
     ProblemAdminRead,
     ProblemUpdate,
@@ -30,11 +28,18 @@ from adjudge.api.wire.problems import (
     TestStatistics,
     ValueDiff,
 )
-from adjudge.domain.catalogue import parse_difficulty, parse_tags, parse_title
+from adjudge.api.timestamps import format_timestamp
+from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.problem_metadata import parse_difficulty, parse_tags, parse_title
 from adjudge.domain.text_diff import MOST_STEPS, Budget, unified
-from adjudge.store import Tx, audit, case_statistics, chain_triggers, problem_imports, problem_reads, problems
-from adjudge.store.problem_reads import ProblemRow, RevisionFileRow, RevisionRow
+from adjudge.store import Tx
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.ops import audit_log
+from adjudge.store.problems import case_stats, imports
+from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.queries import ProblemRow, RevisionFileRow, RevisionRow
 
 _DIFF_BYTES: Final = 64 * 1024
 _DIFF_LINES: Final = 400
@@ -53,11 +58,11 @@ async def get_problem_admin(parts: Parts, viewer: Viewer, name: str) -> ProblemA
 
 async def _state(parts: Parts, problem_id: str) -> ProblemAdminRead:
     async def read(tx: Tx) -> ProblemAdminRead:
-        row = await problem_reads.find(tx, problem_id)
+        row = await problem_queries.find(tx, problem_id)
         if row is None:
             raise NotFound("problem", problem_id)
         published = row.published_revision_id
-        number = (await problem_reads.find_revision(tx, published)).number if published else None
+        number = (await problem_queries.find_revision(tx, published)).number if published else None
         return ProblemAdminRead(
             id=row.id,
             slug=row.slug,
@@ -82,7 +87,7 @@ async def update_metadata(parts: Parts, viewer: Viewer, name: str, patch: Proble
     difficulty = parse_difficulty(patch.difficulty) if "difficulty" in given else problem.difficulty
 
     async def write(tx: Tx) -> None:
-        await problems.update(
+        await problem_commands.update(
             tx, problem_id=problem.id, version=patch.version, title=title, tags=tags, difficulty=difficulty
         )
 
@@ -104,7 +109,7 @@ async def publish_revision(
 
     async def write(tx: Tx) -> None:
         revision = await _target(tx, problem, number)
-        await problems.publish(tx, problem_id=problem.id, revision_id=revision.id, version=version)
+        await problem_commands.publish(tx, problem_id=problem.id, revision_id=revision.id, version=version)
         details = {problem.id: {"revision": revision.number}}
         await _record(tx, viewer, f"problem.{action}", details, reason)
         event = {"problem_id": problem.id, "slug": problem.slug, "revision": revision.number}
@@ -116,8 +121,8 @@ async def publish_revision(
 
 async def _target(tx: Tx, problem: ProblemRow, number: int | None) -> RevisionRow:
     if number is not None:
-        return await problem_reads.find_revision_by_number(tx, problem.id, number)
-    before = await problem_reads.find_previous_published_revision(tx, problem.id)
+        return await problem_queries.find_revision_by_number(tx, problem.id, number)
+    before = await problem_queries.find_previous_published_revision(tx, problem.id)
     if before is None:
         raise Conflict("No previously published revision; specify the revision to roll back to.", problem_id=problem.id)
     return before
@@ -128,7 +133,7 @@ async def withdraw_problem(parts: Parts, viewer: Viewer, name: str, *, version: 
     problem = await find_editable(parts, viewer, name)
 
     async def write(tx: Tx) -> None:
-        await problems.withdraw(tx, problem_id=problem.id, version=version)
+        await problem_commands.withdraw(tx, problem_id=problem.id, version=version)
         await _record(tx, viewer, "problem.withdraw", {problem.id: {}}, reason)
 
     await parts.database.transact(write)
@@ -136,7 +141,7 @@ async def withdraw_problem(parts: Parts, viewer: Viewer, name: str, *, version: 
 
 
 async def _record(tx: Tx, viewer: Viewer, action: str, objects: Mapping[str, Mapping[str, Any]], reason: str) -> None:
-    await audit.record(tx, actor=viewer.id, action=action, object_kind="problem", objects=objects, reason=reason)
+    await audit_log.record(tx, actor=viewer.id, action=action, object_kind="problem", objects=objects, reason=reason)
 
 
 # ---- revisions
@@ -155,7 +160,7 @@ async def list_revisions(parts: Parts, viewer: Viewer, name: str, *, cursor: str
     place = decode_cursor(cursor, [int])
     before = int(place[0] or 0) if place else None
     rows = await parts.database.read(
-        lambda tx: problem_reads.list_revisions(tx, problem.id, before_number=before, limit=limit + 1)
+        lambda tx: problem_queries.list_revisions(tx, problem.id, before_number=before, limit=limit + 1)
     )
     more = encode_cursor([rows[limit - 1].number]) if len(rows) > limit else None
     return RevisionPage(items=[_item(problem, row) for row in rows[:limit]], next=more)
@@ -180,8 +185,8 @@ async def get_revision(parts: Parts, viewer: Viewer, name: str, number: int) -> 
     problem = await _with_drafts(parts, viewer, name)
 
     async def read(tx: Tx) -> tuple[RevisionRow, list[RevisionFileRow], dict[str, Any] | None]:
-        row = await problem_reads.find_revision_by_number(tx, problem.id, number)
-        return row, await problem_reads.list_files(tx, row.id), await problem_imports.find_verification(tx, row.id)
+        row = await problem_queries.find_revision_by_number(tx, problem.id, number)
+        return row, await problem_queries.list_files(tx, row.id), await imports.find_verification(tx, row.id)
 
     row, files, jury = await parts.database.read(read)
     return RevisionRead(
@@ -201,9 +206,9 @@ async def tests(parts: Parts, viewer: Viewer, name: str, number: int) -> Revisio
     """How programs fare on each test of a revision."""
     problem = await _with_drafts(parts, viewer, name)
 
-    async def read(tx: Tx) -> list[case_statistics.TestFigures]:
-        row = await problem_reads.find_revision_by_number(tx, problem.id, number)
-        return await case_statistics.of_revision(tx, problem_id=problem.id, revision_id=row.id)
+    async def read(tx: Tx) -> list[case_stats.TestFigures]:
+        row = await problem_queries.find_revision_by_number(tx, problem.id, number)
+        return await case_stats.of_revision(tx, problem_id=problem.id, revision_id=row.id)
 
     found = await parts.database.read(read)
     return RevisionTests(
@@ -226,8 +231,8 @@ async def diff_revisions(parts: Parts, viewer: Viewer, name: str, *, old: int, n
     problem = await _with_drafts(parts, viewer, name)
 
     async def read(tx: Tx, number: int) -> tuple[RevisionRow, dict[str, RevisionFileRow]]:
-        row = await problem_reads.find_revision_by_number(tx, problem.id, number)
-        return row, {file.path: file for file in await problem_reads.list_files(tx, row.id)}
+        row = await problem_queries.find_revision_by_number(tx, problem.id, number)
+        return row, {file.path: file for file in await problem_queries.list_files(tx, row.id)}
 
     before, old_files = await parts.database.read(lambda tx: read(tx, old))
     after, new_files = await parts.database.read(lambda tx: read(tx, new))

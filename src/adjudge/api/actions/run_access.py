@@ -14,12 +14,14 @@ from adjudge.api.parts import Parts
 from adjudge.api.viewer import AuthMethod, Viewer
 from adjudge.chains.executors.approval import WAIT_APPROVAL, WaitApprovalExecutor
 from adjudge.chains.executors.subchain import SubchainExecutor
-from adjudge.domain.access import Permission
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import Forbidden, NotFound
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ChainRunStatus
-from adjudge.store import Tx, chain_run_lists, chain_runs
-from adjudge.store.chain_values import ChainNodeRow, ChainRunRow
+from adjudge.store import Tx
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import run_lists
+from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
 
 _MAY_ASK: Final = (WaitApprovalExecutor.type, SubchainExecutor.type)
 
@@ -28,10 +30,10 @@ async def find_readable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRo
     """The run, if the viewer may know of it; else there is none."""
 
     async def read(tx: Tx) -> ChainRunRow:
-        run = await chain_runs.find_run(tx, run_id)
+        run = await chain_queries.find_run(tx, run_id)
         if viewer.can(Permission.RUN_READ_ALL) or run.started_by in _names(viewer):
             return run
-        if await chain_run_lists.has_question_for(tx, run_id, _names(viewer)):
+        if await run_lists.has_question_for(tx, run_id, _names(viewer)):
             return run
         raise NotFound("run", run_id)
 
@@ -105,10 +107,10 @@ async def list_readable(
     """Runs that the viewer may know of, the newest first: their own, and those that ask them something now."""
     if viewer.can(Permission.RUN_READ_ALL):
         return await parts.database.read(
-            lambda tx: chain_runs.page_runs(tx, chain_id=chain_id, status=status, before=before or "", limit=limit)
+            lambda tx: chain_queries.page_runs(tx, chain_id=chain_id, status=status, before=before or "", limit=limit)
         )
     return await parts.database.read(
-        lambda tx: chain_run_lists.page_runs_of_user(
+        lambda tx: run_lists.page_runs_of_user(
             tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", limit=limit
         )
     )

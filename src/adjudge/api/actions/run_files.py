@@ -11,11 +11,11 @@ from typing import Any
 
 from adjudge.api.actions import chains
 from adjudge.api.parts import Parts
+from adjudge.api.schema.files import FileCreated
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.files import FileCreated
 from adjudge.blobs.driver import BlobInfo
 from adjudge.domain.errors import NotFound
-from adjudge.store.blob_uses import DIGEST
+from adjudge.store.ops.blob_references import DIGEST
 
 
 @dataclass(frozen=True, slots=True)

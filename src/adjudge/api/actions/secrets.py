@@ -10,10 +10,12 @@ from typing import Any
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.chains.secrets import Keyring, check_name, check_value, used_by
-from adjudge.domain.access import Permission
+from adjudge.domain.permissions import Permission
 from adjudge.settings import Settings
-from adjudge.store import Tx, audit, chain_secrets
-from adjudge.store.chain_secrets import SecretName
+from adjudge.store import Tx
+from adjudge.store.chains import secrets
+from adjudge.store.chains.secrets import SecretName
+from adjudge.store.ops import audit_log
 
 
 def keyring(settings: Settings) -> Keyring:
@@ -29,7 +31,7 @@ def require_use(viewer: Viewer, dag: Mapping[str, Any]) -> None:
 
 async def names(parts: Parts) -> list[SecretName]:
     """All secrets, without their values."""
-    return await parts.database.read(chain_secrets.names)
+    return await parts.database.read(secrets.names)
 
 
 async def put(parts: Parts, viewer: Viewer, name: str, value: str) -> None:
@@ -39,13 +41,15 @@ async def put(parts: Parts, viewer: Viewer, name: str, value: str) -> None:
     ciphertext = await asyncio.to_thread(keys.encrypt, name, check_value(value))
 
     async def write(tx: Tx) -> None:
-        await chain_secrets.put(tx, name, ciphertext, actor=viewer.name)
-        await audit.record(tx, actor=viewer.name, action="secret.set", object_kind="secret", objects=[name], reason="")
+        await secrets.put(tx, name, ciphertext, actor=viewer.name)
+        await audit_log.record(
+            tx, actor=viewer.name, action="secret.set", object_kind="secret", objects=[name], reason=""
+        )
 
     await parts.database.transact(write)
     while not await asyncio.to_thread(keys.is_newest, ciphertext):  # a rotation may have missed the row
         stale, ciphertext = ciphertext, await asyncio.to_thread(keys.encrypt, name, value)
-        replace = partial(chain_secrets.replace, name=name, stale=stale, fresh=ciphertext)
+        replace = partial(secrets.replace, name=name, stale=stale, fresh=ciphertext)
         if not await parts.database.transact(replace):
             return  # somebody else has written it since
 
@@ -54,8 +58,8 @@ async def delete(parts: Parts, viewer: Viewer, name: str) -> None:
     """Forget a secret; nodes that refer to it fail from then on."""
 
     async def write(tx: Tx) -> None:
-        await chain_secrets.delete(tx, name)
-        await audit.record(
+        await secrets.delete(tx, name)
+        await audit_log.record(
             tx, actor=viewer.name, action="secret.delete", object_kind="secret", objects=[name], reason=""
         )
 

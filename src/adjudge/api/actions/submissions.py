@@ -11,16 +11,19 @@ from typing import Any
 from adjudge.api.actions.catalogue import user_list_cache_key
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.cache.entities import POLICIES, CacheEntity
-from adjudge.domain.access import Permission
+from adjudge.cache.policies import POLICIES, CacheEntity
 from adjudge.domain.errors import Forbidden, NotFound, VersionConflict
 from adjudge.domain.ids import uuid7
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
-from adjudge.judge.result import author_view, coarse_case, coarse_mem_kb
-from adjudge.store import Tx, audit, dead_letters, progress, reads
-from adjudge.store.dead_letters import JobAttemptRow
-from adjudge.store.progress import JobProgressRow
-from adjudge.store.reads import (
+from adjudge.judge.result_document import author_view, coarse_case, coarse_mem_kb
+from adjudge.store import Tx
+from adjudge.store.jobs import dead_letters, progress
+from adjudge.store.jobs.dead_letters import JobAttemptRow
+from adjudge.store.jobs.progress import JobProgressRow
+from adjudge.store.judging import queries as submission_queries
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.queries import (
     MAX_ID,
     JobStatusChange,
     JudgeRunRow,
@@ -29,7 +32,7 @@ from adjudge.store.reads import (
     SubmissionRow,
     SubmissionStatusChange,
 )
-from adjudge.store.submissions import SubmissionCommands
+from adjudge.store.ops import audit_log
 
 WAIT_MOST_SEC = 60
 _REPORT_SEC = POLICIES[CacheEntity.SUBMISSION_STATUS].ttl_sec + 1
@@ -93,7 +96,7 @@ async def get_submission(parts: Parts, viewer: Viewer, submission_id: str, *, wa
     async def load() -> bytes | None:
         await parts.tail.report_changes(partial(parts.cache.invalidate, CacheEntity.SUBMISSION_STATUS), _REPORT_SEC)
         try:
-            row = await parts.database.read(lambda tx: reads.find_submission(tx, submission_id))
+            row = await parts.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
         except NotFound:
             return None
         _invalidate_user_lists(parts, row)
@@ -112,7 +115,7 @@ async def get_submission(parts: Parts, viewer: Viewer, submission_id: str, *, wa
 async def get_submission_uncached(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionRow:
     """A submission as it stands at this moment."""
     parts.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
-    row = await parts.database.read(lambda tx: reads.find_submission(tx, submission_id))
+    row = await parts.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
     _invalidate_user_lists(parts, row)
     return _visible(viewer, row)
 
@@ -140,7 +143,7 @@ async def list_submissions(
         wanted = replace(wanted, from_id=_id_at(wanted.since_us // _MILLISECOND - _SKEW_MS))
     until_id = MAX_ID if wanted.until_us is None else _id_at(wanted.until_us // _MILLISECOND + _SKEW_MS)
     start = min(before or MAX_ID, until_id)
-    rows = await parts.database.read(lambda tx: reads.page(tx, wanted, before=start, limit=limit))
+    rows = await parts.database.read(lambda tx: submission_queries.page(tx, wanted, before=start, limit=limit))
     return [_visible(viewer, row) for row in rows]
 
 
@@ -159,7 +162,7 @@ async def _problem(parts: Parts, viewer: Viewer, name: str) -> ProblemRef:
     if found.published_revision_id is not None or viewer.can(Permission.PROBLEM_READ_DRAFT) or _owns(viewer, found):
         return found
     own = SubmissionFilter(user_id=viewer.id, problem_id=found.id)
-    if not await parts.database.read(lambda tx: reads.page(tx, own, before=MAX_ID, limit=1)):
+    if not await parts.database.read(lambda tx: submission_queries.page(tx, own, before=MAX_ID, limit=1)):
         raise NotFound("problem", name)
     return found
 
@@ -176,7 +179,7 @@ async def get_source(parts: Parts, viewer: Viewer, submission_id: str) -> tuple[
 
 async def load_source(parts: Parts, row: SubmissionRow) -> bytes:
     """The source of a submission that the viewer may see."""
-    kept = await parts.database.read(lambda tx: reads.find_source_text(tx, row.source_digest))
+    kept = await parts.database.read(lambda tx: submission_queries.find_source_text(tx, row.source_digest))
     if kept is not None:
         return kept.encode()
     data = bytearray()
@@ -191,7 +194,7 @@ async def get_results(parts: Parts, viewer: Viewer, submission_id: str) -> Submi
     document = None
     if row.finished_at is not None and row.job_id is not None:
         job_id = row.job_id
-        document = await parts.database.read(lambda tx: reads.find_result(tx, job_id))
+        document = await parts.database.read(lambda tx: submission_queries.find_result(tx, job_id))
     return SubmissionResult(row, is_jury(viewer, row), _document_for(viewer, row, document))
 
 
@@ -203,17 +206,17 @@ async def get_detail(parts: Parts, viewer: Viewer, submission_id: str, run_id: s
     parts.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
 
     async def read(tx: Tx) -> SubmissionDetail:
-        row = _visible(viewer, await reads.find_submission(tx, submission_id))
+        row = _visible(viewer, await submission_queries.find_submission(tx, submission_id))
         has_ended = row.finished_at is not None
-        found = await reads.list_judge_runs(tx, submission_id)
+        found = await submission_queries.list_judge_runs(tx, submission_id)
         under_way = [run.id for run in found if run.finished_at is None][:1]
         made = {} if has_ended else await progress.find_by_jobs(tx, under_way)
         return SubmissionDetail(
             row,
             is_jury(viewer, row),
-            await reads.find_result(tx, row.job_id) if has_ended and row.job_id is not None else None,
+            await submission_queries.find_result(tx, row.job_id) if has_ended and row.job_id is not None else None,
             _runs_for(viewer, row, found),
-            _log_for(viewer, row, await reads.list_submission_status_log(tx, submission_id)),
+            _log_for(viewer, row, await submission_queries.list_submission_status_log(tx, submission_id)),
             _progress_for(viewer, row, next(iter(made.values()), None)),
         )
 
@@ -228,7 +231,7 @@ async def _story_of_run(parts: Parts, viewer: Viewer, found: SubmissionDetail, r
     run = next((run for run in found.runs if run.id == run_id), None)
     if run is None:
         raise NotFound("judge_run", run_id)
-    result = await parts.database.read(lambda tx: reads.find_result(tx, run_id))
+    result = await parts.database.read(lambda tx: submission_queries.find_result(tx, run_id))
     document = _document_for(viewer, found.row, result)
     told = document or {}
     row = replace(
@@ -268,7 +271,9 @@ async def list_status_changes(parts: Parts, viewer: Viewer, submission_id: str) 
     """Every change of a submission; whose hand it was is for staff."""
     row = await get_submission_uncached(parts, viewer, submission_id)
     return _log_for(
-        viewer, row, await parts.database.read(lambda tx: reads.list_submission_status_log(tx, submission_id))
+        viewer,
+        row,
+        await parts.database.read(lambda tx: submission_queries.list_submission_status_log(tx, submission_id)),
     )
 
 
@@ -281,7 +286,7 @@ async def cancel_submission(parts: Parts, viewer: Viewer, submission_id: str, re
     async def operation(tx: Tx) -> None:
         await SubmissionCommands(parts.jobs).cancel(tx, submission_id, actor=viewer.id, reason=reason or "canceled")
         if row.user_id != viewer.user_id:
-            await audit.record(
+            await audit_log.record(
                 tx,
                 actor=viewer.id,
                 action="cancel",
@@ -304,7 +309,7 @@ async def change_status(
             tx, submission_id, version=version, status=status, actor=viewer.id, reason=reason, verdict=verdict
         )
         details = {submission_id: {"status": status, "verdict": verdict, "version": version}}
-        await audit.record(
+        await audit_log.record(
             tx,
             actor=viewer.id,
             action="change_status",
@@ -320,7 +325,9 @@ async def change_status(
 async def list_judge_runs(parts: Parts, viewer: Viewer, submission_id: str) -> list[JudgeRunRow]:
     """The judge runs of a submission; those of a rejudge that is not applied are for staff."""
     row = await get_submission_uncached(parts, viewer, submission_id)
-    return _runs_for(viewer, row, await parts.database.read(lambda tx: reads.list_judge_runs(tx, submission_id)))
+    return _runs_for(
+        viewer, row, await parts.database.read(lambda tx: submission_queries.list_judge_runs(tx, submission_id))
+    )
 
 
 async def get_judge_run(parts: Parts, viewer: Viewer, job_id: str) -> JudgeRunRow:
@@ -333,12 +340,12 @@ async def run_results(parts: Parts, viewer: Viewer, job_id: str) -> RunFound:
     run, row = await _run_and_submission(parts, viewer, job_id)
     document = None
     if run.finished_at is not None:
-        document = await parts.database.read(lambda tx: reads.find_result(tx, job_id))
+        document = await parts.database.read(lambda tx: submission_queries.find_result(tx, job_id))
     return RunFound(run, is_jury(viewer, row), _document_for(viewer, row, document))
 
 
 async def _run_and_submission(parts: Parts, viewer: Viewer, job_id: str) -> tuple[JudgeRunRow, SubmissionRow]:
-    run = await parts.database.read(lambda tx: reads.find_judge_run(tx, job_id))
+    run = await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
     row = await _submission_of(parts, viewer, run)
     visible = _runs_for(viewer, row, [run])
     if not visible:
@@ -360,31 +367,31 @@ def _redact_for_author(run: JudgeRunRow) -> JudgeRunRow:
 
 async def list_attempts(parts: Parts, job_id: str) -> list[JobAttemptRow]:
     """The attempts of a run that have ended."""
-    await parts.database.read(lambda tx: reads.find_judge_run(tx, job_id))
+    await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
     return await parts.database.read(lambda tx: dead_letters.attempts(tx, job_id))
 
 
 async def list_job_status_changes(parts: Parts, job_id: str) -> list[JobStatusChange]:
     """Every change of a run's status."""
-    await parts.database.read(lambda tx: reads.find_judge_run(tx, job_id))
-    return await parts.database.read(lambda tx: reads.list_job_status_log(tx, job_id))
+    await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
+    return await parts.database.read(lambda tx: submission_queries.list_job_status_log(tx, job_id))
 
 
 async def cancel_judge_run(parts: Parts, viewer: Viewer, job_id: str, reason: str) -> JudgeRunRow:
     """Cancel a judge run by hand; the submission follows it."""
 
     async def operation(tx: Tx) -> None:
-        run = await reads.find_judge_run(tx, job_id)
+        run = await submission_queries.find_judge_run(tx, job_id)
         JOB.check(JobStatus(run.status), JobStatus.CANCELED)
         outcome = await parts.jobs.cancel(tx, [job_id], actor=viewer.id, reason=reason)
         if outcome.refused:
             raise VersionConflict("The judge run was changed in the meantime: reload it and try again.", job_id=job_id)
-        await audit.record(
+        await audit_log.record(
             tx, actor=viewer.id, action="cancel", object_kind="judge_run", objects=[job_id], reason=reason
         )
 
     await parts.database.transact(operation)
-    return await parts.database.read(lambda tx: reads.find_judge_run(tx, job_id))
+    return await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
 
 
 def is_finished(status: str) -> bool:

@@ -14,10 +14,10 @@ from adjudge.api.rulebook import SubmissionRules
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.languages import Language
-from adjudge.store import idempotency
-from adjudge.store.idempotency import IdempotencyKey, StoredResponse
-from adjudge.store.orders import BatchedSubmit
-from adjudge.store.submissions import NewSubmission
+from adjudge.store.judging.commands import NewSubmission
+from adjudge.store.judging.submit_batch import BatchedSubmit
+from adjudge.store.ops import idempotency_keys
+from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
 
 SMALL_BYTES: Final = 64 * 1024
 """A source up to this size is kept in the database, beside its submission: one commit instead of files to flush."""
@@ -71,7 +71,7 @@ async def _submit(
     key = parse_idempotency_key(viewer, caller)
     digest = request_digest("submit", handed, is_batch) if key is not None else ""
     if key is not None:
-        standing = (await parts.database.read(lambda tx: idempotency.find(tx, [key]))).get(key)
+        standing = (await parts.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
         if standing is not None:
             return SubmitReply(dict(standing.check_request(digest).response))
     names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]

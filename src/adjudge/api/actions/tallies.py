@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.cache.entities import CacheEntity
-from adjudge.store import problem_tallies
-from adjudge.store.problem_tallies import ProblemStats, UserProblemStatus
+from adjudge.cache.policies import CacheEntity
+from adjudge.store.problems import stats
+from adjudge.store.problems.stats import ProblemStats, UserProblemStatus
 
 
 async def list_problem_stats(parts: Parts) -> Mapping[str, ProblemStats]:
@@ -23,7 +23,7 @@ async def list_problem_stats(parts: Parts) -> Mapping[str, ProblemStats]:
     """
 
     async def load() -> bytes:
-        counted = await parts.database.read(problem_tallies.count_by_problem)
+        counted = await parts.database.read(stats.count_by_problem)
         return json.dumps({problem_id: astuple(tally) for problem_id, tally in counted.items()}).encode()
 
     found = await parts.cache.get(CacheEntity.PROBLEM_STATS, "all", load)
@@ -41,6 +41,4 @@ async def get_user_progress(parts: Parts, viewer: Viewer, problem_id: str) -> Us
     user_id = viewer.user_id
     if user_id is None:
         return UserProblemStatus()
-    return await parts.database.read(
-        lambda tx: problem_tallies.find_user_status(tx, user_id=user_id, problem_id=problem_id)
-    )
+    return await parts.database.read(lambda tx: stats.find_user_status(tx, user_id=user_id, problem_id=problem_id))

@@ -9,12 +9,14 @@ from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions.login import insert_user, validate_display_name, validate_email
 from adjudge.api.passwords import generate_one_time_password, validate_new_password
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Role, parse_user_name
 from adjudge.domain.errors import Conflict
 from adjudge.domain.ids import parse_id_or_not_found
-from adjudge.store import Tx, audit, invitations, sessions, tokens, users
-from adjudge.store.invitations import InvitationRow
-from adjudge.store.users import NewUser, UserRow
+from adjudge.domain.permissions import Role, parse_user_name
+from adjudge.store import Tx
+from adjudge.store.accounts import api_tokens, invitations, sessions, users
+from adjudge.store.accounts.invitations import InvitationRow
+from adjudge.store.accounts.users import NewUser, UserRow
+from adjudge.store.ops import audit_log
 
 _DAY_US: Final = 86_400_000_000
 
@@ -140,7 +142,7 @@ async def reset_password(
 
     async def reset(tx: Tx) -> UserRow:
         await users.update_password(tx, known, password_hash, must_change=True)
-        ended = {"sessions": await sessions.revoke_others(tx, known), "tokens": await tokens.revoke_all(tx, known)}
+        ended = {"sessions": await sessions.revoke_others(tx, known), "tokens": await api_tokens.revoke_all(tx, known)}
         await _record(tx, known, actor, "reset_password", reason=reason, details={"ended": ended})
         return await users.find(tx, known)
 
@@ -160,7 +162,7 @@ async def create_invitation(
     async def add(tx: Tx) -> None:
         await invitations.insert(tx, new)
         details = {new.id: {"role": str(role), "uses": uses}}
-        await audit.record(
+        await audit_log.record(
             tx, actor=viewer.id, action="create", object_kind="invitation", objects=details, reason=note or ("manual")
         )
 
@@ -179,7 +181,7 @@ async def revoke_invitation(parts: AccountParts, viewer: Viewer, invitation_id: 
 
     async def revoke(tx: Tx) -> None:
         await invitations.revoke(tx, known)
-        await audit.record(
+        await audit_log.record(
             tx, actor=viewer.id, action="revoke", object_kind="invitation", objects=[known], reason="manual"
         )
 
@@ -192,4 +194,6 @@ async def _require_another_admin(tx: Tx, user_id: str) -> None:
 
 
 async def _record(tx: Tx, user_id: str, actor: str, action: str, *, reason: str, details: dict[str, object]) -> None:
-    await audit.record(tx, actor=actor, action=action, object_kind="user", objects={user_id: details}, reason=reason)
+    await audit_log.record(
+        tx, actor=actor, action=action, object_kind="user", objects={user_id: details}, reason=reason
+    )

@@ -8,11 +8,10 @@ from fastapi import APIRouter, Body, Header, Query, Request
 
 from adjudge.api.actions import chains
 from adjudge.api.actions.chains import ChainDraft
-from adjudge.api.asking import require_permission
+from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.chain_apply import ChainApplyRead, ChainApplyRequest
-from adjudge.api.wire.chains import (
+from adjudge.api.schema.chain_apply import ChainApplyRead, ChainApplyRequest
+from adjudge.api.schema.chains import (
     ChainCreate,
     ChainNumberedPage,
     ChainRead,
@@ -29,11 +28,12 @@ from adjudge.api.wire.chains import (
     TriggerRead,
     TriggerUpdate,
 )
-from adjudge.api.wire.runs import ChainRunCreate, ChainRunStarted
-from adjudge.chains.definition import ChainDefinition as ChainFile
-from adjudge.chains.definition import TriggerDefinition
-from adjudge.domain.access import Permission
-from adjudge.store import chains as rows
+from adjudge.api.schema.runs import ChainRunCreate, ChainRunStarted
+from adjudge.api.viewer import Viewer
+from adjudge.chains.definition_file import ChainDefinition as ChainFile
+from adjudge.chains.definition_file import TriggerDefinition
+from adjudge.domain.permissions import Permission
+from adjudge.store.chains import definitions as rows
 
 Reader = Annotated[Viewer, require_permission(Permission.CHAIN_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.CHAIN_WRITE)]

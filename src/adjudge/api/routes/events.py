@@ -11,11 +11,11 @@ from fastapi.responses import StreamingResponse
 
 from adjudge.api.actions import events
 from adjudge.api.actions.events import Stream, SubmissionEvent
-from adjudge.api.asking import require_permission
-from adjudge.api.audience import EventStreamResponse
+from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
+from adjudge.api.sse import EventStreamResponse
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
+from adjudge.domain.permissions import Permission
 
 _RETRY_MS: Final = 1_000
 STREAM: Final[dict[int | str, dict[str, Any]]] = {

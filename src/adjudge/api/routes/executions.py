@@ -8,19 +8,19 @@ from fastapi import APIRouter, Query, Request
 
 from adjudge.api.actions import executing
 from adjudge.api.actions.executing import ExecutionRequest
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import IdempotencyKey, request_context
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.executions import (
+from adjudge.api.schema.executions import (
     ExecutionBatchCreate,
     ExecutionCreate,
     ExecutionList,
     ExecutionPage,
     ExecutionRead,
 )
-from adjudge.domain.access import Permission
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission
 
 Runner = Annotated[Viewer, require_permission(Permission.EXECUTION_CREATE)]
 Wait = Annotated[float, Query(ge=0, le=executing.WAIT_MOST_SEC, description="Seconds to wait for the result.")]

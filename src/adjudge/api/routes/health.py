@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 
 from adjudge.api import vitals
 from adjudge.api.parts import Parts
-from adjudge.api.wire.base import LivenessRead, ReadinessRead
+from adjudge.api.schema.base import LivenessRead, ReadinessRead
 from adjudge.domain.errors import Unavailable
 
 

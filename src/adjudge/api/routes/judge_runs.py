@@ -11,10 +11,9 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.actions import submissions
-from adjudge.api.asking import require_permission
+from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.submissions import (
+from adjudge.api.schema.submissions import (
     AttemptList,
     AttemptRead,
     JobStatusChangeList,
@@ -24,7 +23,8 @@ from adjudge.api.wire.submissions import (
     ReasonRequest,
     RunResults,
 )
-from adjudge.domain.access import Permission
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission
 
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
 Staff = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)]

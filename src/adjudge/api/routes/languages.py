@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import languages
-from adjudge.api.asking import require_permission
+from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.sending import conditional_response, request_etag
+from adjudge.api.responses import conditional_response, request_etag
+from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import LanguageList, LanguageTemplateRead
-from adjudge.domain.access import Permission
+from adjudge.domain.permissions import Permission
 
 Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 

@@ -9,11 +9,10 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import accounts, login
 from adjudge.api.actions.login import ClientInfo, NewLogin, Registration
-from adjudge.api.asking import client_address, require_permission
 from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, delete_cookie, set_cookie
+from adjudge.api.dependencies import client_address, require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.accounts import (
+from adjudge.api.schema.accounts import (
     AccountRead,
     LoginMethods,
     LoginRequest,
@@ -22,8 +21,9 @@ from adjudge.api.wire.accounts import (
     TokenLoginRequest,
     UserRead,
 )
-from adjudge.domain.access import ALL_SCOPES, Permission
+from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
+from adjudge.domain.permissions import ALL_SCOPES, Permission
 
 
 def router(parts: Parts) -> APIRouter:

@@ -8,11 +8,10 @@ from fastapi import APIRouter, Path, Query
 
 from adjudge import __version__
 from adjudge.api.actions import ops
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.ops import (
+from adjudge.api.schema.ops import (
     AuditEntryRead,
     AuditPage,
     DeadLetterDetail,
@@ -31,9 +30,10 @@ from adjudge.api.wire.ops import (
     WorkerRead,
     dead_letter_fields,
 )
-from adjudge.api.wire.submissions import AttemptRead
-from adjudge.domain.access import Permission
+from adjudge.api.schema.submissions import AttemptRead
+from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import Permission
 
 Reader = Annotated[Viewer, require_permission(Permission.OPS_READ)]
 Operator = Annotated[Viewer, require_permission(Permission.OPS_CONTROL)]

@@ -10,15 +10,12 @@ from fastapi.responses import Response, StreamingResponse
 from adjudge.api.actions import catalogue, imports, revisions
 from adjudge.api.actions.catalogue import PublicFile, accepted_languages
 from adjudge.api.actions.imports import ImportRequest
-from adjudge.api.asking import require_permission
-from adjudge.api.audience import EventStreamResponse
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from adjudge.api.parts import Parts
+from adjudge.api.responses import conditional_response, file_response, request_etag
 from adjudge.api.routes.events import STREAM, encode_stream
-from adjudge.api.sending import conditional_response, file_response, request_etag
-from adjudge.api.uploads import open_upload
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import (
+from adjudge.api.schema.problems import (
     ImportAccepted,
     ImportPage,
     ImportRead,
@@ -34,9 +31,12 @@ from adjudge.api.wire.problems import (
     RollbackRequest,
     WithdrawRequest,
 )
-from adjudge.domain.access import Permission
-from adjudge.domain.catalogue import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
-from adjudge.store.problem_reads import ProblemFilter, ProblemSort
+from adjudge.api.sse import EventStreamResponse
+from adjudge.api.uploads import open_upload
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission
+from adjudge.domain.problem_metadata import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
+from adjudge.store.problems.queries import ProblemFilter, ProblemSort
 
 Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.PROBLEM_WRITE)]

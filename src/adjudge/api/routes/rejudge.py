@@ -8,12 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from adjudge.api.actions import rejudging
-from adjudge.api.asking import require_permission
-from adjudge.api.moments import parse_timestamp
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.rejudge import (
+from adjudge.api.schema.rejudge import (
     RejudgeApplyRead,
     RejudgeApplyRequest,
     RejudgeBatchPage,
@@ -23,9 +21,11 @@ from adjudge.api.wire.rejudge import (
     RejudgePreviewRead,
     VerdictChangeCount,
 )
-from adjudge.api.wire.submissions import ReasonRequest
-from adjudge.domain.access import Permission
-from adjudge.store.rejudge import RejudgeSelection
+from adjudge.api.schema.submissions import ReasonRequest
+from adjudge.api.timestamps import parse_timestamp
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission
+from adjudge.store.judging.rejudge import RejudgeSelection
 
 Reader = Annotated[Viewer, require_permission(Permission.REJUDGE_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.REJUDGE_WRITE)]

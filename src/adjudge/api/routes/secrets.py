@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.actions import secrets
-from adjudge.api.asking import require_permission
+from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
+from adjudge.api.schema.secrets import SecretBody, SecretInfo, SecretList
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.secrets import SecretBody, SecretInfo, SecretList
-from adjudge.domain.access import Permission
+from adjudge.domain.permissions import Permission
 
 Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 

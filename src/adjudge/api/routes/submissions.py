@@ -12,12 +12,10 @@ from starlette.datastructures import UploadFile
 
 from adjudge.api.actions import submissions, submitting
 from adjudge.api.actions.submitting import RequestContext, SubmitReply, SubmitRequest
-from adjudge.api.asking import client_address, require_permission
-from adjudge.api.moments import parse_timestamp
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.dependencies import client_address, require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.submissions import (
+from adjudge.api.schema.submissions import (
     ReasonRequest,
     SubmissionBatchCreate,
     SubmissionBatchCreated,
@@ -30,11 +28,13 @@ from adjudge.api.wire.submissions import (
     SubmissionStatusChangeRead,
     SubmissionStatusUpdate,
 )
-from adjudge.domain.access import Permission
+from adjudge.api.timestamps import parse_timestamp
+from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store.reads import SubmissionFilter
+from adjudge.store.judging.queries import SubmissionFilter
 
 Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]

@@ -8,12 +8,11 @@ from fastapi import APIRouter, Path, Query
 
 from adjudge.api.actions import users
 from adjudge.api.actions.users import UserSpec
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.accounts import UserRead
-from adjudge.api.wire.users import (
+from adjudge.api.schema.accounts import UserRead
+from adjudge.api.schema.users import (
     InvitationCreate,
     InvitationCreated,
     InvitationPage,
@@ -24,7 +23,8 @@ from adjudge.api.wire.users import (
     UserPage,
     UserUpdate,
 )
-from adjudge.domain.access import Permission, Role
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission, Role
 
 Reader = Annotated[Viewer, require_permission(Permission.USER_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.USER_WRITE)]

@@ -7,11 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from adjudge.api.actions import hooks
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.api.wire.webhooks import (
+from adjudge.api.schema.webhooks import (
     DeliveryPage,
     DeliveryQueued,
     DeliveryRead,
@@ -21,7 +20,8 @@ from adjudge.api.wire.webhooks import (
     WebhookRead,
     WebhookUpdate,
 )
-from adjudge.domain.access import Permission
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission
 
 Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from adjudge.chains.executor import NodeContext
 from adjudge.chains.rights import Rights, rights_of
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import Permission
 from adjudge.store import Database, node_work
 
 

@@ -8,7 +8,10 @@ from typing import Any, ClassVar, Final, Protocol
 from adjudge.chains.artifacts import INLINE_BYTES, inline_artifact
 from adjudge.chains.executor import NodeContext, NodeWaiting
 from adjudge.domain.errors import InvalidInput, WrongNodeState
-from adjudge.store import Database, Tx, audit, chain_runs, chain_waits
+from adjudge.store import Database, Tx
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import waits
+from adjudge.store.ops import audit_log
 
 WAIT_APPROVAL: Final = "approval"
 """What a ``wait_approval`` node waits on."""
@@ -57,7 +60,7 @@ class WaitApprovalExecutor:
             asked["details"] = f"Too large to be shown here ({size_bytes} bytes): look at the nodes before this one."
         until_ms = None
         if "timeout_sec" in cfg:  # by the database's clock, which ends the wait
-            until_ms = await self._database.read(chain_waits.now_ms) + round(cfg["timeout_sec"] * 1_000)
+            until_ms = await self._database.read(waits.now_ms) + round(cfg["timeout_sec"] * 1_000)
         await context.log(f"asked: {cfg['question']}")
         return NodeWaiting(WAIT_APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)
 
@@ -90,7 +93,7 @@ async def answer_approval(
     """
     if not reason.strip():
         raise InvalidInput("reason: say why; it is kept with the decision.", field="reason")
-    node = await chain_runs.find_node(tx, run_id, node_id)
+    node = await chain_queries.find_node(tx, run_id, node_id)
     if node.wait_on != WAIT_APPROVAL or node.wait_key is None:
         raise WrongNodeState(f"Node {node_id!r} is not waiting for approval (status: {node.status}).", node_id=node_id)
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
@@ -108,7 +111,7 @@ async def answer_approval(
     )
     if not woken:
         raise WrongNodeState(f"Node {node_id!r} has already been answered.", node_id=node_id)
-    await audit.record(
+    await audit_log.record(
         tx,
         actor=actor,
         action="run.approve" if approved else "run.refuse",

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from adjudge.chains.executor import NodeContext, NodeResult, NodeWaiting
-from adjudge.store import Database, chain_waits
+from adjudge.store import Database
+from adjudge.store.chains import waits
 
 
 class NoopExecutor:
@@ -56,7 +57,7 @@ class SleepExecutor:
         if until_ms is None:
             until_ms = context.cfg.get("until_ms")
         if until_ms is None:
-            until_ms = await self._database.read(chain_waits.now_ms) + round(context.cfg["seconds"] * 1_000)
+            until_ms = await self._database.read(waits.now_ms) + round(context.cfg["seconds"] * 1_000)
             await context.save_checkpoint({"until_ms": until_ms})
         key = f"{context.run_id}/{context.node_id}/{context.attempt}"
         return NodeWaiting("timer", key, artifact={"until_ms": until_ms}, until_ms=until_ms)

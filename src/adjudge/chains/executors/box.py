@@ -12,8 +12,8 @@ from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.access import Permission
 from adjudge.domain.limits import MIB, Limits
+from adjudge.domain.permissions import Permission
 from adjudge.judge.compile import raise_on_sandbox_fault
 from adjudge.judge.pipeline import Judge
 from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Final
 from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.access import Permission
-from adjudge.store import Database, Tx, audit, node_work
+from adjudge.domain.permissions import Permission
+from adjudge.store import Database, Tx, node_work
+from adjudge.store.ops import audit_log
 
 _CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
 
@@ -43,7 +44,7 @@ class ContestUnfreezeExecutor:
                 raise NodeRefused(f"The contest {contest.slug!r} still runs; its freeze is lifted when it is over.")
             lifted = await node_work.unfreeze(tx, contest.id)
             if lifted:
-                await audit.record(
+                await audit_log.record(
                     tx,
                     actor=context.actor,
                     action="contest.unfreeze",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult
 from adjudge.chains.executors.outgoing import GuardedHttpClient, HttpRequest, HttpResponse
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.access import Permission
+from adjudge.domain.permissions import Permission
 from adjudge.observe.logs import get_logger
 
 _log = get_logger(__name__)

@@ -10,13 +10,14 @@ from adjudge.chains.executor import NodeContext, NodeWaiting, WaitResult
 from adjudge.chains.executors.acting import find_chain_run_principal, resolve_user_id
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.rights import Rights
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import new_id
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store import Database, Tx, node_work, problem_reads
-from adjudge.store.submissions import NewSubmission, SubmissionCommands
+from adjudge.store import Database, Tx, node_work
+from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store.problems import queries as problem_queries
 
 WAIT_SUBMISSION: Final = "submission"
 """What a ``judge`` node waits on."""
@@ -109,7 +110,7 @@ class JudgeExecutor:
 async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str, str, str | None]:
     """The problem, the revision and the contest that a submission is for; drafts are for those who may see them."""
     contest_id = (await node_work.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None
-    problem = await problem_reads.find(tx, cfg["problem"])
+    problem = await problem_queries.find(tx, cfg["problem"])
     if problem is None:
         raise NotFound("problem", cfg["problem"])
     sees_draft = starter.sees_draft(problem.owner_id)
@@ -120,7 +121,7 @@ async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str,
     if "revision_id" in cfg and cfg["revision_id"] != problem.published_revision_id:
         if not sees_draft:
             raise NotFound("revision", cfg["revision_id"])
-        revision = await problem_reads.find_revision(tx, cfg["revision_id"])
+        revision = await problem_queries.find_revision(tx, cfg["revision_id"])
         if revision.problem_id != problem.id:
             raise InvalidInput("revision_id: that revision is another problem's.", field="revision_id")
         return problem.id, revision.id, contest_id

@@ -26,9 +26,9 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import httpx
 
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.addresses import Address, Network, is_public, unwrap_ipv4
-from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import InvalidInput, NodeFailed
+from adjudge.domain.ip_addresses import Address, Network, is_public, unwrap_ipv4
+from adjudge.domain.strict_json import encode_json
 from adjudge.observe.logs import get_logger
 
 _log = get_logger(__name__)

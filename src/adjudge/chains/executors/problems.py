@@ -17,21 +17,24 @@ from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.acting import find_chain_run_principal, resolve_user_id
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.rights import Rights
-from adjudge.domain.access import Permission
-from adjudge.domain.catalogue import SLUG_PATTERN, parse_slug
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import new_id
+from adjudge.domain.permissions import Permission
+from adjudge.domain.problem_metadata import SLUG_PATTERN, parse_slug
 from adjudge.judge.pipeline import Judge
-from adjudge.packages.document import problem_from_json
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
-from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, check_test_files, load_package
+from adjudge.packages.problem_json import problem_from_json
 from adjudge.packages.storing import new_revision, store_package_files
-from adjudge.packages.verification import Verifier, verification_to_json
-from adjudge.store import Database, Tx, audit, chain_triggers, node_work, problem_reads
-from adjudge.store import problems as problem_rows
-from adjudge.store.problems import NewProblem, NewRevision
+from adjudge.packages.verifier import Verifier, verification_to_json
+from adjudge.store import Database, Tx, node_work
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.ops import audit_log
+from adjudge.store.problems import commands as problem_rows
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.commands import NewProblem, NewRevision
 
 _SHOWN_FINDINGS: Final = 200
 _PACKAGE: Final = {
@@ -162,7 +165,7 @@ class ProblemGenerateExecutor:
 
 async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[str, int]:
     """Add the revision, and its problem where there is none, unless an earlier attempt has."""
-    problem = await problem_reads.find(tx, slug)
+    problem = await problem_queries.find(tx, slug)
     if problem is None:
         problem_id = new_id()
         await problem_rows.insert(tx, NewProblem(problem_id, slug, title, revision.created_by))
@@ -172,7 +175,7 @@ async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[
         )
     else:
         problem_id = problem.id
-        latest = await problem_reads.find_latest_revision(tx, problem_id)
+        latest = await problem_queries.find_latest_revision(tx, problem_id)
         if latest is not None and latest.id == revision.id:
             return problem_id, latest.number
     pinned = NewRevision(
@@ -243,8 +246,8 @@ class ProblemVerifyExecutor:
     @asynccontextmanager
     async def _package(self, revision_id: str) -> AsyncIterator[Package]:
         """The revision with all its files, held in the cache while they are used."""
-        revision = await self._database.read(lambda tx: problem_reads.find_revision(tx, revision_id))
-        rows = await self._database.read(lambda tx: problem_reads.list_files(tx, revision_id))
+        revision = await self._database.read(lambda tx: problem_queries.find_revision(tx, revision_id))
+        rows = await self._database.read(lambda tx: problem_queries.list_files(tx, revision_id))
         async with AsyncExitStack() as held:
             found = {row.path: await held.enter_async_context(self._cache.pin(row.digest)) for row in rows}
             derived = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-verify-")))
@@ -254,12 +257,12 @@ class ProblemVerifyExecutor:
 async def _verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> str:
     """The revision that a node names, if whoever the run acts for may see its secret tests; else there is none."""
     if "revision_id" in cfg:
-        revision = await problem_reads.find_revision(tx, cfg["revision_id"])
-        owner = await problem_reads.find(tx, revision.problem_id)
+        revision = await problem_queries.find_revision(tx, cfg["revision_id"])
+        owner = await problem_queries.find(tx, revision.problem_id)
         if owner is None or not starter.sees_draft(owner.owner_id):
             raise NotFound("revision", cfg["revision_id"])
         return revision.id
-    problem = await problem_reads.find(tx, cfg["problem"])
+    problem = await problem_queries.find(tx, cfg["problem"])
     if problem is None:
         raise NotFound("problem", cfg["problem"])
     if not starter.sees_draft(problem.owner_id):
@@ -299,8 +302,8 @@ class ProblemPublishExecutor:
         starter = await find_chain_run_principal(self._database, context)
 
         async def publish(tx: Tx) -> dict[str, Any]:
-            revision = await problem_reads.find_revision(tx, revision_id)
-            problem = await problem_reads.find(tx, revision.problem_id)
+            revision = await problem_queries.find_revision(tx, revision_id)
+            problem = await problem_queries.find(tx, revision.problem_id)
             if problem is None:
                 raise NotFound("problem", revision.problem_id)
             if not starter.owns(problem.owner_id):
@@ -319,7 +322,7 @@ class ProblemPublishExecutor:
             artifact["version"] = await problem_rows.publish(
                 tx, problem_id=problem.id, revision_id=revision_id, version=problem.version
             )
-            await audit.record(
+            await audit_log.record(
                 tx,
                 actor=context.actor,
                 action="problem.publish",

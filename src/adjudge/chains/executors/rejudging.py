@@ -7,11 +7,19 @@ from typing import Any, ClassVar, Final
 
 from adjudge.chains.executor import NodeContext, NodeResult, NodeWaiting, WaitResult
 from adjudge.chains.executors.acting import find_chain_run_principal, resolve_user_id
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import new_id
-from adjudge.store import Database, Tx, node_work, problem_reads, rejudge
-from adjudge.store.rejudge import NewRejudgeBatch, RejudgeCommands, RejudgeSelection, RevisionChoice, VerdictPolicy
+from adjudge.domain.permissions import Permission
+from adjudge.store import Database, Tx, node_work
+from adjudge.store.judging import rejudge
+from adjudge.store.judging.rejudge import (
+    NewRejudgeBatch,
+    RejudgeCommands,
+    RejudgeSelection,
+    RevisionChoice,
+    VerdictPolicy,
+)
+from adjudge.store.problems import queries as problem_queries
 
 WAIT_REJUDGE: Final = "rejudge"
 """What a ``rejudge`` node that previews waits on."""
@@ -154,7 +162,7 @@ class RejudgeExecutor:
 
 
 async def _problem_id(tx: Tx, name: str) -> str:
-    problem = await problem_reads.find(tx, name)
+    problem = await problem_queries.find(tx, name)
     if problem is None:
         raise NotFound("problem", name)
     return problem.id

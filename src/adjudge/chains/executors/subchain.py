@@ -7,11 +7,13 @@ from typing import Any, ClassVar, Final, Protocol
 
 from adjudge.chains.executor import NodeContext, NodeResult, NodeWaiting
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import NotFound
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ChainRunStatus
-from adjudge.store import Database, Tx, chain_runs, chains
-from adjudge.store.chain_values import NewChainRun, StartedChainRun
+from adjudge.store import Database, Tx
+from adjudge.store.chains import definitions
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains.models import NewChainRun, StartedChainRun
 
 WAIT_CHAIN_RUN: Final = "run"
 """What a ``chain`` node waits on."""
@@ -79,25 +81,25 @@ class SubchainExecutor:
             authority=context.authority,
         )
         started = await self._start_chain(tx, new)
-        if not started.is_new and (await chain_runs.find_run(tx, started.run_id)).status in _CAME_TO_NOTHING:
+        if not started.is_new and (await chain_queries.find_run(tx, started.run_id)).status in _CAME_TO_NOTHING:
             return None
         return started.run_id
 
 
 async def _chain_id(tx: Tx, name: str) -> str:
     try:
-        return (await chains.find_by_name(tx, name)).id
+        return (await definitions.find_by_name(tx, name)).id
     except NotFound:
-        return (await chains.find(tx, name)).id
+        return (await definitions.find(tx, name)).id
 
 
 async def _refuse_depth(tx: Tx, run_id: str) -> None:
     """A chain that starts itself would go on for ever: it ends here."""
-    depth, above = 0, (await chain_runs.find_run(tx, run_id)).parent_run_id
+    depth, above = 0, (await chain_queries.find_run(tx, run_id)).parent_run_id
     while above is not None:
         depth += 1
         if depth >= MAX_DEPTH:
             raise NodeRefused(
                 f"Sub-chains nested deeper than {MAX_DEPTH} levels; check for a chain that starts itself."
             )
-        above = (await chain_runs.find_run(tx, above)).parent_run_id
+        above = (await chain_queries.find_run(tx, above)).parent_run_id

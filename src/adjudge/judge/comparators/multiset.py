@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-from adjudge.judge.comparators.canon import CollapsedSpacesPerLine
-from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, excerpt, wrong_answer
-from adjudge.judge.comparators.stream import Normalizer, Reader
+from adjudge.judge.comparators.comparison import ACCEPTED, Comparison, excerpt, wrong_answer
+from adjudge.judge.comparators.normalizers import CollapsedSpacesPerLine
+from adjudge.judge.comparators.stream_compare import Normalizer, Reader
 
 _MODULUS = 2**128
 _EXPLAINED_ITEMS = 100_000

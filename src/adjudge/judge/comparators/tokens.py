@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from adjudge.judge.comparators.canon import Split
-from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, ComparisonStatus, excerpt, wrong_answer
-from adjudge.judge.comparators.stream import DeferredBytes, Normalizer, Reader
+from adjudge.judge.comparators.comparison import ACCEPTED, Comparison, ComparisonStatus, excerpt, wrong_answer
+from adjudge.judge.comparators.normalizers import Split
+from adjudge.judge.comparators.stream_compare import DeferredBytes, Normalizer, Reader
 
 _PIECES = re.compile(rb"\s+|\S+")
 

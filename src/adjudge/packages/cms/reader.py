@@ -34,7 +34,7 @@ from adjudge.packages.icpc.cases import read_section
 from adjudge.packages.icpc.expectations import DEFAULTS
 from adjudge.packages.icpc.limits import run_limits
 from adjudge.packages.programs import program_at
-from adjudge.packages.yaml import YamlSection
+from adjudge.packages.safe_yaml import YamlSection
 
 FILE = "task.yaml"
 _INPUT = re.compile(r"input/input(\d{1,9})\.txt")

@@ -10,8 +10,8 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import Aggregate, Case, Feedback, Group, GroupVerdict, OnReject
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.patterns import compile_safe_regex
-from adjudge.packages.yaml import YamlList, YamlMap, YamlNode, YamlScalar, YamlSection, parse_number
+from adjudge.packages.safe_regex import compile_safe_regex
+from adjudge.packages.safe_yaml import YamlList, YamlMap, YamlNode, YamlScalar, YamlSection, parse_number
 
 GEN = "gen/GEN"
 SECRET = "secret"  # noqa: S105  # the name of a group of tests

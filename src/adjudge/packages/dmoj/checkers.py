@@ -19,7 +19,7 @@ from adjudge.packages.dmoj.keys import BRIDGED_ARGS, report_unknown_args
 from adjudge.packages.dmoj.linking import unbuffered_file
 from adjudge.packages.dmoj.scope import FILE, Scope
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.yaml import YamlMap, YamlNode, YamlScalar, YamlSection
+from adjudge.packages.safe_yaml import YamlMap, YamlNode, YamlScalar, YamlSection
 
 _NATIVE = {
     "standard": (NativeChecker.DMOJ_STANDARD, {}),

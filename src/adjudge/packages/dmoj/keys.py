@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adjudge.packages.dmoj.scope import FILE
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import YamlList, YamlMap, YamlNode
+from adjudge.packages.safe_yaml import YamlList, YamlMap, YamlNode
 
 _ANYWHERE = frozenset(
     {

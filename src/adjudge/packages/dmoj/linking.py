@@ -7,7 +7,7 @@ from dataclasses import replace
 from adjudge.domain.programs import FileRef, Stub
 from adjudge.packages.dmoj.scope import FILE, Scope
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.yaml import YamlMap, YamlSection
+from adjudge.packages.safe_yaml import YamlMap, YamlSection
 
 _EXTENSIONS = {"c": "c", "cpp": "cpp"}
 _ENTRY = "adjudge_entry"

@@ -9,15 +9,15 @@ from adjudge.domain.problem import Grading, PackageFormat, Problem, ProblemLimit
 from adjudge.domain.programs import Interactor, InteractorProtocol, Stub
 from adjudge.packages import supplement
 from adjudge.packages.archive import mount_archive
+from adjudge.packages.dmoj.cases import read_cases
 from adjudge.packages.dmoj.checkers import jury_limits, read_checker, read_interactor
 from adjudge.packages.dmoj.keys import report_unknown
 from adjudge.packages.dmoj.linking import SIGNATURE_LANGUAGES, read_signature, with_unbuffered
 from adjudge.packages.dmoj.scope import FILE, Scope, refuse_code
-from adjudge.packages.dmoj.tests import read_cases
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings, PackageRefused
-from adjudge.packages.recipes import GeneratedFile
-from adjudge.packages.yaml import YamlMap, YamlScalar, parse_yaml
+from adjudge.packages.generated_files import GeneratedFile
+from adjudge.packages.safe_yaml import YamlMap, YamlScalar, parse_yaml
 
 _DEFAULT_TIME_MS = 2_000
 _DEFAULT_OUTPUT_BYTES = 24 * MIB

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import YamlList, YamlMap, YamlNode, YamlScalar, YamlSection
+from adjudge.packages.safe_yaml import YamlList, YamlMap, YamlNode, YamlScalar, YamlSection
 
 FILE = "init.yml"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from adjudge.domain.programs import FileRef
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import YamlMap, YamlSection, parse_yaml
+from adjudge.packages.safe_yaml import YamlMap, YamlSection, parse_yaml
 
 DATA = "data"
 NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,254}")

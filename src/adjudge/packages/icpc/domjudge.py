@@ -8,7 +8,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.limits import with_time
 from adjudge.packages.icpc.metadata import Metadata
-from adjudge.packages.yaml import parse_number
+from adjudge.packages.safe_yaml import parse_number
 
 INI = "domjudge-problem.ini"
 TIME_LIMIT = ".timelimit"

@@ -10,7 +10,7 @@ from adjudge.domain.problem import ANY_VERDICT, Expectation, TimeBound
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import YamlList, YamlScalar, YamlSection, parse_number
+from adjudge.packages.safe_yaml import YamlList, YamlScalar, YamlSection, parse_number
 
 ICPC_VERDICTS: dict[str, frozenset[Verdict]] = {
     "AC": frozenset({Verdict.AC, Verdict.PA}),

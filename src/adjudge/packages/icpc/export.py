@@ -18,8 +18,8 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import ConversionRefused, Findings
 from adjudge.packages.icpc.cases import DATA
 from adjudge.packages.icpc.expected import submissions_yaml
-from adjudge.packages.icpc.normal import NormalizedProblem, normalize_for_icpc
-from adjudge.packages.icpc.placing import PackageContents
+from adjudge.packages.icpc.layout import PackageContents
+from adjudge.packages.icpc.normalize import NormalizedProblem, normalize_for_icpc
 
 _AGGREGATES = {Aggregate.ALL: "pass-fail", Aggregate.SUM: "sum", Aggregate.MIN: "min"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -9,7 +9,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA, RawCase, case_names, folders, group_file, read_raw, read_section
 from adjudge.packages.icpc.metadata import Metadata
-from adjudge.packages.yaml import YamlMap, YamlSection
+from adjudge.packages.safe_yaml import YamlMap, YamlSection
 
 _AGGREGATES = {"pass-fail": Aggregate.ALL, "sum": Aggregate.SUM, "min": Aggregate.MIN}
 _LISTS = ("args", "input_validator_args", "static_validator_args", "output_validator_args")

@@ -9,7 +9,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA, case_names, folders, group_file, read_raw, read_section
 from adjudge.packages.icpc.metadata import Metadata
-from adjudge.packages.yaml import YamlMap, YamlSection, parse_number
+from adjudge.packages.safe_yaml import YamlMap, YamlSection, parse_number
 
 _AGGREGATES = {"sum": Aggregate.SUM, "avg": Aggregate.AVG, "min": Aggregate.MIN, "max": Aggregate.MAX}
 _VERDICTS = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from adjudge.domain.limits import KIB, MIB, Limits
 from adjudge.domain.problem import ProblemLimits
-from adjudge.packages.yaml import YamlSection
+from adjudge.packages.safe_yaml import YamlSection
 
 DEFAULT_TIME_MS = 10_000
 DEFAULT_MEMORY_MIB = 2048

@@ -10,9 +10,9 @@ from enum import StrEnum
 from adjudge.domain.problem import Grading, ProblemLimits, ProblemMode, ProblemSource
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.icpc.credit import read_credits, read_sources
+from adjudge.packages.icpc.credits import read_credits, read_sources
 from adjudge.packages.icpc.limits import read_limits
-from adjudge.packages.yaml import YamlMap, YamlScalar, YamlSection, parse_yaml
+from adjudge.packages.safe_yaml import YamlMap, YamlScalar, YamlSection, parse_yaml
 
 FILE = "problem.yaml"
 LICENSES = ("unknown", "public domain", "cc0", "cc by", "cc by-sa", "educational", "permission")

@@ -28,7 +28,7 @@ from adjudge.packages.icpc.metadata import FILE, FormatFamily, Metadata, read_me
 from adjudge.packages.icpc.statements import read_editorials, read_statements, titles_from
 from adjudge.packages.icpc.submissions import read_submissions
 from adjudge.packages.programs import program_at, programs_in
-from adjudge.packages.yaml import parse_number
+from adjudge.packages.safe_yaml import parse_number
 
 _HEADERS = (".h", ".hpp", ".hh")
 _FOREIGN = (".ctd", ".viva")

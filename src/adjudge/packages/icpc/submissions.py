@@ -12,7 +12,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.globs import matches
 from adjudge.packages.icpc.cases import read_section
-from adjudge.packages.icpc.credit import people
+from adjudge.packages.icpc.credits import people
 from adjudge.packages.icpc.expectations import (
     DEFAULTS,
     KEYS,
@@ -22,7 +22,7 @@ from adjudge.packages.icpc.expectations import (
     to_icpc_expectation,
 )
 from adjudge.packages.programs import program_at
-from adjudge.packages.yaml import YamlMap as YamlMapping
+from adjudge.packages.safe_yaml import YamlMap as YamlMapping
 
 FOLDER = "submissions"
 FILE = "submissions/submissions.yaml"

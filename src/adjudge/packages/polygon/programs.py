@@ -22,7 +22,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.expectations import verdicts
-from adjudge.packages.xml import XmlElement
+from adjudge.packages.safe_xml import XmlElement
 
 FILE = "problem.xml"
 _LANGUAGES = {

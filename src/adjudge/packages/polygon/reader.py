@@ -10,7 +10,9 @@ from adjudge.domain.problem import Grading, PackageFormat, Problem, ProblemLimit
 from adjudge.domain.programs import FileRef
 from adjudge.packages.files import TEXT_BYTES, PackageFiles
 from adjudge.packages.findings import Findings, PackageRefused, package_error
+from adjudge.packages.generated_files import GeneratedFile
 from adjudge.packages.icpc.limits import run_limits
+from adjudge.packages.polygon.cases import JuryGenerators, read_cases, read_self_tests
 from adjudge.packages.polygon.programs import (
     FILE,
     grader_languages,
@@ -21,10 +23,8 @@ from adjudge.packages.polygon.programs import (
     read_stubs,
     read_validators,
 )
-from adjudge.packages.polygon.tests import JuryGenerators, read_cases, read_self_tests
-from adjudge.packages.recipes import GeneratedFile
-from adjudge.packages.xml import XmlElement, parse_xml
-from adjudge.packages.yaml import parse_number
+from adjudge.packages.safe_xml import XmlElement, parse_xml
+from adjudge.packages.safe_yaml import parse_number
 
 _LANGUAGES = {"english": "en", "russian": "ru", "ukrainian": "uk", "german": "de", "spanish": "es", "french": "fr"}
 _FORMATS = {"application/x-tex": "tex", "text/html": "html", "application/pdf": "pdf"}

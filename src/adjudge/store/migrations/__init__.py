@@ -35,16 +35,16 @@ async def upgrade(url: str, revision: str = "head") -> None:
             "upgrade.",
             field="database_url",
         )
-    from adjudge.store.migrations import running  # noqa: PLC0415  # see above
+    from adjudge.store.migrations import runner  # noqa: PLC0415  # see above
 
-    await running.upgrade(url, revision)
+    await runner.upgrade(url, revision)
 
 
 async def downgrade(url: str, revision: str = "base") -> None:
     """Take the database at ``url`` back to ``revision``; ``base`` is before the first step, with no table left."""
-    from adjudge.store.migrations import running  # noqa: PLC0415  # see above
+    from adjudge.store.migrations import runner  # noqa: PLC0415  # see above
 
-    await running.downgrade(url, revision)
+    await runner.downgrade(url, revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ async def _mark(url: str) -> Any:
 async def _postgres_mark(url: str) -> Any:
     import asyncpg  # noqa: PLC0415  # only where it is chosen
 
-    from adjudge.store.postgres_connections import TIMEOUT_SEC, connect  # noqa: PLC0415  # as above
+    from adjudge.store.engine.postgres_pool import TIMEOUT_SEC, connect  # noqa: PLC0415  # as above
 
     connection = await connect(url)
     try:

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from adjudge.store.tables import METADATA
+from adjudge.store.schema import METADATA
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA, transactional_ddl=True)
 with context.begin_transaction():

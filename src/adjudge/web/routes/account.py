@@ -9,15 +9,15 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import accounts, catalogue, login
 from adjudge.api.actions.login import NewLogin, Registration
-from adjudge.api.asking import current_viewer, require_permission
 from adjudge.api.browser import SESSION_COOKIE, check_origin, delete_cookie, safe_redirect_path, set_cookie
+from adjudge.api.dependencies import current_viewer, require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import client_info
+from adjudge.api.schema.problems import ProblemPage
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import ProblemPage
-from adjudge.domain.access import ALL_SCOPES, Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
-from adjudge.store.problem_reads import ProblemFilter, ProblemSort
+from adjudge.domain.permissions import ALL_SCOPES, Permission
+from adjudge.store.problems.queries import ProblemFilter, ProblemSort
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
 from adjudge.web.routes.router import page_router

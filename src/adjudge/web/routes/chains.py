@@ -13,22 +13,22 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import chains, run_files
 from adjudge.api.actions.run_access import can_approve, can_control, may_complete
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
-from adjudge.domain.layering import count_vertices
+from adjudge.domain.graph_layout import count_vertices
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.store.chain_values import ChainNodeRow, ChainRunRow
+from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
 from adjudge.web import forms
-from adjudge.web.drawing import render_dag
-from adjudge.web.meanings import status_class
+from adjudge.web.dag_svg import render_dag
+from adjudge.web.i18n import Translations
 from adjudge.web.plots import GanttSpan, gantt
 from adjudge.web.render import PageRenderer, redirect, request_translations
 from adjudge.web.routes.router import page_router
-from adjudge.web.words import Translations
+from adjudge.web.status_style import status_class
 
 Reader = Annotated[Viewer, require_permission(Permission.CHAIN_READ)]
 RunReader = Annotated[Viewer, require_permission(Permission.RUN_READ)]

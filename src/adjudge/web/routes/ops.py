@@ -9,18 +9,18 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import ops, submissions
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.store import figures
-from adjudge.web import forms, trends
+from adjudge.domain.permissions import Permission
+from adjudge.store.ops import metric_samples
+from adjudge.web import forms, time_series
+from adjudge.web.i18n import Translations
 from adjudge.web.plots import TimeWindow, format_duration, lines
 from adjudge.web.render import PageRenderer, redirect, request_translations
 from adjudge.web.routes.router import page_router
-from adjudge.web.words import Translations
 
 Reader = Annotated[Viewer, require_permission(Permission.OPS_READ)]
 Operator = Annotated[Viewer, require_permission(Permission.OPS_CONTROL)]
@@ -60,15 +60,15 @@ def _add_status_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
 
 
 async def _state(parts: Parts, request: Request, hours: int) -> dict[str, Any]:
-    found = await parts.database.read(lambda tx: figures.list_recent(tx, window_ms=hours * 3_600_000))
+    found = await parts.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=hours * 3_600_000))
     return {
         "state": await ops.get_system_status(parts),
         "workers": await ops.list_workers(parts),
-        "plots": _plots(request_translations(request), trends.time_buckets(found, back_sec=hours * 3_600)),
+        "plots": _plots(request_translations(request), time_series.time_buckets(found, back_sec=hours * 3_600)),
     }
 
 
-def _plots(t: Translations, found: list[trends.TimeBucket]) -> list[tuple[str, str]]:
+def _plots(t: Translations, found: list[time_series.TimeBucket]) -> list[tuple[str, str]]:
     """Every plot with its title."""
 
     def is_hit(label: str) -> bool:
@@ -78,33 +78,33 @@ def _plots(t: Translations, found: list[trends.TimeBucket]) -> list[tuple[str, s
         return "decision=refused" in label
 
     drawn = {
-        "ops.depth": ([trends.gauge_series(found, t("ops.waiting"), "queue_depth")], ""),
+        "ops.depth": ([time_series.gauge_series(found, t("ops.waiting"), "queue_depth")], ""),
         "ops.throughput": (
             [
-                trends.rate_series(found, t("ops.enqueued"), "jobs_enqueued"),
-                trends.rate_series(found, t("ops.started"), "jobs_started"),
-                trends.rate_series(found, t("ops.finished"), "worker_finalize"),
+                time_series.rate_series(found, t("ops.enqueued"), "jobs_enqueued"),
+                time_series.rate_series(found, t("ops.started"), "jobs_started"),
+                time_series.rate_series(found, t("ops.finished"), "worker_finalize"),
             ],
             "/s",
         ),
-        "ops.queue_latency": (trends.quantile_series(found, "queue_wait_seconds"), "ms"),
-        "ops.runtime": (trends.quantile_series(found, "judge_run_duration_seconds"), "ms"),
+        "ops.queue_latency": (time_series.quantile_series(found, "queue_wait_seconds"), "ms"),
+        "ops.runtime": (time_series.quantile_series(found, "judge_run_duration_seconds"), "ms"),
         "ops.admission": (
             [
-                trends.rate_series(found, t("ops.admitted"), "admission", lambda label: not is_refused(label)),
-                trends.rate_series(found, t("ops.rejected"), "admission", is_refused),
+                time_series.rate_series(found, t("ops.admitted"), "admission", lambda label: not is_refused(label)),
+                time_series.rate_series(found, t("ops.rejected"), "admission", is_refused),
             ],
             "/s",
         ),
-        "ops.cache": ([trends.ratio_series(found, t("ops.hits"), "cache_requests", is_hit)], "%"),
-        "ops.outbox": ([trends.gauge_series(found, t("ops.pending"), "api_outbox_pending")], ""),
-        "ops.dead_letters": ([trends.gauge_series(found, t("ops.open"), "dead_letters")], ""),
+        "ops.cache": ([time_series.ratio_series(found, t("ops.hits"), "cache_requests", is_hit)], "%"),
+        "ops.outbox": ([time_series.gauge_series(found, t("ops.pending"), "api_outbox_pending")], ""),
+        "ops.dead_letters": ([time_series.gauge_series(found, t("ops.open"), "dead_letters")], ""),
     }
     window = _window(t, found)
     return [(t(key), lines(t(key), series, unit=unit, window=window)) for key, (series, unit) in drawn.items()]
 
 
-def _window(t: Translations, found: list[trends.TimeBucket]) -> TimeWindow | None:
+def _window(t: Translations, found: list[time_series.TimeBucket]) -> TimeWindow | None:
     """From the first figure to the last: one scale of time for all plots."""
     if len(found) < 2:
         return None

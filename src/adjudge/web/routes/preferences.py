@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from adjudge.api.browser import safe_redirect_path
 from adjudge.domain.errors import InvalidInput
-from adjudge.web import words
+from adjudge.web import i18n
 from adjudge.web.render import PageRenderer, redirect
 from adjudge.web.routes.router import page_router
 
@@ -24,12 +24,12 @@ def router(pages: PageRenderer) -> APIRouter:
     async def choose_language(
         request: Request, language: Annotated[str, Form()], back: Annotated[str, Form(alias="next")] = "/"
     ) -> Response:
-        if language not in words.available_languages():
-            known = ", ".join(words.available_languages())
+        if language not in i18n.available_languages():
+            known = ", ".join(i18n.available_languages())
             raise InvalidInput(f"language: {language[:20]!r} is not supported; available: {known}.", field="language")
         answer = redirect(safe_redirect_path(back))
         secure = request.url.scheme == "https"
-        answer.set_cookie(words.COOKIE, language, max_age=_YEAR_SEC, secure=secure, httponly=True, samesite="lax")
+        answer.set_cookie(i18n.COOKIE, language, max_age=_YEAR_SEC, secure=secure, httponly=True, samesite="lax")
         return answer
 
     return routes

@@ -12,17 +12,17 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import catalogue, languages, submissions
 from adjudge.api.actions.tallies import get_user_progress, list_problem_stats
-from adjudge.api.asking import require_permission
+from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
+from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
-from adjudge.domain.access import Permission
-from adjudge.domain.catalogue import parse_tags, search_words
 from adjudge.domain.errors import AdjudgeError
-from adjudge.store.problem_reads import ProblemFilter, ProblemSort
-from adjudge.store.problem_tallies import ProblemStats
-from adjudge.store.reads import SubmissionFilter
-from adjudge.web.maths import render_math
+from adjudge.domain.permissions import Permission
+from adjudge.domain.problem_metadata import parse_tags, search_words
+from adjudge.store.judging.queries import SubmissionFilter
+from adjudge.store.problems.queries import ProblemFilter, ProblemSort
+from adjudge.store.problems.stats import ProblemStats
+from adjudge.web.mathml import render_math
 from adjudge.web.render import PageRenderer, redirect
 from adjudge.web.routes.router import page_router
 

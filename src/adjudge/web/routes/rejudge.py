@@ -8,13 +8,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import rejudging
-from adjudge.api.asking import require_permission
+from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
+from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
-from adjudge.store.rejudge import RejudgeSelection, RevisionChoice, VerdictPolicy
+from adjudge.store.judging.rejudge import RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect
 from adjudge.web.routes.router import page_router

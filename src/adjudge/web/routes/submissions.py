@@ -12,22 +12,22 @@ from fastapi.responses import Response
 from adjudge.api.actions import ops, submissions, submitting
 from adjudge.api.actions.submissions import SubmissionDetail
 from adjudge.api.actions.submitting import SubmitRequest
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import request_context
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
+from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.sources import single_file_name
-from adjudge.store import users
-from adjudge.store.reads import SubmissionFilter, SubmissionRow
+from adjudge.store.accounts import users
+from adjudge.store.judging.queries import SubmissionFilter, SubmissionRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect, request_translations
 from adjudge.web.routes.problems import SubmitForm, show_problem
 from adjudge.web.routes.router import page_router
-from adjudge.web.verdicts import OWN_WORDS, build_result_view
+from adjudge.web.submission_result import OWN_WORDS, build_result_view
 
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
 Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import hooks
-from adjudge.api.asking import require_permission
-from adjudge.api.paging import decode_cursor, encode_cursor
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
-from adjudge.store.webhooks import EVENTS, WebhookDeliveryRow, WebhookRow
+from adjudge.domain.permissions import Permission
+from adjudge.store.webhooks.commands import EVENTS, WebhookDeliveryRow, WebhookRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
 from adjudge.web.routes.router import page_router

@@ -1,0 +1,67 @@
+"""From credentials to a viewer: ``Authorization: Bearer adj_…``, else the session's cookie, else a visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from fastapi import Request
+from starlette.types import Scope
+
+from adjudge.api.browser import check_csrf, read_session_cookie
+from adjudge.api.credentials import CredentialCache
+from adjudge.api.dependencies import Authenticate
+from adjudge.api.viewer import OUTSIDER, VISITOR, Viewer
+from adjudge.domain.errors import Unauthenticated
+
+_SCHEME: Final = "bearer "
+
+
+def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool) -> Authenticate:
+    """Make the function that finds out who is asking."""
+    visitor = VISITOR if visitors_may_read else OUTSIDER
+
+    async def authenticate(request: Request) -> Viewer:
+        given = request.headers.get("Authorization")
+        if given is not None:
+            return await _viewer_by_token(credentials, given)
+        secret = read_session_cookie(request)
+        viewer = None if secret is None else await credentials.viewer_for_session(secret)
+        if viewer is None:
+            return visitor  # a session that has ended is no wrong credential: the browser was never told
+        await check_csrf(request, viewer)
+        return viewer
+
+    return authenticate
+
+
+def known_by(credentials: CredentialCache) -> Callable[[Scope], Awaitable[bool]]:
+    """Make the function that tells, before anything else of a request is read, whether its credential is valid."""
+
+    async def is_known(scope: Scope) -> bool:
+        request = Request(scope)
+        given = request.headers.get("Authorization")
+        if given is not None:
+            await _viewer_by_token(credentials, given)
+            return True
+        secret = read_session_cookie(request)
+        return secret is not None and await credentials.viewer_for_session(secret) is not None
+
+    return is_known
+
+
+def parse_bearer_token(authorization: str) -> str | None:
+    """The token that the header's value names; nothing if it names something else."""
+    if not authorization.lower().startswith(_SCHEME):
+        return None
+    return authorization[len(_SCHEME) :].strip()
+
+
+async def _viewer_by_token(credentials: CredentialCache, given: str) -> Viewer:
+    secret = parse_bearer_token(given)
+    if secret is None:
+        raise Unauthenticated("Authorization: expected 'Bearer <API token>'.")
+    viewer = await credentials.viewer_for_token(secret)
+    if viewer is None:
+        raise Unauthenticated("Invalid API token: unknown, expired or revoked.")
+    return viewer

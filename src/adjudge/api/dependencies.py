@@ -1,0 +1,48 @@
+"""What a route asks of whoever is asking.
+
+A route says which permission point it needs, in its signature::
+
+    async def submit(viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]) -> …
+
+Nobody's request reaches a route that asks for more than visitors have: it is answered 401 (who are you?) or 403 (you
+may not). A test walks every route as every role and compares with one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import Depends, Request
+
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission
+
+Authenticate = Callable[[Request], Awaitable[Viewer]]
+"""Finds out who is asking. A credential that is given and wrong is refused, not ignored."""
+
+
+def require_permission(permission: Permission) -> Any:
+    """The dependency of a route that asks for ``permission``; its value is the viewer."""
+
+    async def viewer_with(request: Request) -> Viewer:
+        viewer = await current_viewer(request)
+        viewer.require(permission)
+        return viewer
+
+    viewer_with.permission = permission  # type: ignore[attr-defined]  # read by the test that walks every route
+    return Depends(viewer_with)
+
+
+def client_address(request: Request) -> str:
+    """From where somebody asks: of a trusted proxy, what it says; an empty text where nobody can tell."""
+    return request.client.host if request.client else ""
+
+
+async def current_viewer(request: Request) -> Viewer:
+    """Who is asking, found out once per request."""
+    known: Viewer | None = getattr(request.state, "viewer", None)
+    if known is None:
+        authenticate: Authenticate = request.app.state.authenticate
+        known = request.state.viewer = await authenticate(request)
+    return known

@@ -1,0 +1,157 @@
+"""What surrounds every request: its ids, its bounds, its log line, the security headers, and an answer in any case."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adjudge.api.errors import error_response, internal_error_response
+from adjudge.api.request_limits import IsKnown, OpenStreams, RequestLimiter, RequestLimits, ResponseComplete
+from adjudge.domain.errors import AdjudgeError, TimedOut
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.traces import parse_traceparent, trace_id_from
+from adjudge.observe import logs
+
+REQUEST_ID_HEADER: Final = "X-Request-Id"
+_REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
+SECURITY_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""The strictest that fits JSON; a route that needs another value sets its own."""
+
+_RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
+_HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
+_USABLE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+AtOnce = Callable[[Scope], ASGIApp | None]
+"""Has the answer to some requests ready, without waiting for anything; nothing for all others."""
+
+log = logs.get_logger(__name__)
+
+
+class RequestMiddleware:
+    """Plain ASGI rather than a response hook, so that a streamed answer streams."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        mint_request_id: IdFactory,
+        bounds: RequestLimits,
+        is_known: IsKnown,
+        streams: OpenStreams,
+        at_once: AtOnce | None = None,
+        is_https: bool = False,
+    ) -> None:
+        self._app = app
+        self._new_id = mint_request_id
+        self._bounds = bounds
+        self._is_known = is_known
+        self._streams = streams
+        self._at_once = at_once
+        self._headers = (*_RAW_HEADERS, _HTTPS_ONLY) if is_https else _RAW_HEADERS
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request; other kinds of scope pass through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id, trace_id = self._request_and_trace_id(scope["headers"])
+        scope.setdefault("state", {}).update(request_id=request_id, trace_id=trace_id)
+        started = time.perf_counter()
+
+        def dress(message: Message) -> None:
+            self._add_headers(message, request_id)
+
+        exchange = RequestLimiter(scope, receive, send, self._bounds, is_known=self._is_known, dress=dress)
+        with logs.context(request_id=request_id, trace_id=trace_id):
+            try:
+                await self._handle(exchange, request_id)
+            finally:
+                log.info(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"],
+                    status=exchange.status,
+                    duration_ms=round((time.perf_counter() - started) * 1000, 1),
+                )
+
+    async def _handle(self, exchange: RequestLimiter, request_id: str) -> None:
+        try:
+            await exchange.check_length()
+            ready = self._at_once(exchange.scope) if self._at_once is not None else None
+            if ready is not None:
+                await ready(exchange.scope, exchange.receive, exchange.send)
+            else:
+                await self._run(exchange)
+        except ResponseComplete:
+            return
+        except AdjudgeError as error:  # only the bounds' own: the application answers for its errors itself
+            if exchange.status:
+                raise
+            await error_response(error, request_id)(exchange.scope, exchange.receive, exchange.send)
+        except Exception:  # the outermost frame of a request: it must get an answer, and the log the whole story
+            log.exception("request.crashed", method=exchange.scope["method"], path=exchange.scope["path"])
+            if exchange.status:
+                raise  # the answer has begun: the only honest end is a broken connection
+            await internal_error_response(request_id)(exchange.scope, exchange.receive, exchange.send)
+
+    async def _run(self, exchange: RequestLimiter) -> None:
+        """Run the application within its time; end its event stream when the server ends."""
+        task = asyncio.current_task()
+        if task is not None:
+            exchange.on_stream = partial(self._streams.add, task)
+        deadline = exchange.deadline = asyncio.timeout(exchange.seconds)
+        try:
+            async with deadline:
+                try:
+                    await self._app(exchange.scope, exchange.receive, exchange.send)
+                finally:
+                    exchange.deadline = None  # what is sent from here on moves it no more
+        except TimeoutError as error:
+            if deadline.expired():
+                raise TimedOut(limit_sec=self._bounds.seconds) from error
+            raise
+        except asyncio.CancelledError:
+            if not (exchange.is_stream and self._streams.are_closing and task is not None):
+                raise
+            task.uncancel()
+            await exchange.end_event_stream()
+
+    def _request_and_trace_id(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str]:
+        """What the request and its trace are called; read off the raw list, because this runs for every request.
+
+        The caller's id is kept if it is harmless, so that one id follows a request through many services; a trace that
+        begins here begins with the request.
+        """
+        offered = traceparent = ""
+        for name, value in headers:
+            if name == _REQUEST_ID:
+                offered = value.decode("latin-1")
+            elif name == b"traceparent":
+                traceparent = value.decode("latin-1")
+        trace_id = parse_traceparent(traceparent) if traceparent else None
+        if offered and _USABLE_ID.fullmatch(offered):
+            return offered, trace_id or trace_id_from(new_id())
+        minted = self._new_id()
+        return minted, trace_id or trace_id_from(minted)
+
+    def _add_headers(self, message: Message, request_id: str) -> None:
+        """Add what is missing. Written on the raw list: this runs for every answer."""
+        headers = message["headers"] = list(message["headers"])
+        present = {name for name, _ in headers}
+        headers.append((_REQUEST_ID, request_id.encode()))
+        headers.extend(pair for pair in self._headers if pair[0] not in present)

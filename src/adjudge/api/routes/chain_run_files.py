@@ -1,0 +1,56 @@
+"""Files of runs: sent before a run that is to use them, fetched after a node has left them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from adjudge.api.actions import run_files
+from adjudge.api.dependencies import require_permission
+from adjudge.api.parts import Parts
+from adjudge.api.responses import file_response
+from adjudge.api.routes.chains import Controller
+from adjudge.api.schema.files import FileCreated
+from adjudge.api.viewer import Viewer
+from adjudge.domain.permissions import Permission
+
+_BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_SENT: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "File content.", "content": _BYTES}}
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/files``, and those of nodes."""
+    routes = APIRouter(tags=["runs"])
+
+    @routes.post(
+        "/files",
+        status_code=201,
+        summary="Upload a file for a run",
+        description=(
+            "Send the file as the body and pass its digest in the run parameters. Unreferenced files "
+            "are deleted after a day."
+        ),
+        openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
+    )
+    async def store(viewer: Controller, request: Request) -> FileCreated:  # noqa: ARG001  # asked for by its point
+        return await run_files.store_file(parts, request.stream())
+
+    @routes.get(
+        "/runs/{run_id}/nodes/{node_id}/files/{digest}",
+        summary="Download a file of an artifact",
+        response_class=Response,
+        responses=_SENT,
+    )
+    async def fetch(
+        run_id: str,
+        node_id: str,
+        digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
+        viewer: Annotated[Viewer, require_permission(Permission.RUN_READ)],
+        name: Annotated[str, Query(max_length=200, description="File name for the download.")] = "",
+    ) -> Response:
+        found = await run_files.find_file(parts, viewer, run_id, node_id, digest)
+        return file_response(parts.blobs.open(digest), name=name or digest, size_bytes=found.size_bytes, digest=digest)
+
+    return routes

@@ -1,0 +1,204 @@
+"""Runs of chains: read, watched, stopped, repeated; their nodes retried, completed, approved."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Body, Query
+from fastapi.responses import Response, StreamingResponse
+
+from adjudge.api.actions import chains
+from adjudge.api.actions.events import SubmissionEvent
+from adjudge.api.dependencies import require_permission
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.parts import Parts
+from adjudge.api.routes.chains import Controller, IdempotencyKey
+from adjudge.api.routes.events import encode_event
+from adjudge.api.schema.runs import (
+    ChainRunPage,
+    ChainRunRead,
+    ChainRunStarted,
+    ChainRunStatusRead,
+    ChainStatusChangeList,
+    ChainStatusChangeRead,
+    Decision,
+    NodeActionRequest,
+    NodeList,
+    NodeLogLineList,
+    NodeLogLineRead,
+    NodeRead,
+    RerunRequest,
+    RunDag,
+    StopBody,
+)
+from adjudge.api.sse import EventStreamResponse
+from adjudge.api.viewer import Viewer
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import Permission
+from adjudge.domain.states import ChainRunStatus
+
+Reader = Annotated[Viewer, require_permission(Permission.RUN_READ)]
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "Events `run` and `node`.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/runs``."""
+    routes = APIRouter(tags=["runs"])
+    _add_reading(routes, parts)
+    _add_nodes(routes, parts)
+    _add_control(routes, parts)
+    return routes
+
+
+def _add_reading(routes: APIRouter, parts: Parts) -> None:
+    @routes.get(
+        "/runs",
+        summary="List runs, newest first",
+        description="Runs that you started or that await your approval; all runs with `run:read_all`.",
+    )
+    async def page(
+        viewer: Reader,
+        *,
+        chain: Annotated[str | None, Query(max_length=128, description="Chain ID or name.")] = None,
+        status: ChainRunStatus | None = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        cursor: Annotated[str | None, Query(max_length=2048)] = None,
+    ) -> ChainRunPage:
+        place = decode_cursor(cursor, [str])
+        before = str(place[0]) if place else None
+        found = await chains.list_runs(parts, viewer, chain=chain, status=status, before=before, limit=limit + 1)
+        more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
+        return ChainRunPage(items=[ChainRunRead.of(item) for item in found[:limit]], next=more)
+
+    @routes.get("/runs/{run_id}", summary="Get a run")
+    async def find(run_id: str, viewer: Reader) -> ChainRunRead:
+        return ChainRunRead.of(await chains.get_run(parts, viewer, run_id))
+
+    @routes.get(
+        "/runs/{run_id}/dag",
+        summary="The DAG that a run began with",
+        description="The snapshot that the run goes by, whatever has become of its chain since.",
+    )
+    async def dag(run_id: str, viewer: Reader) -> RunDag:
+        return RunDag(run_id=run_id, dag=dict(await chains.snapshot(parts, viewer, run_id)))
+
+    @routes.get("/runs/{run_id}/log", summary="List the status changes of a run and its nodes, oldest first")
+    async def log(
+        run_id: str,
+        viewer: Reader,
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        limit: Annotated[int, Query(ge=1, le=500)] = 500,
+    ) -> ChainStatusChangeList:
+        found = await chains.list_status_changes(parts, viewer, run_id, after=after, limit=limit)
+        return ChainStatusChangeList(items=[ChainStatusChangeRead.of(item) for item in found])
+
+    @routes.get(
+        "/runs/{run_id}/events",
+        summary="Stream the events of a run",
+        description="Each connection starts with the current state, so reconnecting misses nothing.",
+        responses=_STREAM,
+        response_class=StreamingResponse,
+    )
+    async def events(run_id: str, viewer: Reader) -> StreamingResponse:
+        await chains.get_run(parts, viewer, run_id)
+        return EventStreamResponse(parts.audience, viewer, _watched(parts, viewer, run_id))
+
+
+async def _watched(parts: Parts, viewer: Viewer, run_id: str) -> AsyncIterator[str]:
+    async with aclosing(chains.watch_run(parts, viewer, run_id)) as happening:
+        async for found in happening:
+            if found is None:
+                yield encode_event(SubmissionEvent())
+                continue
+            run, changed = found
+            for node in changed:
+                yield encode_event(SubmissionEvent("node", NodeRead.of(node).model_dump(mode="json")))
+            yield encode_event(SubmissionEvent("run", ChainRunRead.of(run).model_dump(mode="json")))
+    yield encode_event(SubmissionEvent("end", {"run_id": run_id}))
+
+
+def _add_nodes(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/runs/{run_id}/nodes", summary="List the nodes of a run")
+    async def nodes(run_id: str, viewer: Reader) -> NodeList:
+        return NodeList(items=[NodeRead.of(item) for item in await chains.list_nodes(parts, viewer, run_id)])
+
+    @routes.get("/runs/{run_id}/nodes/{node_id}", summary="Get a node of a run")
+    async def node(run_id: str, node_id: str, viewer: Reader) -> NodeRead:
+        return NodeRead.of(await chains.get_node(parts, viewer, run_id, node_id))
+
+    @routes.get(
+        "/runs/{run_id}/nodes/{node_id}/artifact",
+        summary="Get the artifact of a node",
+        description="For a mapped node: the list of its instances' artifacts.",
+        responses={200: {"content": {"application/json": {"schema": {}}}}},
+        response_class=Response,
+    )
+    async def artifact(run_id: str, node_id: str, viewer: Reader) -> Response:
+        found = await chains.get_artifact(parts, viewer, run_id, node_id)
+        return Response(found, media_type="application/json")
+
+    @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="Get the log of a node")
+    async def lines(
+        run_id: str,
+        node_id: str,
+        viewer: Reader,
+        after: Annotated[int, Query(ge=0, le=2**53, description="ID of the last line received.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 500,
+    ) -> NodeLogLineList:
+        found = await chains.list_log_lines(parts, viewer, run_id, node_id, after=after, limit=limit)
+        return NodeLogLineList(items=[NodeLogLineRead.of(line) for line in found])
+
+
+def _add_control(routes: APIRouter, parts: Parts) -> None:
+    @routes.post("/runs/{run_id}:stop", summary="Stop a run")
+    async def stop(
+        run_id: str, viewer: Controller, body: Annotated[StopBody | None, Body()] = None
+    ) -> ChainRunStatusRead:
+        reason = body.reason if body else ""
+        return ChainRunStatusRead(run_id=run_id, status=await chains.stop_run(parts, viewer, run_id, reason))
+
+    @routes.post("/runs/{run_id}:rerun", status_code=202, summary="Rerun a run from the start or from a node")
+    async def rerun(
+        run_id: str,
+        viewer: Controller,
+        body: Annotated[RerunRequest | None, Body()] = None,
+        key: IdempotencyKey = None,
+    ) -> ChainRunStarted:
+        asked = body or RerunRequest()
+        started = await chains.rerun(parts, viewer, run_id, from_node=asked.from_node, reason=asked.reason, key=key)
+        return ChainRunStarted(run_id=started.run_id, is_new=started.is_new)
+
+    @routes.post("/runs/{run_id}/nodes/{node_id}:retry", summary="Retry a failed or stopped node")
+    async def retry(
+        run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeActionRequest | None, Body()] = None
+    ) -> NodeRead:
+        asked = body or NodeActionRequest()
+        if "artifact" in asked.model_fields_set:
+            raise InvalidInput(
+                "artifact: a retried node leaves its own; to give one by hand, use :complete.", field="artifact"
+            )
+        return NodeRead.of(await chains.retry_node(parts, viewer, run_id, node_id, asked.reason))
+
+    @routes.post("/runs/{run_id}/nodes/{node_id}:complete", summary="Mark a node as success")
+    async def complete(
+        run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeActionRequest | None, Body()] = None
+    ) -> NodeRead:
+        asked = body or NodeActionRequest()
+        return NodeRead.of(
+            await chains.complete_node(parts, viewer, run_id, node_id, artifact=asked.artifact, reason=asked.reason)
+        )
+
+    @routes.post(
+        "/runs/{run_id}/nodes/{node_id}:decide",
+        summary="Approve a node",
+        description=(
+            "Allowed for the node's approvers with `run:approve`; without approvers, for users who may control the run."
+        ),
+    )
+    async def decide(run_id: str, node_id: str, body: Decision, viewer: Reader) -> NodeRead:
+        await chains.decide_node(parts, viewer, run_id, node_id, approved=body.approved, reason=body.reason)
+        return NodeRead.of(await chains.get_node(parts, viewer, run_id, node_id))

@@ -1,0 +1,69 @@
+"""What is running, and its figures."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from adjudge import __version__
+from adjudge.api.dependencies import client_address, current_viewer
+from adjudge.api.schema.base import VersionRead
+from adjudge.domain.errors import Forbidden
+from adjudge.domain.permissions import Permission
+from adjudge.observe import metrics
+
+_PASSED_ON: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
+"""What proxies add to a request that they pass on."""
+
+
+def router() -> APIRouter:
+    """The version, for people and clients."""
+    routes = APIRouter(tags=["health"])
+
+    @routes.get("/version", summary="Get the version")
+    async def version() -> VersionRead:
+        return VersionRead(version=__version__)
+
+    return routes
+
+
+def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: bool = False) -> APIRouter:
+    """``/metrics``, where scrapers look for it, for whom the settings say and for whoever may see operations.
+
+    Behind a proxy on the same machine everybody seems to be on it: where there is one, that is not enough.
+    """
+    routes = APIRouter(tags=["about"])
+
+    text = {"description": "Metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+    @routes.get(
+        "/metrics",
+        summary="Metrics in Prometheus text format",
+        response_class=Response,
+        responses={200: text},
+    )
+    async def read_metrics(request: Request) -> Response:
+        is_free = access == "open" or (access == "loopback" and not has_proxy and _is_local_request(request))
+        if not is_free:
+            viewer = await current_viewer(request)
+            if access == "loopback" and viewer.user_id is None:
+                raise Forbidden(
+                    "Metrics require ops:read, or a direct request from this host; see server.metrics_access."
+                )
+            viewer.require(Permission.OPS_READ)
+        return Response(metrics.render_metrics(), media_type=metrics.CONTENT_TYPE)
+
+    return routes
+
+
+def _is_local_request(request: Request) -> bool:
+    """Whether it comes from here, and no proxy says that it carries it for somebody else."""
+    if any(name in request.headers for name in _PASSED_ON):
+        return False
+    try:
+        return ipaddress.ip_address(client_address(request)).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,33 @@
+"""A chain with its triggers on the wire: as a file has it, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from adjudge.api.schema.base import ApiModel
+from adjudge.api.schema.chains import ChainRead, Dag, Name, TriggerCreate
+
+
+class ChainApplyRequest(ApiModel):
+    """Desired state of a chain and its triggers."""
+
+    name: Name
+    description: str | None = Field(default=None, max_length=4000)
+    dag: Dag
+    enabled: bool = Field(default=True, description="Used only on creation; a disabled chain stays disabled.")
+    triggers: list[TriggerCreate] = Field(
+        default_factory=list, max_length=100, description=("Triggers not listed are deleted.")
+    )
+
+
+class ChainApplyRead(ApiModel):
+    """Result of applying a chain."""
+
+    chain: ChainRead
+    outcome: Literal["created", "changed", "unchanged"]
+    triggers: dict[str, Literal["created", "changed", "unchanged", "removed"]] = Field(
+        description=("Keyed by trigger name.")
+    )
+    secrets: dict[str, str] = Field(description="Secrets of new webhook triggers by name; shown once.")

@@ -1,0 +1,107 @@
+"""The second tier: what all processes of an environment remember together, in Redis.
+
+It only ever helps: to the cache a Redis that is away, slow or full is a miss. The log says so once when it goes and
+once when it returns; in between it is left alone for a moment, so that no request waits for it twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+from adjudge.cache.entry import CacheEntry, decode_entry, encode_entry
+from adjudge.domain.errors import AdjudgeError
+from adjudge.observe.logs import get_logger
+
+_PATIENCE_SEC: Final = 0.25
+_PAUSE_SEC: Final = 1.0
+_log = get_logger(__name__)
+
+
+class SharedTier(Protocol):
+    """Values that several processes share; ``Unavailable`` where it does not answer in time."""
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether it is not asked for the moment."""
+        ...
+
+    async def get(self, key: str) -> CacheEntry | None:
+        """The value, if it is there."""
+        ...
+
+    async def put(self, key: str, entry: CacheEntry, *, keep_sec: float) -> None:
+        """Keep a value for so long."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class NullTier:
+    """Where there is no Redis: always away."""
+
+    is_unavailable = True
+
+    async def get(self, _key: str) -> CacheEntry | None:
+        """Nothing."""
+        return None
+
+    async def put(self, _key: str, _entry: CacheEntry, *, keep_sec: float) -> None:
+        """Nothing."""
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+class RedisTier:
+    """Values under ``adjudge:ENV:cache:KEY``, each gone by itself: nothing is ever searched for or deleted."""
+
+    def __init__(self, url: str, *, environment: str, clock: Callable[[], float] = time.monotonic) -> None:
+        from adjudge.stream.redis_connection import RedisConnection  # noqa: PLC0415  # Redis is imported only where it is chosen
+
+        self._link = RedisConnection(url, environment=environment)
+        self._prefix = f"{self._link.prefix}cache:"
+        self._client = self._link.connect(decode_responses=False, socket_connect_timeout=_PATIENCE_SEC)
+        self._clock = clock
+        self._away_until = 0.0
+        self._was_away = False
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether it failed a moment ago."""
+        return self._was_away and self._clock() < self._away_until
+
+    async def get(self, key: str) -> CacheEntry | None:
+        """Ask Redis."""
+        async with self._watching():
+            data = await self._client.get(self._prefix + key)
+        return decode_entry(data) if isinstance(data, bytes) else None
+
+    async def put(self, key: str, entry: CacheEntry, *, keep_sec: float) -> None:
+        """Tell Redis."""
+        async with self._watching():
+            await self._client.set(self._prefix + key, encode_entry(entry), px=max(1, round(keep_sec * 1_000)))
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._client.aclose()
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        """Notice when Redis goes and when it returns."""
+        try:
+            async with self._link.translate_errors(_PATIENCE_SEC):
+                yield
+        except AdjudgeError as error:
+            self._away_until = self._clock() + _PAUSE_SEC
+            if not self._was_away:
+                self._was_away = True
+                _log.warning("cache_redis_unavailable", error=error.message)
+            raise
+        if self._was_away:
+            self._was_away = False
+            _log.info("cache_redis_recovered")

@@ -1,0 +1,135 @@
+"""Bringing chains from files into the house: what is new is created, what differs is changed, the rest stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from adjudge.chains.dag_cache import NodeTypes, check_dag
+from adjudge.chains.definition_file import ChainDefinition, TriggerDefinition, check_unique_trigger_names
+from adjudge.chains.triggers import TriggerCommands, user_spec
+from adjudge.domain.authority import Authority
+from adjudge.domain.errors import NotFound
+from adjudge.store import Tx
+from adjudge.store.chains import definitions
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.chains.models import ChainRow
+from adjudge.store.chains.triggers import TriggerRow
+from adjudge.store.ops import audit_log
+
+ApplyAction = Literal["created", "changed", "unchanged"]
+TriggerApplyAction = Literal["created", "changed", "unchanged", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainApplyResult:
+    """What applying a file did."""
+
+    chain_id: str
+    version: int
+    outcome: ApplyAction
+    triggers: Mapping[str, TriggerApplyAction] = field(default_factory=dict)
+    """By name."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """The secrets of new webhooks by the triggers' names; they are shown this once."""
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who applies a file: their name for the history, and what they answer for it with."""
+
+    actor: str
+    authority: Authority | None = None
+
+
+async def apply(
+    tx: Tx, definition: ChainDefinition, types: NodeTypes, triggers: TriggerCommands, *, by: By
+) -> ChainApplyResult:
+    """Make the house as the file says, in one transaction; triggers that the file does not have are removed.
+
+    Applying the same file twice changes nothing. Whether the chain is enabled is the file's to say only when it is
+    created: a chain that somebody switched off stays off.
+    """
+    check_dag(definition.dag, types)
+    check_unique_trigger_names(definition.triggers)
+    chain, outcome = await _chain(tx, definition, by)
+    standing = {trigger.name: trigger for trigger in await chain_triggers.list_by_chain(tx, chain.id)}
+    done, secrets = dict[str, TriggerApplyAction](), dict[str, str]()
+    wanted = {item.name for item in definition.triggers}
+    for name, trigger in standing.items():
+        if name not in wanted:
+            await chain_triggers.delete(tx, trigger.id)
+            done[name] = "removed"
+    for item in definition.triggers:
+        done[item.name], secret = await _trigger(
+            tx, triggers, item, chain_id=chain.id, standing=standing.get(item.name), by=by
+        )
+        if secret is not None:
+            secrets[item.name] = secret
+    await definitions.vouch(tx, chain.id, by.authority)  # also for what stays as it is: they have just saved it
+    await chain_triggers.vouch(tx, chain.id, by.authority)
+    changes = {name: what for name, what in done.items() if what != "unchanged"}
+    if changes:
+        details = {chain.id: {"triggers": changes}}
+        await audit_log.record(tx, actor=by.actor, action="apply", object_kind="chain", objects=details, reason="")
+    return ChainApplyResult(chain.id, chain.version, outcome, done, secrets)
+
+
+async def _chain(tx: Tx, wanted: ChainDefinition, by: By) -> tuple[ChainRow, ApplyAction]:
+    try:
+        standing = await definitions.find_by_name(tx, wanted.name)
+    except NotFound:
+        made = await definitions.create(
+            tx,
+            name=wanted.name,
+            dag=wanted.dag,
+            actor=by.actor,
+            authority=by.authority,
+            description=wanted.description,
+            enabled=wanted.enabled,
+        )
+        return made, "created"
+    if standing.dag == wanted.dag and standing.description == wanted.description:
+        return standing, "unchanged"
+    changed = await definitions.update(
+        tx,
+        standing.id,
+        version=standing.version,
+        name=wanted.name,
+        dag=wanted.dag,
+        actor=by.actor,
+        authority=by.authority,
+        description=wanted.description,
+    )
+    return changed, "changed"
+
+
+async def _trigger(
+    tx: Tx,
+    triggers: TriggerCommands,
+    wanted: TriggerDefinition,
+    *,
+    chain_id: str,
+    standing: TriggerRow | None,
+    by: By,
+) -> tuple[ApplyAction, str | None]:
+    if standing is not None and standing.kind != wanted.kind:
+        await chain_triggers.delete(tx, standing.id)
+        standing = None
+    if standing is None:
+        created = await triggers.create(
+            tx,
+            chain_id=chain_id,
+            name=wanted.name,
+            kind=wanted.kind,
+            spec=wanted.spec,
+            actor=by.actor,
+            authority=by.authority,
+            enabled=wanted.enabled,
+        )
+        return "created", created.secret
+    if user_spec(standing) == dict(wanted.spec):
+        return "unchanged", None
+    await triggers.update(tx, standing.id, version=standing.version, spec=wanted.spec, authority=by.authority)
+    return "changed", None

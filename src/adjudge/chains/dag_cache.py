@@ -1,0 +1,128 @@
+"""Definitions as the engine uses them: checked when they come in, read once and kept while they are in use."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final, Protocol
+
+from adjudge.chains import secrets, templating
+from adjudge.chains.map_node import expand_map_nodes
+from adjudge.domain.chain import Dag, Node
+from adjudge.domain.chain_parser import CheckNode, parse_dag, parse_validated_dag
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.store.chains.statements import SELECT_DAG
+from adjudge.store.engine.driver import Tx, fetch_one
+
+_KEPT: Final = 256
+
+
+class DagCache:
+    """Parsed DAGs, by chain and version: neither ever changes, so what was read once holds for every run.
+
+    It is shared by threads; the worst that a race costs is reading one twice.
+    """
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
+        self._read: OrderedDict[tuple[str, int], Dag] = OrderedDict()
+
+    def put(self, chain_id: str, version: int, document: Mapping[str, Any]) -> Dag:
+        """Read a DAG that was checked when it was defined, unless it is known."""
+        known = self._read.get((chain_id, version))
+        if known is None:
+            known = self._read[chain_id, version] = parse_validated_dag(expand_map_nodes(document))
+            while len(self._read) > self._kept:
+                self._read.popitem(last=False)
+        return known
+
+    def get(self, chain_id: str, version: int) -> Dag | None:
+        """The DAG, if it is at hand."""
+        return self._read.get((chain_id, version))
+
+    async def of_run(self, tx: Tx, run_id: str, chain_id: str, version: int) -> Dag:
+        """The DAG of a run."""
+        known = self.get(chain_id, version)
+        if known is not None:
+            return known
+        row = await fetch_one(tx, SELECT_DAG, run_id=run_id)
+        if row is None:
+            raise NotFound("run", run_id)
+        return self.put(chain_id, version, json.loads(row["dag"]))
+
+
+class NodeTypes(Protocol):
+    """Which node types there are: what ``chains.registry`` answers."""
+
+    def describe(self, type_name: str) -> object:
+        """Refuse an unknown type."""
+        ...
+
+    def check(self, type_name: str, cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
+        """Refuse an unknown type, or a cfg that its schema does not allow."""
+        ...
+
+
+def check_dag(document: Any, types: NodeTypes) -> Dag:
+    """Read and check a DAG in full: shape, graph, rules, types, cfg and templates; all problems are named at once."""
+    return parse_dag(expand_map_nodes(document), node_checker(types), partial(_unknown, types))
+
+
+def _unknown(types: NodeTypes, type_name: str) -> str | None:
+    try:
+        types.describe(type_name)
+    except InvalidInput as error:
+        return error.message.removeprefix("type: ")
+    return None
+
+
+def node_checker(types: NodeTypes) -> CheckNode:
+    """What a node's type and templates are held to."""
+
+    def check(node: Node) -> Iterable[str]:
+        if node.type:
+            try:
+                types.check(node.type, dict(node.cfg), place="cfg", templated=True)
+            except InvalidInput as error:
+                yield error.message
+        yield from _check_templates(node, _secret_fields(types, node.type))
+
+    return check
+
+
+def _secret_fields(types: NodeTypes, type_name: str) -> frozenset[str]:
+    """The fields of a type's cfg that may refer to secrets."""
+    try:
+        described = types.describe(type_name)
+    except InvalidInput:
+        return frozenset()
+    return frozenset(getattr(getattr(described, "factory", None), "secret_fields", ()))
+
+
+def _check_templates(node: Node, secret_fields: frozenset[str]) -> Iterable[str]:
+    try:
+        yield from secrets.misplaced(dict(node.cfg), secret_fields)
+        yield from secrets.literal_credentials(node.cfg, secret_fields)
+    except InvalidInput:
+        pass  # said below
+    names = {"parameters", "artifacts", "run", secrets.SECRETS} | (
+        {node.map_spec.item} if node.map_spec is not None else set()
+    )
+    documents = [("cfg", node.cfg, names)]
+    if node.map_spec is not None:
+        documents.append(("map.over", node.map_spec.over, {"parameters", "artifacts", "run"}))
+    for place, document, known in documents:
+        try:
+            found = list(templating.references(document, place))
+        except InvalidInput as error:
+            yield error.message
+            continue
+        for reference in found:
+            root, *rest = reference.path
+            if root not in known:
+                yield f"{reference.place}: there is no {root!r} here; begin with {', '.join(sorted(known))}"
+            elif root == "artifacts" and (not rest or rest[0] not in node.deps):
+                seen = ", ".join(node.deps) or "it has none"
+                yield f"{reference.place}: it can see artifacts of its deps only ({seen})"

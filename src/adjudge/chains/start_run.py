@@ -1,0 +1,217 @@
+"""Starting runs: a chain as it is now, a run once more, a run from one of its nodes on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from adjudge.chains.concurrency import lock_chains
+from adjudge.chains.dag_cache import DagCache
+from adjudge.chains.executors.approval import WaitApprovalExecutor
+from adjudge.chains.node_scheduler import ReadyNode
+from adjudge.chains.run_lifecycle import ChainRunLifecycle
+from adjudge.chains.standing import LockedChainRun, NodeCountDelta, update_counts
+from adjudge.domain.authority import Authority, as_json
+from adjudge.domain.chain import Dag
+from adjudge.domain.errors import ChainDisabled, InvalidInput, NotFound, VersionConflict
+from adjudge.domain.ids import IdFactory
+from adjudge.domain.states import ChainRunStatus, NodeStatus
+from adjudge.domain.strict_json import encode_json
+from adjudge.observe import metrics
+from adjudge.store.chains import definitions
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import statements as sql
+from adjudge.store.chains.models import ChainRow, NewChainRun, StartedChainRun
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.ops import audit_log
+
+_KEY_CHARACTERS = 300
+
+
+class ChainRunStarter:
+    """Creates runs."""
+
+    def __init__(self, dags: DagCache, progress: ChainRunLifecycle, new_id: IdFactory) -> None:
+        self._dags = dags
+        self._progress = progress
+        self._new_id = new_id
+
+    async def start(self, tx: Tx, wanted: NewChainRun) -> StartedChainRun:
+        """Start a chain: its run, its nodes and the jobs of those that may run at once, together or not at all."""
+        _check(wanted)
+        chain = await definitions.find_summary(tx, wanted.chain_id)
+        if not chain.enabled:
+            return await self._known_or_refused(tx, wanted, chain)
+        dag = self._dags.get(chain.id, chain.version)
+        if dag is None:
+            dag = self._dags.put(chain.id, chain.version, (await definitions.find(tx, chain.id)).dag or {})
+        started = await self._insert(tx, wanted, chain.version, dag)
+        if started.is_new:
+            await self._create_nodes(tx, _fresh(started.run_id, wanted, chain.version, dag), wanted, dag)
+        return started
+
+    async def rerun(
+        self,
+        tx: Tx,
+        run_id: str,
+        *,
+        actor: str,
+        reason: str = "",
+        from_node: str | None = None,
+        idempotency_key: str | None = None,
+        authority: Authority | None = None,
+    ) -> StartedChainRun:
+        """Run a run's own snapshot again with its parameters, whole or from one node on.
+
+        From a node on, what had succeeded and does not depend on it is taken over with its artifacts; everything else
+        runs. An approval is not taken over if anything after it runs: it was given for the other run. A run is
+        history: the new one names it as its origin.
+        """
+        origin = await chain_queries.find_run(tx, run_id)
+        dag = await self._dags.of_run(tx, run_id, origin.chain_id, origin.chain_version)
+        kept = await self._kept(tx, dag, run_id, from_node) if from_node is not None else set[str]()
+        wanted = NewChainRun(
+            origin.chain_id,
+            origin.parameters,
+            idempotency_key,
+            actor,
+            "rerun",
+            reason or None,
+            origin.trace_id,
+            authority=authority,
+        )
+        _check(wanted)
+        chain = await definitions.find_summary(tx, wanted.chain_id)
+        if not chain.enabled:
+            return await self._known_or_refused(tx, wanted, chain)
+        started = await self._insert(tx, wanted, origin.chain_version, dag, origin=run_id, kept=len(kept))
+        if started.is_new:
+            run = _fresh(started.run_id, wanted, origin.chain_version, dag)
+            await self._create_nodes(tx, run, wanted, dag, kept=kept, origin_run_id=run_id)
+            details: Mapping[str, Mapping[str, Any]] = {run_id: {"new_run_id": started.run_id, "from_node": from_node}}
+            await audit_log.record(
+                tx, actor=actor, action="rerun", object_kind="chain_run", objects=details, reason=reason
+            )
+        return started
+
+    async def _known_or_refused(self, tx: Tx, wanted: NewChainRun, chain: ChainRow) -> StartedChainRun:
+        """What is asked of a disabled chain: a key that is known starts nothing, and is answered."""
+        key = wanted.idempotency_key
+        known = await fetch_one(tx, sql.FIND_BY_KEY, chain_id=chain.id, idempotency_key=key) if key else None
+        if known is None:
+            raise ChainDisabled(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
+        return StartedChainRun(known["id"], is_new=False)
+
+    async def _kept(self, tx: Tx, dag: Dag, run_id: str, from_node: str) -> set[str]:
+        if from_node not in dag.by_id:
+            raise NotFound("node", from_node)
+        nodes = [node for node in await chain_queries.list_nodes(tx, run_id) if node.parent_id is None]
+        again = {from_node, *(node.node_id for node in nodes if node.status is not NodeStatus.SUCCESS)}
+        gone = set[str]().union(*(dag.downstream(node_id) for node_id in again))
+        approved = [dag.downstream(node.id) for node in dag.nodes if node.type == WaitApprovalExecutor.type]
+        while asked := [after for after in approved if after & gone and not after <= gone]:
+            gone.update(*asked)
+        return {node.node_id for node in nodes} - gone
+
+    async def _insert(
+        self, tx: Tx, wanted: NewChainRun, version: int, dag: Dag, *, origin: str | None = None, kept: int = 0
+    ) -> StartedChainRun:
+        if dag.has_cross_run_limits:
+            await lock_chains(tx, [wanted.chain_id])
+        run_id, place = self._new_id(), None
+        if dag.chain_limits.max_runs is not None:
+            place = "wanted" if wanted.parent_run_id is None else "held"
+        row = (
+            run_id,
+            wanted.chain_id,
+            version,
+            wanted.idempotency_key,
+            encode_json(wanted.parameters, "parameters"),
+            wanted.trigger_kind,
+            wanted.actor,
+            wanted.reason,
+            wanted.trace_id,
+            len(dag.nodes),
+            len(dag.nodes) - kept,
+            wanted.parent_run_id,
+            wanted.parent_node_id,
+            origin,
+            place,
+            as_json(wanted.authority),
+        )
+        if await tx.fetch(sql.INSERT_RUN, [row]):
+            tx.on_commit(metrics.CHAIN_RUNS.labels("started").inc)
+            return StartedChainRun(run_id, is_new=True)
+        known = await fetch_one(tx, sql.FIND_BY_KEY, chain_id=wanted.chain_id, idempotency_key=wanted.idempotency_key)
+        if known is None:
+            raise VersionConflict(f"Chain {wanted.chain_id!r} changed meanwhile; read it again, then decide.")
+        return StartedChainRun(known["id"], is_new=False)
+
+    async def _create_nodes(
+        self,
+        tx: Tx,
+        run: LockedChainRun,
+        wanted: NewChainRun,
+        dag: Dag,
+        *,
+        kept: Collection[str] = (),
+        origin_run_id: str = "",
+    ) -> None:
+        """Write all nodes in one statement; those that need nothing but to run get their jobs with it.
+
+        Where that is all that begins, nothing is left to decide, and nobody else can know of the run yet.
+        """
+        run_id, undecided = run.id, bool(kept)
+        pool = wanted.chain_id if dag.has_cross_run_limits else None
+        if kept:
+            copied = [(node_id,) for node_id in sorted(kept)]
+            await tx.execute(sql.COPY_NODES, copied, run_id=run_id, origin_run_id=origin_run_id, pool=pool)
+        takes_turns = dag.chain_limits.max_runs is not None and wanted.parent_run_id is None
+        rows, starts = [], []
+        for ordinal, node in enumerate(dag.nodes):
+            if node.id in kept:
+                continue
+            waiting = sum(dep not in kept for dep in node.deps)
+            begins = not waiting and node.needs_only_success and not dag.has_concurrency_limits and not takes_turns
+            job_id = self._new_id() if begins else None
+            undecided |= not waiting and not begins
+            if job_id is not None:
+                starts.append(ReadyNode(run_id, node.id, node, job_id))
+            rows.append((run_id, node.id, node.type, ordinal, node.priority, waiting, job_id, None, None, pool))
+        if rows:
+            await tx.execute(sql.INSERT_NODES, rows)
+        if not undecided:
+            await self._progress.advance_runs(tx, {run_id: run}, [], starts)
+            return
+        runs = await update_counts(tx, {run_id: NodeCountDelta()})
+        if kept:
+            await self._count_kept(tx, run_id, dag, kept)
+        if takes_turns:
+            await self._progress.admit_or_refuse(tx, run_id, wanted.chain_id, dag.chain_limits)
+            return
+        decided, skipped = await self._progress.advance.decide_runnable(tx, runs[run_id])
+        if skipped:
+            runs = await update_counts(tx, {run_id: NodeCountDelta(0, -len(skipped), 0)})
+        await self._progress.advance_runs(tx, runs, skipped, [*starts, *decided])
+
+    async def _count_kept(self, tx: Tx, run_id: str, dag: Dag, kept: Collection[str]) -> None:
+        rows = []
+        for node in dag.nodes:
+            done = sum(dep in kept for dep in node.deps)
+            if done and node.id not in kept:
+                rows.append((run_id, node.id, 0, done, 0, 0, None))
+        if rows:
+            await tx.fetch(sql.COUNT_DEPS, sorted(rows))
+
+
+def _fresh(run_id: str, wanted: NewChainRun, version: int, dag: Dag) -> LockedChainRun:
+    """A run as it was just inserted."""
+    return LockedChainRun(run_id, ChainRunStatus.PENDING, wanted.chain_id, version, len(dag.nodes), 0, wanted.trace_id)
+
+
+def _check(wanted: NewChainRun) -> None:
+    if not isinstance(wanted.parameters, Mapping):
+        raise InvalidInput("parameters: give a JSON object.", field="parameters")
+    key = wanted.idempotency_key
+    if key is not None and not 0 < len(key) <= _KEY_CHARACTERS:
+        raise InvalidInput(f"idempotency_key: use 1 to {_KEY_CHARACTERS} characters.", field="idempotency_key")

@@ -1,0 +1,80 @@
+"""The parts of chains, put together: the engine, what it waits on, and what starts runs by itself.
+
+What runs their nodes is a worker's alone, and stands in ``executors``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.chains.awaiting import WAIT_PROBES, JudgeRunWakeupListener, fire_chain_finished
+from adjudge.chains.engine import ChainEngine
+from adjudge.chains.rights import rights_of
+from adjudge.chains.triggers import StartTriggeredRun
+from adjudge.domain.authority import Authority
+from adjudge.domain.errors import Forbidden
+from adjudge.domain.permissions import Permission
+from adjudge.settings import Settings
+from adjudge.store import Tx
+from adjudge.store.chains.models import JOB_KIND_NODE, NewChainRun
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import JobListener
+from adjudge.store.judging.commands import JOB_KIND_JUDGE
+from adjudge.store.judging.executions import JOB_KIND_EXECUTE, ExecutionListener
+from adjudge.store.judging.listeners import judge_run_listeners
+from adjudge.store.problems import imports
+from adjudge.store.problems.imports import ImportListener
+from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK, WebhookDeliveryListener
+
+
+def make_engine(settings: Settings) -> ChainEngine:
+    """The engine, with everything that nodes wait on and whoever wants to know of a run's end."""
+    return ChainEngine(
+        probes=WAIT_PROBES, on_run_ended=[fire_chain_finished], node_timeout_ms=node_timeout_ms(settings)
+    )
+
+
+def node_timeout_ms(settings: Settings) -> int:
+    """How long an attempt of a node may run that has no timeout of its own."""
+    return round(settings.chains.node_timeout_sec * 1_000)
+
+
+def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, JobListener]:
+    """What each kind of job belongs to."""
+    return {
+        JOB_KIND_JUDGE: JudgeRunWakeupListener(judge_run_listeners(), lambda: engine.resume),
+        JOB_KIND_NODE: engine.owner,
+        imports.JOB_KIND_IMPORT: ImportListener(),
+        JOB_KIND_EXECUTE: ExecutionListener(),
+        JOB_KIND_WEBHOOK: WebhookDeliveryListener(disable_after=settings.webhooks.disable_after),
+    }
+
+
+def make_jobs(settings: Settings, engine: ChainEngine | None = None) -> JobCommands:
+    """Jobs, with everything that owns them."""
+    return JobCommands(make_job_listeners(engine or make_engine(settings), settings), policy=settings.retry.policy())
+
+
+def run_starter(engine: ChainEngine) -> StartTriggeredRun:
+    """How triggers start runs."""
+
+    async def start(
+        tx: Tx,
+        *,
+        chain_id: str,
+        parameters: Mapping[str, Any],
+        idempotency_key: str,
+        trigger_kind: str,
+        actor: str,
+        authority: Authority | None,
+    ) -> str:
+        if not (await rights_of(tx, authority)).may(Permission.RUN_CONTROL):
+            raise Forbidden(
+                "Whoever saved the trigger and the chain may not start runs any more (run:control): the user is "
+                "disabled, or the token was revoked or lacks it. Save both again as somebody who may."
+            )
+        wanted = NewChainRun(chain_id, parameters, idempotency_key, actor, trigger_kind, authority=authority)
+        return (await engine.start(tx, wanted)).run_id
+
+    return start

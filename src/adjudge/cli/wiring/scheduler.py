@@ -1,0 +1,104 @@
+"""Delivering jobs and keeping order: what the scheduler role does, and what others do where it is switched off."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
+from adjudge.chains.triggers import TriggerScheduler
+from adjudge.cli.wiring.chains import make_engine, make_jobs, run_starter
+from adjudge.domain.errors import InvalidInput
+from adjudge.observe.health_server import SILENCE_SEC, LoopHeartbeat, serve_health
+from adjudge.relay.direct import dispatch_inline
+from adjudge.relay.dispatcher import Dispatcher
+from adjudge.relay.retention import Retention
+from adjudge.relay.watchdog import QueueGauges, Reconciler, Watchdog, run_periodically
+from adjudge.settings import Settings
+from adjudge.store import Database
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.stream import Stream
+
+_RECONCILE_MS = 5_000
+_AHEAD = 4_000
+_RETENTION_MS = 60_000
+_CHAINS_MS = 500
+"""How exactly timers of chains are kept."""
+
+
+@asynccontextmanager
+async def inline_dispatch(settings: Settings, database: Database, stream: Stream) -> AsyncIterator[None]:
+    """Where the outbox is switched off, this process delivers jobs itself while the block lasts."""
+    if settings.jobs.outbox_enabled:
+        yield
+        return
+    name = f"direct-{socket.gethostname()}-{os.getpid()}"
+    async with dispatch_inline(
+        Dispatcher(database, JobCommands({}), stream, name=name, ahead=_prefetch_limit(settings))
+    ):
+        yield
+
+
+@asynccontextmanager
+async def open_health_server(settings: Settings, *pulses: LoopHeartbeat) -> AsyncIterator[None]:
+    """Serve figures and liveness while the block lasts, where a port is set."""
+    if not settings.server.metrics_port:
+        yield
+        return
+    port = settings.server.metrics_port
+    async with AsyncExitStack() as opened:
+        try:
+            await opened.enter_async_context(serve_health(port, pulses, silence_sec=_silence_sec(settings)))
+        except OSError as error:
+            raise InvalidInput(
+                f"server.metrics_port: cannot listen on 127.0.0.1:{port}: "
+                f"{error.strerror or error}. Each worker and scheduler on a machine needs its own "
+                "port.",
+                field="server.metrics_port",
+            ) from error
+        yield
+
+
+def _silence_sec(settings: Settings) -> float:
+    """How long a loop may make no progress until it counts as dead.
+
+    One that waits for a database or a Redis that does not answer is alive: it gives up at its time limit and tries
+    again. Restarting it would not help.
+    """
+    return SILENCE_SEC + settings.database.timeout_sec + settings.jobs.redis_timeout_sec
+
+
+async def run_scheduler(
+    settings: Settings, database: Database, stream: Stream, name: str, pulse: LoopHeartbeat | None = None
+) -> None:
+    """Deliver the outbox and keep order, for ever: what the scheduler role does."""
+    engine = make_engine(settings)
+    jobs = make_jobs(settings, engine)
+    watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
+    interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)
+    async with asyncio.TaskGroup() as roles:
+        roles.create_task(
+            Dispatcher(database, jobs, stream, name=name, pulse=pulse, ahead=_prefetch_limit(settings)).run()
+        )
+        roles.create_task(run_periodically(watchdog.run_once, interval_ms=interval_ms))
+        roles.create_task(run_periodically(reconciler.run_once, interval_ms=_RECONCILE_MS))
+        roles.create_task(run_periodically(QueueGauges(database, stream).run_once, interval_ms=_RECONCILE_MS))
+        retention = Retention(database, deliveries_ms=settings.webhooks.keep_sec * 1_000)
+        roles.create_task(run_periodically(retention.run_once, interval_ms=_RETENTION_MS))
+        chains = ChainHousekeeping(database, jobs, engine, name=name, settings=_chain_housekeeping(settings))
+        roles.create_task(run_periodically(chains.run_once, interval_ms=_CHAINS_MS))
+        roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())
+
+
+def _prefetch_limit(settings: Settings) -> int:
+    """How much of a band to announce ahead of the workers: far from where the stream drops its oldest messages."""
+    return min(_AHEAD, settings.jobs.stream_maxlen // 2)
+
+
+def _chain_housekeeping(settings: Settings) -> HousekeepingOptions:
+    chains = settings.chains
+    retention_ms = round(chains.keep_days * 86_400_000) or None
+    return HousekeepingOptions(stop_grace_ms=round(chains.stop_grace_sec * 1_000), retention_ms=retention_ms)

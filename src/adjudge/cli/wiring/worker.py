@@ -1,0 +1,160 @@
+"""The parts of a worker, put together from settings."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+from functools import partial
+
+from adjudge import __version__
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.driver import BlobStore
+from adjudge.chains.secrets import Keyring
+from adjudge.cli.wiring.chains import make_engine, make_jobs
+from adjudge.cli.wiring.drivers import open_buckets, open_for_leases, open_registry
+from adjudge.cli.wiring.executors import make_executors
+from adjudge.cli.wiring.judge import open_judge
+from adjudge.domain.errors import AdjudgeError
+from adjudge.judge.pipeline import Judge
+from adjudge.registry import WorkerHealth, WorkerInfo
+from adjudge.settings import Settings
+from adjudge.store import Database
+from adjudge.store.chains.models import JOB_KIND_NODE
+from adjudge.store.judging.commands import JOB_KIND_JUDGE
+from adjudge.store.judging.executions import JOB_KIND_EXECUTE
+from adjudge.store.problems import imports
+from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK
+from adjudge.stream import Stream, consumer_name
+from adjudge.worker.handler import Handler
+from adjudge.worker.handlers.execute import ExecutionHandler
+from adjudge.worker.handlers.import_package import ProblemImportHandler
+from adjudge.worker.handlers.judge import JudgeHandler
+from adjudge.worker.handlers.node import NodeHandler
+from adjudge.worker.handlers.progress import ProgressWriter
+from adjudge.worker.handlers.webhook import HostAllowList, WebhookHandler
+from adjudge.worker.lease_thread import lease_keeper_thread
+from adjudge.worker.rate_limit import StartRateLimiter
+from adjudge.worker.registration import keep_registered
+from adjudge.worker.slots import parse_limits, refuse_unknown
+from adjudge.worker.worker import Worker
+from adjudge.worker.worker_settings import WorkerSettings
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: Settings, database: Database, stream: Stream, blobs: BlobStore, name: str
+) -> AsyncIterator[Worker]:
+    """A worker with its sandbox, its cache and its keeper of leases; ``run`` it while the block lasts."""
+    _raise_fd_limit()
+    slots = settings.worker.slots or os.cpu_count() or 1
+    engine = make_engine(settings)
+    jobs, wanted = make_jobs(settings, engine), _worker_settings(settings, name, slots)
+    cache = BlobCache(blobs, settings.worker.cache_dir.expanduser(), max_bytes=settings.worker.cache_bytes)
+
+    async with (
+        open_judge(slots) as judge,
+        open_buckets(settings) as buckets,
+        ProgressWriter(database, worker=name) as board,
+        aclosing(_webhooks(settings, database)) as webhooks,
+        lease_keeper_thread(
+            partial(open_for_leases, settings), jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms
+        ) as keeper,
+    ):
+        executors = make_executors(
+            settings, database=database, jobs=jobs, engine=engine, blobs=blobs, cache=cache, judge=judge
+        )
+        handlers: dict[str, Handler] = {
+            JOB_KIND_JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
+            imports.JOB_KIND_IMPORT: ProblemImportHandler(
+                database, blobs, cache, judge, slots=max(1, slots // 2), board=board
+            ),
+            JOB_KIND_NODE: NodeHandler(
+                database,
+                blobs,
+                executors,
+                engine.dags,
+                keyring=Keyring.of(settings.server.data_dir, settings.chains.secret_keys.reveal()),
+            ),
+            JOB_KIND_EXECUTE: ExecutionHandler(
+                database, judge, board=board, output_bytes=settings.executions.output_bytes
+            ),
+            JOB_KIND_WEBHOOK: webhooks,
+        }
+        refuse_unknown(wanted.limits, _limited(judge, handlers, executors))
+        rate_per_sec = settings.worker.rate_per_sec
+        pace = StartRateLimiter(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
+        worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper, pace=pace)
+        async with (
+            open_registry(settings, database) as registry,
+            keep_registered(
+                registry,
+                _info(name, slots),
+                partial(_with_capabilities, judge, _info(name, slots)),
+                lambda: _health(worker, judge),
+                interval_sec=settings.jobs.heartbeat_sec,
+            ),
+        ):
+            yield worker
+
+
+def _limited(judge: Judge, kinds: Iterable[str], node_types: Iterable[str]) -> dict[str, set[str]]:
+    """What ``worker.limits`` may name."""
+    names = {name for language in judge.languages for name in judge.languages.limit_names(language.id)}
+    return {"language": names, "kind": set(kinds), "node": set(node_types)}
+
+
+def _webhooks(settings: Settings, database: Database) -> WebhookHandler:
+    wanted = settings.webhooks
+    return WebhookHandler(database, HostAllowList.parse(wanted.allow), timeout_sec=wanted.timeout_sec)
+
+
+def _info(name: str, slots: int) -> WorkerInfo:
+    return WorkerInfo(name, socket.gethostname(), os.getpid(), __version__, slots)
+
+
+def _health(worker: Worker, judge: Judge) -> WorkerHealth:
+    if worker.is_draining:
+        return WorkerHealth.DRAINING
+    return WorkerHealth.DEGRADED if judge.box.is_degraded else WorkerHealth.READY
+
+
+async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
+    """With what holds its programs, and with the languages that it can judge, in which versions.
+
+    Languages that it cannot are left out, and admission goes by that.
+    """
+    versions = {}
+    for language in judge.languages:
+        with suppress(AdjudgeError):  # a box that cannot be asked about one may well answer for the next
+            version = await judge.languages.version(language, judge.box)
+            if judge.languages.toolchain(language).usable:
+                versions[language.id] = version
+    return replace(info, languages=versions, isolation=str(judge.box.isolation or ""), health=WorkerHealth.READY)
+
+
+def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:
+    jobs = settings.jobs
+    return WorkerSettings(
+        name=name,
+        slots=slots,
+        consumer=consumer_name(settings.jobs.stream_consumer, name),
+        limits=parse_limits(settings.worker.limits),
+        lease_ms=round(jobs.lease_sec * 1_000),
+        heartbeat_ms=round(jobs.heartbeat_sec * 1_000),
+        reclaim_interval_ms=round(jobs.reclaim_interval_sec * 1_000),
+        reclaim_grace_ms=round(jobs.reclaim_grace_sec * 1_000),
+        reclaim_count=jobs.reclaim_count,
+        drain_grace_ms=round(settings.worker.drain_sec * 1_000),
+        retry=settings.retry.policy(),
+    )
+
+
+def _raise_fd_limit() -> None:
+    """Test data in use is held open, file by file: take all the descriptors that we may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

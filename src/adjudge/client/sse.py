@@ -1,0 +1,123 @@
+"""Server-sent events: lines become events, and a stream that breaks goes on where it broke."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from adjudge.client.errors import ApiError, BadResponseError, ClientError, UnreachableError, error_from_response
+from adjudge.client.retry import ClientRetryPolicy, is_transient
+from adjudge.client.sans_io import Delay, Emit, Flow, HttpRequest, HttpResponse, OpenStream, Program, ReadLine, Step
+
+E = TypeVar("E")
+SILENCE_SEC: Final = 45.0
+"""The server sends a sign of life every 15 seconds; after three that did not come the stream counts as broken."""
+_MEDIA_TYPE: Final = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """One event as it came."""
+
+    name: str
+    data: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _EventParser:
+    """Puts an event together from its lines."""
+
+    last_id: str = ""
+    count: int = 0
+    """How many events there were."""
+    _name: str = ""
+    _data: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Forget what was cut off in the middle."""
+        self._name, self._data = "", []
+
+    def take(self, line: str) -> ServerSentEvent | None:
+        """Read one line; an empty one ends an event."""
+        if not line:
+            return self._ended()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            self._name = value
+        elif name == "data":
+            self._data.append(value)
+        elif name == "id":
+            self.last_id = value
+        return None
+
+    def _ended(self) -> ServerSentEvent | None:
+        name, data = self._name, "\n".join(self._data)
+        self._name, self._data = "", []
+        if not data:
+            return None
+        self.count += 1
+        try:
+            return ServerSentEvent(name or "message", json.loads(data))
+        except ValueError:
+            raise BadResponseError("Invalid JSON in an event.") from None
+
+
+def events(
+    patience: ClientRetryPolicy, path: str, convert: Callable[[ServerSentEvent], E], *, until_sec: float = math.inf
+) -> Flow[E]:
+    """Everything that a stream tells until its event ``end``; broken streams are resumed from the last id.
+
+    ``until_sec`` is a time of the clock at which to leave; it is looked at whenever a line comes, signs of life too.
+    """
+    request = HttpRequest("GET", path, headers={"Accept": _MEDIA_TYPE}, is_repeatable=True)
+    parser, failures, heard = _EventParser(), 0, 0
+    while True:
+        failure: ClientError = UnreachableError("The event stream was interrupted.", was_sent=True)
+        try:
+            yield from _open(request, parser.last_id)
+            if (yield from _emit_events(parser, convert, lambda: patience.clock() >= until_sec)):
+                return
+        except UnreachableError as lost:
+            failure = lost
+        except ApiError as error:
+            if not is_transient(request, HttpResponse(error.status, {}, b"")):
+                raise
+            failure = error
+        failures = 1 if parser.count > heard else failures + 1
+        heard = parser.count
+        pause_sec = patience.delay_sec(failures, failure)
+        if pause_sec is None:
+            raise failure
+        yield Delay(pause_sec)
+
+
+def _emit_events(
+    parser: _EventParser, convert: Callable[[ServerSentEvent], E], is_time_over: Callable[[], bool]
+) -> Generator[Step | Emit[E], Any, bool]:
+    """Tell what is heard; whether that was all, rather than all for now."""
+    parser.begin()
+    while (line := (yield ReadLine())) is not None:
+        if is_time_over():
+            return True
+        event = parser.take(line)
+        if event is None:
+            continue
+        if event.name == "reconnect":
+            return False
+        yield Emit(convert(event))
+        if event.name == "end":
+            return True
+    return False
+
+
+def _open(request: HttpRequest, last_id: str) -> Program[None]:
+    resumed = replace(request, headers={**request.headers, "Last-Event-ID": last_id}) if last_id else request
+    answer: HttpResponse = yield OpenStream(resumed, SILENCE_SEC)
+    if answer.status != 200:
+        raise error_from_response(answer)
+    if not answer.headers.get("content-type", "").startswith(_MEDIA_TYPE):
+        raise BadResponseError("Unexpected response: expected an event stream.")

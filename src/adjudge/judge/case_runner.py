@@ -1,0 +1,364 @@
+"""One test: run the submission, check what it wrote, say what came of it.
+
+What belongs here: the flow that all kinds of problems share (passes, the repeated run near the limit, the choice of
+checker). How two programs talk is ``interactive``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Case, Problem, ProblemMode
+from adjudge.domain.programs import Checker, CheckerProtocol, ProblemFiles, ScoreUnit
+from adjudge.domain.verdict import Verdict
+from adjudge.judge import comparators
+from adjudge.judge.case_results import (
+    EXCERPT_BYTES,
+    CaseResult,
+    CheckerScore,
+    CheckResult,
+    OutputExcerpt,
+    ResourceUsage,
+    text_excerpt,
+    truncate_message,
+    usage_from_report,
+)
+from adjudge.judge.checkers import FEEDBACK, CheckRequest, ProgramChecker, feedback_failure
+from adjudge.judge.comparators import Comparator, Comparison, ComparisonStatus
+from adjudge.judge.compile import Executable, ended, refuse_lost
+from adjudge.judge.quiet import Quiet
+from adjudge.judge.workspace import Scratch, Workspace
+from adjudge.sandbox import InputFile, Sandbox, SandboxRunReport, SandboxRunSpec
+from adjudge.sandbox.spec import FILES_MAX
+
+SMALL_BYTES: Final = 1024 * 1024
+"""Outputs up to this size are compared at once; larger ones as streams on another thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLimits:
+    """What is promised to the submission, and what it is stopped at."""
+
+    stated: Limits
+    memory_bytes: int
+    """The problem's own memory limit: what a runtime is told its heap may be."""
+    enforced: Limits
+    """The limits of the box."""
+
+    @classmethod
+    def with_margin(cls, promised: Limits, memory_bytes: int, margin: float) -> CaseLimits:
+        """Stop runs ``margin`` over their time: one that ends by itself before that is repeated alone."""
+        cpu_ms, wall_ms = (round(limit * (1 + margin)) for limit in (promised.cpu_ms, promised.wall_ms))
+        return cls(promised, memory_bytes, replace(promised, cpu_ms=cpu_ms, wall_ms=wall_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """One pass of one case."""
+
+    usage: ResourceUsage | None
+    check: CheckResult
+    first_run: ResourceUsage | None = None
+
+
+class InteractionRunner(Protocol):
+    """The way an interactive or communication problem runs one pass."""
+
+    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+        """Run the submission against the other side."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRunner:
+    """Everything that does not change from test to test."""
+
+    problem: Problem
+    files: ProblemFiles
+    box: Sandbox
+    workspace: Workspace
+    exclusive_gate: Quiet
+    limits: CaseLimits
+    program: Executable | None
+    slots: asyncio.Semaphore
+    """As many runs at once as there are jobs. The next test waits here, ready, while this one runs."""
+    checkers: dict[int, ProgramChecker] = field(default_factory=dict)
+    """Checker programs by the identity of the ``Checker`` that they belong to."""
+    interaction: InteractionRunner | None = None
+    answers: dict[str, bytes] = field(default_factory=dict)
+    """Submitted answers by file name, where answers are submitted."""
+    job_id: str = ""
+    attempt_id: int = 0
+    _comparators: dict[tuple[int, tuple[str, ...]], Comparator] = field(default_factory=dict)
+
+    async def run(self, case: Case) -> CaseResult:
+        """Run and check one test; a fault of the sandbox raises, a fault of the jury's programs is SE."""
+        with self.workspace.scratch() as desk:
+            question = CheckRequest(
+                input=self.files.locate(case.input),
+                answer=self.files.locate(case.answer) if case.answer else self.workspace.empty,
+                output=desk.output,
+                args=case.checker_args,
+                feedback=desk.feedback,
+            )
+            if self.checkers or self.interaction:
+                desk.clear_feedback()
+            passes, passed = 1, await self._pass(case, question, desk)
+            worst = passed
+            while self.problem.max_passes > 1 and (following := _next_input(desk, passed)) is not None:
+                if passes >= self.problem.max_passes:
+                    message = f"the output validator wants more than {self.problem.max_passes} passes"
+                    passed = PassResult(passed.usage, CheckResult(Verdict.SE, message))
+                    break
+                if failure := feedback_failure(desk.feedback):
+                    passed = PassResult(passed.usage, failure)
+                    break
+                passes += 1
+                question = replace(question, input=_keep(following, desk, passes))
+                passed = _after(passed.check, await self._pass(case, question, desk))
+                worst = worst if _slower(worst, passed) else passed
+            row = _row(case, passed, passes, worst)
+            return replace(row, output_excerpt=_written(question, desk)) if self._may_show(row) else row
+
+    def _may_show(self, row: CaseResult) -> bool:
+        """Whether the author may see output and answer: public tests only, where the two can be compared at all."""
+        is_plain = self.interaction is None and self.problem.max_passes == 1
+        return row.is_sample and row.verdict is Verdict.WA and is_plain
+
+    async def _pass(self, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+        if self.problem.mode is ProblemMode.SUBMIT_ANSWER:
+            return await self._submitted(case, question, desk)
+        if self.interaction is not None:
+            return await self.interaction(self, case, question, desk)
+        report, run, first = await self._run_repeated(case, question, desk)
+        if run.verdict is not Verdict.AC and not self._checker(case).runs_on_rejected:
+            return PassResult(run, CheckResult(run.verdict, failure_message(run, report)), first)
+        checked = await self.check(case, question, desk)
+        if run.verdict is not Verdict.AC:
+            checked = CheckResult(run.verdict, failure_message(run, report), score=checked.score)
+        return PassResult(run, checked, first)
+
+    async def _submitted(self, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+        """An answer that was handed in: nothing runs."""
+        data = self.answers.get(case.output_name or f"{case.name}.out")
+        if data is None:
+            return PassResult(None, CheckResult(Verdict.WA, f"no file {case.output_name} was submitted"))
+        os.pwrite(desk.clear(), data, 0)
+        return PassResult(None, await self.check(case, question, desk))
+
+    async def _run_repeated(
+        self, case: Case, question: CheckRequest, desk: Scratch
+    ) -> tuple[SandboxRunReport, ResourceUsage, ResourceUsage | None]:
+        spec = self._spec(case, question, desk)
+        async with self.acquire_slot():
+            report = await self._run_once(spec, desk)
+        run = self.usage(report)
+        if not is_near_limit(run, report):
+            return report, run, None
+        async with self.exclusive_gate.alone():
+            report = await self._run_once(spec, desk)
+        return report, self.usage(report), run
+
+    @asynccontextmanager
+    async def acquire_slot(self) -> AsyncIterator[None]:
+        """A run beside others; when it ends, the next one starts before this one's output is looked at."""
+        async with self.slots, self.exclusive_gate.shared():
+            yield
+        await asyncio.sleep(0)
+
+    async def _run_once(self, spec: SandboxRunSpec, desk: Scratch) -> SandboxRunReport:
+        desk.clear()
+        report = self.ended(await self.box.run(spec))
+        refuse_lost(report)
+        if self.problem.output_file:
+            _take_output(self.problem, desk, report)
+        return report
+
+    def ended(self, report: SandboxRunReport) -> SandboxRunReport:
+        """The report of a run of the submission; a fault of the sandbox raises."""
+        return ended(report, self._program, "the submission")
+
+    @property
+    def _program(self) -> Executable:
+        assert self.program is not None, "only submitted answers have no program"  # noqa: S101  # the pipeline compiled it
+        return self.program
+
+    def usage(self, report: SandboxRunReport) -> ResourceUsage:
+        """Read a report of the submission's against what it was promised."""
+        return usage_from_report(
+            report, self.limits.stated.cpu_ms, self.program.out_of_memory_messages if self.program else ()
+        )
+
+    def _spec(self, case: Case, question: CheckRequest, desk: Scratch) -> SandboxRunSpec:
+        """The submission's run, stdin and stdout or named files."""
+        named_input, named_output = self.problem.input_file, self.problem.output_file
+        files = self.case_files(case)
+        if named_input:
+            files = (*files, InputFile(named_input, question.input))
+        return self.submission_spec(
+            case,
+            stdin=None if named_input and not self.problem.keeps_stdio else question.input,
+            stdout=None if named_output and not self.problem.keeps_stdio else desk.output_fd,
+            files=files,
+            collect=(named_output,) if named_output else (),
+            collect_to=desk.feedback if named_output else None,
+        )
+
+    def submission_spec(
+        self,
+        case: Case,
+        *,
+        stdin: Path | int | None = None,
+        stdout: int | None = None,
+        files: tuple[InputFile, ...] = (),
+        collect: tuple[str, ...] = (),
+        collect_to: Path | None = None,
+        args: Sequence[str] = (),
+    ) -> SandboxRunSpec:
+        """A run of the submission, however it is connected."""
+        program = self._program
+        return SandboxRunSpec(
+            argv=program.argv(self.limits.memory_bytes, (*args, *case.args)),
+            limits=self.limits.enforced,
+            env=program.env,
+            stdin=stdin,
+            stdout=stdout,
+            files=_with_siblings(files, program.files),
+            mounts=program.mounts,
+            collect=collect,
+            collect_to=collect_to,
+            job_id=self.job_id,
+            attempt_id=self.attempt_id,
+        )
+
+    def case_files(self, case: Case) -> tuple[InputFile, ...]:
+        """Files that the case brings into the work directory."""
+        return tuple(InputFile(file.name, self.files.locate(file.path)) for file in case.files)
+
+    def _checker(self, case: Case) -> Checker:
+        return case.checker or self.problem.checker
+
+    async def check(self, case: Case, question: CheckRequest, desk: Scratch) -> CheckResult:
+        """Check what lies on the desk with the case's checker."""
+        checker = self._checker(case)
+        if checker.protocol is not CheckerProtocol.NATIVE:
+            return await self.checkers[id(checker)].check(question)
+        comparator = self._comparator(checker, case.checker_args)
+        output_bytes = desk.output_bytes()
+        if output_bytes <= SMALL_BYTES and question.answer.stat().st_size <= SMALL_BYTES:
+            output = os.pread(desk.output_fd, output_bytes, 0)
+            return check_result_from_comparison(comparator.compare_bytes(question.answer.read_bytes(), output))
+        return check_result_from_comparison(
+            await asyncio.to_thread(comparator.compare_files, question.answer, desk.output)
+        )
+
+    def _comparator(self, checker: Checker, args: tuple[str, ...]) -> Comparator:
+        key = id(checker), args
+        if key not in self._comparators:
+            self._comparators[key] = comparators.build_comparator(
+                checker.native, (*checker.args, *args), checker.options
+            )
+        return self._comparators[key]
+
+
+def _with_siblings(files: tuple[InputFile, ...], siblings: tuple[InputFile, ...]) -> tuple[InputFile, ...]:
+    """The case's files, and those of a script of several files beside them where they fit; the case's come first."""
+    if not siblings:
+        return files
+    names = {file.name for file in files}
+    beside = tuple(file for file in siblings if file.name not in names)
+    return (*files, *beside) if len(files) + len(beside) <= FILES_MAX else files
+
+
+def check_result_from_comparison(said: Comparison) -> CheckResult:
+    """A comparison as a checker's answer."""
+    score = None if said.score is None else CheckerScore(said.score, ScoreUnit.FRACTION)
+    if said.status is ComparisonStatus.JURY_ERROR:
+        return CheckResult(Verdict.SE, f"the jury's answer cannot be compared: {said.message}")
+    if score is not None and score.value > 0:
+        return CheckResult(Verdict.AC, said.message, score=score)
+    return CheckResult(Verdict.AC if said.accepted else Verdict.WA, said.message)
+
+
+def is_near_limit(run: ResourceUsage, report: SandboxRunReport) -> bool:
+    """Whether the program ended by itself, a little late: worth a second look without neighbours."""
+    return run.verdict is Verdict.TLE and report.verdict.value in ("OK", "RE")
+
+
+def failure_message(run: ResourceUsage, report: SandboxRunReport) -> str:
+    """How the program ended, and the end of what it said on stderr."""
+    said = report.stderr[-2000:].decode("utf-8", "replace").strip()
+    return truncate_message(f"{run.reason}\n{said}" if said else run.reason)
+
+
+def _written(question: CheckRequest, desk: Scratch) -> OutputExcerpt:
+    with question.answer.open("rb") as answer:
+        expected = answer.read(EXCERPT_BYTES + 1)
+    return OutputExcerpt(text_excerpt(expected), text_excerpt(os.pread(desk.output_fd, EXCERPT_BYTES + 1, 0)))
+
+
+def _take_output(problem: Problem, desk: Scratch, report: SandboxRunReport) -> None:
+    """Make the named file that the program wrote the output; none is an empty one. What stdout has stays before it."""
+    if not problem.keeps_stdio:
+        desk.clear()
+    os.lseek(desk.output_fd, 0, os.SEEK_END)
+    written = desk.feedback / problem.output_file
+    if report.collected and not report.collected[0].error and written.is_file() and not written.is_symlink():
+        with written.open("rb") as file:
+            while chunk := file.read(1024 * 1024):
+                os.write(desk.output_fd, chunk)
+        written.unlink()
+
+
+def _next_input(desk: Scratch, passed: PassResult) -> Path | None:
+    """The next pass's input, if the validator asked for one and was content with this pass."""
+    path = desk.feedback / FEEDBACK / "nextpass.in"
+    if not path.is_file() or path.is_symlink():
+        return None
+    return path if passed.check.verdict is Verdict.AC else None
+
+
+def _keep(following: Path, desk: Scratch, number: int) -> Path:
+    kept = desk.feedback / f"input-{number}"
+    following.rename(kept)
+    return kept
+
+
+def _after(before: CheckResult, passed: PassResult) -> PassResult:
+    """A pass, with what was said of those before it where it ended before the output validator could speak again."""
+    if passed.usage is None or passed.usage.verdict is Verdict.AC:
+        return passed
+    now = passed.check
+    message = now.message if before.message in now.message else truncate_message(f"{before.message}\n{now.message}")
+    kept = replace(now, message=message, author_message=now.author_message or before.author_message)
+    return replace(passed, check=kept)
+
+
+def _slower(one: PassResult, other: PassResult) -> bool:
+    if one.usage is None or other.usage is None:
+        return one.usage is not None
+    return one.usage.time_ms >= other.usage.time_ms
+
+
+def _row(case: Case, passed: PassResult, passes: int, slowest: PassResult) -> CaseResult:
+    """The case's row: limits hold for each pass, so the slowest pass's figures are shown."""
+    run = passed.usage if passed.check.verdict is not Verdict.AC else slowest.usage
+    return CaseResult(
+        name=case.name,
+        group=case.group,
+        verdict=passed.check.verdict,
+        is_sample=case.is_sample,
+        run=run,
+        first_run=passed.first_run,
+        passes=passes,
+        score=passed.check.score,
+        message=passed.check.message,
+        author_message=passed.check.author_message,
+    )

@@ -1,0 +1,309 @@
+"""The result document: one JSON object that says what was judged, with what, and what came of it.
+
+``docs/reference/result-document.md`` explains every key, and a test holds the two together. ``author_view`` is the
+only thing that may be shown to the author of a submission: it holds nothing of the test data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Final
+
+from adjudge import __version__
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Case, Feedback, Problem
+from adjudge.domain.programs import Checker, CheckerProtocol, ProblemFiles
+from adjudge.domain.retry import RetryClass
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.case_results import CaseResult, ResourceUsage
+from adjudge.judge.compile import CompileResult
+from adjudge.judge.scoring import SubmissionScore
+
+SCHEMA_VERSION: Final = 1
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All that a verdict depended on (INV-13)."""
+
+    source_sha256: str
+    language: str
+    language_version: str
+    problem: str
+    revision: str
+    checker: str
+    programs: Mapping[str, str]
+    limits: Limits
+    worker: str = ""
+    job_id: str = ""
+    attempt_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeResult:
+    """What judging one submission came to."""
+
+    verdict: Verdict
+    score: Fraction
+    max_score: Fraction | None
+    message: str
+    cases: tuple[CaseResult, ...]
+    provenance: Provenance
+    problem: Problem = field(repr=False)
+    scored: SubmissionScore | None = None
+    compiled: CompileResult | None = None
+    wall_ms: int = 0
+    """From the start of judging to its end."""
+
+    @property
+    def retry(self) -> RetryClass:
+        """Every verdict is final, CE and the jury's own faults included: judging again would say the same."""
+        return RetryClass.FINAL
+
+    @property
+    def time_ms(self) -> int:
+        """The slowest test's CPU time."""
+        return max((case.run.time_ms for case in self.cases if case.run), default=0)
+
+    @property
+    def mem_kb(self) -> int:
+        """The largest test's memory."""
+        return max((case.run.mem_kb for case in self.cases if case.run), default=0)
+
+    @property
+    def first_failure(self) -> CaseResult | None:
+        """The first test that was not accepted."""
+        return next((case for case in self.cases if case.verdict not in (None, Verdict.AC)), None)
+
+    def document(self) -> Document:
+        """The document, whole: for the jury."""
+        first = self.first_failure
+        cases = {case.name: case for case in self.problem.cases}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "verdict": self.verdict.value,
+            "score": score_to_json(self.score),
+            "max_score": None if self.max_score is None else score_to_json(self.max_score),
+            "time_ms": self.time_ms,
+            "mem_kb": self.mem_kb,
+            "wall_ms": self.wall_ms,
+            "message": self.message,
+            "first_failure": first.name if first else None,
+            "compile": _compile(self.compiled),
+            "groups": self._groups(),
+            "cases": [_case(case, self._feedback(case, cases)) for case in self.cases],
+            "provenance": _provenance(self.provenance),
+        }
+
+    def _groups(self) -> list[Document]:
+        rows = []
+        for row in self.scored.groups if self.scored else ():
+            earned = row.earned
+            rows.append(
+                {
+                    "path": row.path,
+                    "verdict": earned.verdict.value if earned.verdict else None,
+                    "score": score_to_json(earned.points),
+                    "max_score": None if earned.max_points is None else score_to_json(earned.max_points),
+                    "feedback": self.problem.group(row.path).feedback.value,
+                }
+            )
+        return rows
+
+    def _feedback(self, result: CaseResult, cases: Mapping[str, Case]) -> str:
+        return feedback_for_case(self.problem, cases[result.name])
+
+
+def feedback_for_case(problem: Problem, case: Case) -> str:
+    """How much the author may see of one test."""
+    if case.is_sample or case.full_feedback:
+        return "full"
+    return problem.group(case.group).feedback.value
+
+
+def score_to_json(value: Fraction) -> int | float:
+    """A score as JSON has it: an integer where it is one."""
+    return value.numerator if value.denominator == 1 else round(float(value), 9)
+
+
+def _figures(run: ResourceUsage | None) -> Document | None:
+    if run is None:
+        return None
+    return {
+        "verdict": run.verdict.value,
+        "time_ms": run.time_ms,
+        "wall_ms": run.wall_ms,
+        "mem_kb": run.mem_kb,
+        "exit_code": run.exit_code,
+        "exit_signal": run.exit_signal,
+        "limit": run.limit.value if run.limit else None,
+    }
+
+
+def _case(case: CaseResult, feedback: str) -> Document:
+    run = case.run
+    return {
+        "name": case.name,
+        "group": case.group,
+        "verdict": case.verdict.value if case.verdict else None,
+        "time_ms": run.time_ms if run else 0,
+        "wall_ms": run.wall_ms if run else 0,
+        "mem_kb": run.mem_kb if run else 0,
+        "exit_code": run.exit_code if run else None,
+        "exit_signal": run.exit_signal if run else None,
+        "limit": run.limit.value if run and run.limit else None,
+        "score": score_to_json(case.score.value) if case.score else None,
+        "score_unit": case.score.unit.value if case.score else None,
+        "passes": case.passes,
+        "first_run": _figures(case.first_run),
+        "message": case.message,
+        "author_message": case.author_message,
+        "written": {"expected": case.output_excerpt.expected, "got": case.output_excerpt.actual}
+        if case.output_excerpt
+        else None,
+        "is_sample": case.is_sample,
+        "feedback": feedback,
+    }
+
+
+def _compile(compiled: CompileResult | None) -> Document | None:
+    if compiled is None:
+        return None
+    failure = compiled.failure
+    return {
+        "ok": failure is None,
+        "message": failure.message if failure else "",
+        "log": failure.log if failure else compiled.log,
+        "limit": failure.limit.value if failure and failure.limit else None,
+        "time_ms": compiled.time_ms,
+        "cached": compiled.cached,
+    }
+
+
+def _provenance(origin: Provenance) -> Document:
+    limits = origin.limits
+    return {
+        "adjudge": __version__,
+        "source_sha256": origin.source_sha256,
+        "language": origin.language,
+        "language_version": origin.language_version,
+        "problem": origin.problem,
+        "revision": origin.revision,
+        "checker": origin.checker,
+        "programs": dict(origin.programs),
+        "limits": {
+            "cpu_ms": limits.cpu_ms,
+            "wall_ms": limits.wall_ms,
+            "memory_bytes": limits.memory_bytes,
+            "output_bytes": limits.output_bytes,
+            "processes": limits.processes,
+        },
+        "worker": origin.worker,
+        "job_id": origin.job_id,
+        "attempt_id": origin.attempt_id,
+    }
+
+
+def describe_checker(checker: Checker) -> str:
+    """The checker in one line."""
+    if checker.protocol is not CheckerProtocol.NATIVE:
+        return f"{checker.protocol.value}: {', '.join(program.name for program in checker.programs)}"
+    words = [*checker.args, *(f"{name}={value}" for name, value in checker.options.items())]
+    return " ".join([checker.native.value, *words])
+
+
+def judging_digest(problem: Problem, files: ProblemFiles) -> str:
+    """The digest of all that decides a verdict: limits, tests, answers, checkers and what they are made of."""
+    total = sha256()
+    total.update(repr((problem.grading, problem.mode, problem.limits, problem.groups, problem.max_passes)).encode())
+    for case in problem.cases:
+        parts = [case.name, files.sha256(case.input), files.sha256(case.answer) if case.answer else "", repr(case)]
+        total.update("\n".join(parts).encode())
+    programs = [program for checker in _checkers(problem) for program in checker.programs]
+    programs += [problem.interactor.program] if problem.interactor else []
+    refs = [ref for program in programs for ref in (*program.files, *program.support)]
+    refs += [ref for stub in problem.stubs for ref in stub.files]
+    for ref in refs:
+        total.update(f"{ref.name}\n{files.sha256(ref.path)}".encode())
+    total.update(repr((problem.checker, problem.interactor)).encode())
+    return total.hexdigest()
+
+
+def _checkers(problem: Problem) -> Sequence[Checker]:
+    return [problem.checker, *(case.checker for case in problem.cases if case.checker)]
+
+
+_HIDDEN: Final = ("message", "exit_code", "exit_signal", "wall_ms", "first_run", "score", "score_unit")
+_KIB_PER_MIB: Final = 1024
+
+
+def coarse_mem_kb(mem_kb: int) -> int:
+    """Memory as the author of a submission sees it: rounded up to whole MiB.
+
+    A program chooses how much memory it uses, so that the exact figure would carry a dozen bits out of each secret
+    test. Times are whole milliseconds everywhere, and far less exact than that by themselves.
+    """
+    return -(-mem_kb // _KIB_PER_MIB) * _KIB_PER_MIB
+
+
+def coarse_case(case: Mapping[str, Any]) -> Document:
+    """The figures of one test as the author sees them while judging goes on."""
+    return {**case, "mem_kb": coarse_mem_kb(case.get("mem_kb") or 0)}
+
+
+def author_view(document: Document) -> Document:
+    """What the author may see of a result document: nothing that test data could have been written into.
+
+    A sample shows everything. Of other tests a program's own words, exit codes and signals, the time by the clock and
+    the checker's messages are left out, and memory is coarse: a program could tell by each of them what it read. Which
+    rows there are follows each group's feedback.
+    """
+    cases = _visible_rows(document["cases"])
+    hidden = {group["path"] for group in document["groups"] if group["feedback"] == Feedback.NONE.value}
+    first = next((row for row in cases if row["verdict"] not in (None, Verdict.AC.value)), None)
+    kept = ("schema_version", "verdict", "score", "max_score", "time_ms", "compile")
+    origin = document["provenance"]
+    return {
+        **{key: document[key] for key in kept},
+        "mem_kb": coarse_mem_kb(document["mem_kb"]),
+        "message": _author_message(document, first),
+        "first_failure": first["name"] if first else None,
+        "groups": [group for group in document["groups"] if group["path"] not in hidden],
+        "cases": cases,
+        "provenance": {
+            key: origin[key]
+            for key in ("adjudge", "source_sha256", "language", "language_version", "problem", "limits")
+        },
+    }
+
+
+def _author_message(document: Document, first: Document | None) -> str:
+    if document["verdict"] == Verdict.CE.value and document["compile"]:
+        return str(document["compile"]["message"])
+    if document["verdict"] == Verdict.SE.value:
+        return "System error: the judge failed; you need not do anything."
+    if first is None:
+        return ""
+    said = f": {first['author_message']}" if first["author_message"] else ""
+    return f"{Verdict(first['verdict']).title} on test {first['name']}{said}"
+
+
+def _visible_rows(rows: Sequence[Document]) -> list[Document]:
+    visible: list[Document] = []
+    failed: set[str] = set()
+    for row in rows:
+        feedback = row["feedback"]
+        if feedback in (Feedback.NONE.value, Feedback.POINTS.value) or row["group"] in failed:
+            continue
+        if feedback == Feedback.FIRST_FAILURE.value and row["verdict"] not in (None, Verdict.AC.value):
+            failed.add(row["group"])
+        if feedback == "full":
+            visible.append(row)
+        else:
+            shown = {key: value for key, value in row.items() if key not in _HIDDEN}
+            visible.append({**shown, "mem_kb": coarse_mem_kb(row["mem_kb"])})
+    return visible

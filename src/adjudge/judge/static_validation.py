@@ -1,0 +1,77 @@
+"""Static validation: a program of the jury's that looks at the sources of a submission before anything of it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Group, Problem
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.case_results import CheckResult
+from adjudge.judge.checkers import FEEDBACK, read_icpc
+from adjudge.judge.compile import Executable, ended
+from adjudge.judge.languages import Language
+from adjudge.judge.sources import ProgramSource
+from adjudge.judge.workspace import Workspace
+from adjudge.sandbox import InputFile, Sandbox, SandboxRunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class StaticValidationResult:
+    """What static validation said: for each group whether it accepted, and the rejection that counts for everything."""
+
+    accepted: dict[str, bool] = field(default_factory=dict)
+    rejection: CheckResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StaticValidator:
+    """``static_validator language entry_point feedback/ args``, with the sources in its work directory."""
+
+    program: Executable
+    limits: Limits
+    box: Sandbox
+
+    async def validate(
+        self, problem: Problem, source: ProgramSource, language: Language, main: str
+    ) -> StaticValidationResult:
+        """Ask once for every group that wants to know; where no points depend on it, a rejection is the verdict."""
+        outcome, place = StaticValidationResult(), _free_name(source)
+        with Workspace() as workspace, workspace.scratch() as desk:
+            for group in _asking(problem):
+                spec = SandboxRunSpec(
+                    argv=self.program.argv(
+                        self.limits.memory_bytes,
+                        [language.code, main, f"/work/{place}/", *group.static_validator_args],
+                    ),
+                    limits=self.limits,
+                    env=self.program.env,
+                    files=(
+                        *(InputFile(file.name, file.data) for file in source.files),
+                        InputFile(f"{place}/.keep", b""),
+                    ),
+                    mounts=self.program.mounts,
+                    collect=(place,),
+                    collect_to=desk.clear_feedback(),
+                )
+                report = ended(await self.box.run(spec), self.program, "the static validator")
+                if place != FEEDBACK and (desk.feedback / place).exists():
+                    (desk.feedback / place).rename(desk.feedback / FEEDBACK)
+                said = read_icpc(report, desk.feedback)
+                outcome.accepted[group.path] = said.verdict is Verdict.AC
+                if said.verdict is Verdict.SE or (said.verdict is not Verdict.AC and not group.static_points):
+                    return StaticValidationResult(outcome.accepted, said)
+        return outcome
+
+
+def _free_name(source: ProgramSource) -> str:
+    """What the feedback directory is called: a name that nothing of the submission has."""
+    taken = {file.name.partition("/")[0] for file in source.files}
+    names = (FEEDBACK, *(f"{FEEDBACK}-{number}" for number in range(1, len(taken) + 1)))
+    return next(name for name in names if name not in taken)
+
+
+def _asking(problem: Problem) -> list[Group]:
+    """The groups that say something of static validation; where none does, the whole problem asks once."""
+    asking = [group for group in problem.groups if group.static_points or group.static_validator_args]
+    return asking or [problem.group("")]

@@ -1,0 +1,257 @@
+"""The pump: takes due rows of the outbox and tells the stream.
+
+Delivery is at least once. Should the pump die between telling the stream and noting it, the rows come due again and
+their jobs are announced twice; the claim lets one through.
+
+A stream or a database that cannot serve is waited out with growing pauses. Rows that were taken meanwhile are put off
+without counting a try: only what is wrong with a row itself counts against it.
+
+Only so much is announced ahead of the workers. What waits in the outbox costs nothing; what waits in the stream costs
+memory there, and past the stream's bound its oldest messages would be dropped, found missing and announced again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.domain.errors import Unavailable
+from adjudge.observe import metrics
+from adjudge.observe.health_server import LoopHeartbeat
+from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
+from adjudge.store import Database, Tx
+from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
+from adjudge.store.jobs import outbox
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.isolation import Isolation
+from adjudge.store.jobs.metrics import request_fields
+from adjudge.store.jobs.models import DispatchedMessage, PoisonJob
+from adjudge.store.jobs.outbox import DueRow
+from adjudge.stream.driver import BANDS, MessageBody, PublishResult, Stream, band_of
+
+_log = get_logger(__name__)
+_SECOND_US = 1_000_000
+_DELIVERED = metrics.OUTBOX_DISPATCH.labels("delivered", "ok")
+_FAILED = metrics.OUTBOX_DISPATCH.labels("failed", "stream_error")
+_SOON_MS = 100
+"""How soon to look again whether workers have made room, or whether there is more after something was delivered."""
+_LEAST_MS = 20
+"""How soon to look again at the earliest: what is due now and was not taken is in another pump's hands."""
+
+UNDELIVERABLE = "UNDELIVERABLE"
+"""The error code of a job that no message can be made of."""
+_FINAL_TRIES = 3
+
+
+class _BandCapacity:
+    """How many more messages each band of the stream should hold.
+
+    The stream is asked once what was known to be free is used up, and after each whole batch, because other pumps fill
+    it too while a backlog lasts; an idle pump's delivery takes no extra trip.
+    """
+
+    def __init__(self, stream: Stream, ahead: int) -> None:
+        self._stream = stream
+        self._ahead = ahead
+        self._left = dict.fromkeys(BANDS, 0)
+        self._told: set[int] = set()
+        self.is_short = False
+        """Whether some band was found to have less room than a batch."""
+
+    async def left(self, batch: int) -> list[int]:
+        """The room of each band, in their order."""
+        if min(self._left.values()) < batch:
+            try:
+                depth = await self._stream.depths()
+            except Unavailable:
+                depth = {}  # away: what is published now fails, and each row remembers why
+            self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
+            self.is_short = min(self._left.values()) < batch
+            self._tell({band for band, left in self._left.items() if not left})
+        return [self._left[band] for band in BANDS]
+
+    def _tell(self, full: set[int]) -> None:
+        """Say that a band is full once, not whenever a little room was made and used: a backlog may take hours."""
+        for band in BANDS:
+            metrics.STREAM_FULL.labels(str(band)).set(band in full)
+        for band in sorted(full - self._told):
+            _log.warning("dispatch_retrying", reason="stream_full", band=band, ahead=self._ahead)
+        self._told = {band for band in full | self._told if self._left[band] < self._ahead // 2}
+
+    def use(self, due: Sequence[DueRow], batch: int) -> None:
+        """These are about to be published."""
+        if len(due) >= batch:
+            self._left = dict.fromkeys(BANDS, 0)
+            return
+        for row in due:
+            band = band_of(row.priority)
+            self._left[band] = max(0, self._left[band] - 1)
+
+
+class Dispatcher:
+    """Delivers the outbox, in batches: two transactions and one round trip to the stream for each.
+
+    After a whole batch there is another round trip, to ask how much room is left.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobCommands,
+        stream: Stream,
+        *,
+        name: str,
+        batch: int = 512,
+        poll_ms: int = 1_000,
+        ahead: int = 4_000,
+        pulse: LoopHeartbeat | None = None,
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._stream = stream
+        self._name = name
+        self._batch = batch
+        self._poll_ms = poll_ms
+        self._room = _BandCapacity(stream, ahead)
+        self._isolation = Isolation(database, jobs, actor=name)
+        self._pulse = pulse or LoopHeartbeat("pump")
+        self._outage = Outage(_log, "dispatch_retrying")
+        self._pause_sec = 0.0
+        """How long to wait because the stream took nothing of the last batch."""
+
+    async def run(self) -> None:
+        """Deliver for ever: when a commit rings, when a row comes due, and at every poll in case a ring was lost."""
+        wakeup = Wakeup()
+        silence = self._database.listen(CHANNEL_OUTBOX, wakeup.set)
+        try:
+            while True:
+                wakeup.clear()
+                self._pulse.beat()
+                try:
+                    wait_ms = await self._turn()
+                except Unavailable as error:
+                    await asyncio.sleep(self._outage.failed(error))
+                    continue
+                if wait_ms:
+                    await wakeup.wait(wait_ms)
+        finally:
+            silence()
+
+    async def _turn(self) -> int:
+        """Deliver, and say how long to wait for a ring; when the next row is due is asked only of a quiet outbox."""
+        delivered = await self.dispatch_batch()
+        if self._pause_sec:
+            await asyncio.sleep(self._pause_sec)
+            return 0
+        if delivered >= self._batch:
+            return 0
+        if delivered or self._room.is_short:
+            return min(_SOON_MS, self._poll_ms)
+        due_ms = await self._database.read(outbox.next_due_ms)
+        return self._poll_ms if due_ms is None else min(self._poll_ms, max(_LEAST_MS, due_ms))
+
+    async def dispatch_batch(self) -> int:
+        """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""
+        self._pause_sec = 0.0
+        rooms = await self._room.left(self._batch)
+        due = await self._database.transact(lambda tx: outbox.take_due(tx, limit=self._batch, rooms=rooms))
+        if not due:
+            return 0
+        self._room.use(due, self._batch)
+        hints, broken = _hints(due)
+        published, failure = await self._publish(hints)
+        taking = {row.job_id: row.dispatch_seq for row in due}
+        sent = [
+            DispatchedMessage(item.job_id, item.entry_id, taking[item.job_id])
+            for item in published
+            if item.entry_id is not None
+        ]
+        unsent = {item.job_id: item for item in [*published, *broken] if item.entry_id is None}
+        failed = {job_id: item for job_id, item in unsent.items() if not item.is_outage}
+        put_off = [item for item in unsent.values() if item.is_outage]
+        if failed:
+            await self._note_failures(failed, {row.job_id: row.attempts for row in due})
+        if put_off and failure is None:
+            failure = Unavailable(put_off[0].error)
+        pause_sec = self._outage.failed(failure) if failure is not None else 0.0
+        if put_off:
+            pause_us = round(pause_sec * _SECOND_US)
+            await self._put_off([(it.job_id, it.error or "", taking[it.job_id], pause_us) for it in put_off])
+        if sent:
+            await self._database.transact(lambda tx: self._jobs.mark_queued(tx, sent, actor=self._name))
+        _count(due, [*published, *broken], {hint.job_id: hint.payload for hint in hints})
+        self._pause_sec = 0.0 if sent else pause_sec
+        if failure is None:
+            self._outage.over()
+        return len(due)
+
+    async def _note_failures(self, failed: Mapping[str, PublishResult], attempts: Mapping[str, int]) -> None:
+        """Keep why deliveries failed; a row that can never be delivered is buried with its job after a few tries."""
+        rows = [(job_id, item.error or "unknown") for job_id, item in failed.items()]
+        await self._database.transact(lambda tx: self._jobs.not_delivered(tx, rows))
+        burials = {
+            job_id: PoisonJob(job_id, UNDELIVERABLE, item.error or "unknown")
+            for job_id, item in failed.items()
+            if item.is_final and attempts[job_id] >= _FINAL_TRIES
+        }
+        if not burials:
+            return
+
+        async def bury(tx: Tx, job_ids: Sequence[str]) -> list[str]:
+            done = (await self._jobs.dead_letter(tx, [burials[job_id] for job_id in job_ids], actor=self._name)).done
+            return [job.id for job in done]
+
+        for job_id in await self._isolation.run(list(burials), bury):
+            _log.error("job_undeliverable", stage="poisoned", job_id=job_id, error=burials[job_id].error)
+
+    async def _put_off(self, rows: Sequence[tuple[str, str, int, int]]) -> None:
+        """Try deliveries again later that the stream could not take, without counting the try."""
+
+        async def note(tx: Tx) -> None:
+            await self._jobs.lock(tx, [row[0] for row in rows])
+            await outbox.postpone(tx, sorted(rows))
+
+        await self._database.transact(note)
+
+    async def _publish(self, hints: Sequence[MessageBody]) -> tuple[list[PublishResult], Unavailable | None]:
+        """Tell the stream; what becomes of each hint, and why not even one could be told."""
+        try:
+            return (await self._stream.publish(hints) if hints else []), None
+        except Unavailable as error:
+            return [PublishResult(hint.job_id, None, error.message, is_outage=True) for hint in hints], error
+
+
+def _hints(due: Sequence[DueRow]) -> tuple[list[MessageBody], list[PublishResult]]:
+    """What to publish, and the rows that cannot be: a poisoned one never holds its neighbours up."""
+    hints, broken = [], []
+    for row in due:
+        try:
+            payload = dict(json.loads(row.payload))
+        except (TypeError, ValueError) as error:
+            broken.append(PublishResult(row.job_id, None, f"payload is not an object: {error}", is_final=True))
+            continue
+        hints.append(MessageBody(row.job_id, row.priority, row.kind, row.trace_id, payload))
+    return hints, broken
+
+
+def _count(
+    due: Sequence[DueRow], published: Sequence[PublishResult], payloads: Mapping[str, Mapping[str, Any]]
+) -> None:
+    rows = {row.job_id: row for row in due}
+    for item in published:
+        if item.entry_id is None:
+            _FAILED.inc()
+        if item.entry_id is None and not item.is_outage:
+            _log.warning("dispatch_failed", job_id=item.job_id, trace_id=rows[item.job_id].trace_id, error=item.error)
+    delivered = [rows[item.job_id] for item in published if item.entry_id is not None]
+    _DELIVERED.inc(len(delivered))
+    for row in delivered:
+        metrics.OUTBOX_DISPATCH_LATENCY.observe(row.waited_us / _SECOND_US)
+    _log.info_many("job_dispatched", (_fields(row, payloads[row.job_id]) for row in delivered))
+
+
+def _fields(row: DueRow, payload: Mapping[str, Any]) -> dict[str, object]:
+    return {"stage": "delivered", "job_id": row.job_id, "trace_id": row.trace_id, **request_fields(payload)}

@@ -1,0 +1,176 @@
+"""Sessions: somebody at a browser. Only the digest of a session's secret is kept.
+
+A session ends when it has not been used for a while, after its longest life, when it is revoked, or when its user is
+disabled, whichever comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from adjudge.domain.errors import NotFound
+from adjudge.domain.permissions import ALL_SCOPES, Role
+from adjudge.store.accounts.api_tokens import Principal, digest_secret
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.statement import Row, Statement
+
+_STALE_US = 60_000_000
+
+INSERT = Statement(
+    "sessions.insert",
+    "Insert a session with the digest of its secret.",
+    """
+    INSERT INTO sessions (id, user_id, token_hash, address, user_agent, created_at, seen_at, idle_until, expires_at)
+    VALUES (:id, :user_id, :token_hash, :address, :user_agent, {now}, {now}, {now} + CAST(:idle_us AS bigint),
+            {now} + CAST(:life_us AS bigint))
+    """,
+)
+
+SELECT_PRINCIPAL = Statement(
+    "sessions.select_principal",
+    "Find the user of a valid session.",
+    """
+    SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
+           sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us,
+           (sessions.seen_at < {now} - CAST(:stale_us AS bigint)) AS is_stale
+    FROM sessions JOIN users ON users.id = sessions.user_id
+    WHERE sessions.token_hash = :token_hash AND sessions.revoked_at IS NULL AND users.disabled_at IS NULL
+      AND sessions.idle_until > {now} AND sessions.expires_at > {now}
+    """,
+)
+
+SELECT_VALID = Statement(
+    "sessions.select_valid",
+    "Find which of the given sessions are valid, with their users.",
+    """
+    SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
+           sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us, FALSE AS is_stale
+    FROM {given} JOIN sessions ON sessions.id = given_id JOIN users ON users.id = sessions.user_id
+    WHERE sessions.revoked_at IS NULL AND users.disabled_at IS NULL
+      AND sessions.idle_until > {now} AND sessions.expires_at > {now}
+    """,
+    input_columns={"given_id": "text"},
+)
+
+TOUCH = Statement(
+    "sessions.touch",
+    "Extend a session's idle timeout.",
+    "UPDATE sessions SET seen_at = {now}, idle_until = {now} + CAST(:idle_us AS bigint) WHERE id = :id",
+)
+
+SELECT_BY_USER = Statement(
+    "sessions.select_by_user",
+    "List a user's valid sessions, newest first.",
+    """
+    SELECT id, address, user_agent, created_at, seen_at, expires_at FROM sessions
+    WHERE user_id = :user_id AND revoked_at IS NULL AND idle_until > {now} AND expires_at > {now} ORDER BY id DESC
+    """,
+)
+
+REVOKE = Statement(
+    "sessions.revoke",
+    "Revoke one of a user's sessions.",
+    "UPDATE sessions SET revoked_at = {now} WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL",
+)
+
+REVOKE_OTHERS = Statement(
+    "sessions.revoke_others",
+    "Revoke all of a user's sessions except one.",
+    "UPDATE sessions SET revoked_at = {now} WHERE user_id = :user_id AND id <> :except_id AND revoked_at IS NULL",
+)
+
+DELETE_EXPIRED = Statement(
+    "sessions.delete_expired",
+    "Delete sessions expired before the retention period.",
+    "DELETE FROM sessions WHERE expires_at < {now} - CAST(:older_than_us AS bigint)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session to be opened. ``secret`` goes into the browser's cookie and is never stored."""
+
+    id: str
+    user_id: str
+    secret: str
+    idle_timeout_us: int
+    ttl_us: int
+    address: str | None = None
+    user_agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """What its owner may see of a session."""
+
+    id: str
+    address: str | None
+    user_agent: str | None
+    created_at: int
+    seen_at: int
+    expires_at: int
+
+
+async def insert(tx: Tx, session: NewSession) -> None:
+    """Open a session."""
+    await tx.execute(
+        INSERT,
+        id=session.id,
+        user_id=session.user_id,
+        token_hash=digest_secret(session.secret),
+        address=session.address,
+        user_agent=session.user_agent,
+        idle_us=session.idle_timeout_us,
+        life_us=session.ttl_us,
+    )
+    await tx.execute(DELETE_EXPIRED, older_than_us=session.ttl_us)
+
+
+async def find_principal(tx: Tx, secret: str) -> Principal | None:
+    """Find whose session it is; nobody's if it has ended."""
+    row = await fetch_one(tx, SELECT_PRINCIPAL, token_hash=digest_secret(secret), stale_us=_STALE_US)
+    return None if row is None else _holder(row)
+
+
+async def find_valid(tx: Tx, session_ids: Collection[str]) -> list[Principal]:
+    """The holders of those of the sessions that still last."""
+    return [_holder(row) for row in await tx.fetch(SELECT_VALID, [(session_id,) for session_id in session_ids])]
+
+
+def _holder(row: Row) -> Principal:
+    return Principal(
+        row["user_id"],
+        row["name"],
+        Role(row["role"]),
+        row["session_id"],
+        frozenset({ALL_SCOPES}),
+        bool(row["must_change_password"]),
+        min(row["idle_us"], row["left_us"]),
+        bool(row["is_stale"]),
+    )
+
+
+async def touch(tx: Tx, session_id: str, *, idle_us: int) -> None:
+    """Let a session last a while longer."""
+    await tx.execute(TOUCH, id=session_id, idle_us=idle_us)
+
+
+async def list_by_user(tx: Tx, user_id: str) -> list[SessionRow]:
+    """List a user's sessions."""
+    return [_session(row) for row in await tx.fetch(SELECT_BY_USER, user_id=user_id)]
+
+
+async def revoke(tx: Tx, user_id: str, session_id: str) -> None:
+    """End one session; somebody else's is not found."""
+    if not await tx.execute(REVOKE, id=session_id, user_id=user_id):
+        raise NotFound("session", session_id)
+
+
+async def revoke_others(tx: Tx, user_id: str, *, except_id: str = "") -> int:
+    """End all sessions of a user but one; return how many."""
+    return await tx.execute(REVOKE_OTHERS, user_id=user_id, except_id=except_id)
+
+
+def _session(row: Row) -> SessionRow:
+    return SessionRow(*(row[name] for name in SessionRow.__slots__))

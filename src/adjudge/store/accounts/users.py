@@ -1,0 +1,235 @@
+"""Users: people and the programs that act for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from adjudge.domain.errors import NotFound
+from adjudge.domain.permissions import Role
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.statement import Row, Statement
+
+_COLUMNS = "id, name, email, display_name, role, disabled_at, must_change_password, created_at, updated_at"
+
+INSERT = Statement(
+    "users.insert",
+    "Create a user.",
+    """
+    INSERT INTO users (id, name, email, display_name, password_hash, must_change_password, role, created_at, updated_at)
+    VALUES (:id, :name, :email, :display_name, :password_hash, :must_change_password, :role, {now}, {now})
+    """,
+)
+
+FIND = Statement("users.find", "Read one user.", f"SELECT {_COLUMNS} FROM users WHERE id = :id")
+
+FIND_BY_NAME = Statement(
+    "users.find_by_name",
+    "Read a user and password hash by name.",
+    f"SELECT {_COLUMNS}, password_hash FROM users WHERE name = :name",
+)
+
+FIND_WITH_PASSWORD = Statement(
+    "users.find_with_password",
+    "Read a user and password hash by id.",
+    f"SELECT {_COLUMNS}, password_hash FROM users WHERE id = :id",
+)
+
+PAGE = Statement(
+    "users.page",
+    "List users by name, optionally by substring and role, keyset-paginated.",
+    f"""
+    SELECT {_COLUMNS} FROM users
+    WHERE name > :after AND name LIKE :pattern ESCAPE '!' AND (role = :role OR :role = '')
+    ORDER BY name LIMIT :limit
+    """,
+)
+
+UPDATE_PROFILE = Statement(
+    "users.update_profile",
+    "Update a user's email and display name.",
+    "UPDATE users SET email = :email, display_name = :display_name, updated_at = {now} WHERE id = :id",
+)
+
+UPDATE_ROLE = Statement(
+    "users.update_role", "Update a user's role.", "UPDATE users SET role = :role, updated_at = {now} WHERE id = :id"
+)
+
+UPDATE_PASSWORD = Statement(
+    "users.update_password",
+    "Update a user's password hash.",
+    """
+    UPDATE users SET password_hash = :password_hash, must_change_password = :must_change_password, updated_at = {now}
+    WHERE id = :id
+    """,
+)
+
+UPDATE_PASSWORD_HASH = Statement(
+    "users.update_password_hash",
+    "Replace an outdated password hash unless the password was changed.",
+    "UPDATE users SET password_hash = :fresh WHERE id = :id AND password_hash = :stale",
+)
+
+DISABLE = Statement(
+    "users.disable",
+    "Disable a user.",
+    "UPDATE users SET disabled_at = COALESCE(disabled_at, {now}), updated_at = {now} WHERE id = :id",
+)
+
+ENABLE = Statement(
+    "users.enable",
+    "Enable a user.",
+    "UPDATE users SET disabled_at = NULL, updated_at = {now} WHERE id = :id",
+)
+
+COUNT_OTHER_ADMINS = Statement(
+    "users.count_other_admins",
+    "Count enabled admins except one.",
+    "SELECT count(*) AS n FROM users WHERE role = 'admin' AND disabled_at IS NULL AND id <> :except_id",
+)
+
+NAMES = Statement(
+    "users.names",
+    "Read the names of users.",
+    "SELECT id, name FROM {given} JOIN users ON users.id = given_id",
+    input_columns={"given_id": "text"},
+)
+ANY = Statement("users.any", "Check whether any user exists.", "SELECT id FROM users LIMIT 1")
+
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """A user to be created. A user with no password hash cannot log in with a password."""
+
+    id: str
+    name: str
+    email: str | None = None
+    password_hash: str | None = None
+    role: str = "contestant"
+    display_name: str | None = None
+    must_change_password: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    """A user, without anything secret."""
+
+    id: str
+    name: str
+    email: str | None
+    display_name: str | None
+    role: Role
+    disabled_at: int | None
+    must_change_password: bool
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserWithPassword:
+    """A user and what a password is checked against; no hash, no login by password."""
+
+    user: UserRow
+    password_hash: str | None
+
+
+async def insert(tx: Tx, user: NewUser) -> None:
+    """Create a user; a name or an e-mail address that is taken is a CONFLICT that says which."""
+    await tx.execute(
+        INSERT,
+        id=user.id,
+        name=user.name,
+        email=user.email,
+        display_name=user.display_name,
+        password_hash=user.password_hash,
+        must_change_password=user.must_change_password,
+        role=user.role,
+    )
+
+
+async def find(tx: Tx, user_id: str) -> UserRow:
+    """Read one user."""
+    row = await fetch_one(tx, FIND, id=user_id)
+    if row is None:
+        raise NotFound("user", user_id)
+    return _user(row)
+
+
+async def find_with_password_by_name(tx: Tx, name: str) -> UserWithPassword | None:
+    """Read a user who wants to log in."""
+    row = await fetch_one(tx, FIND_BY_NAME, name=name)
+    return None if row is None else UserWithPassword(_user(row), row["password_hash"])
+
+
+async def find_with_password(tx: Tx, user_id: str) -> UserWithPassword:
+    """Read a user who wants to prove who they are once more."""
+    row = await fetch_one(tx, FIND_WITH_PASSWORD, id=user_id)
+    if row is None:
+        raise NotFound("user", user_id)
+    return UserWithPassword(_user(row), row["password_hash"])
+
+
+async def page(tx: Tx, *, search: str = "", role: str = "", after: str = "", limit: int = 20) -> list[UserRow]:
+    """List users by name: ``after`` is the last name of the page before."""
+    escaped = search.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    rows = await tx.fetch(PAGE, pattern=f"%{escaped}%", role=role, after=after, limit=limit)
+    return [_user(row) for row in rows]
+
+
+async def find_names(tx: Tx, user_ids: Collection[str]) -> dict[str, str]:
+    """What those of the users are called that there are, by their ids."""
+    return {row["id"]: row["name"] for row in await tx.fetch(NAMES, [(user_id,) for user_id in user_ids])}
+
+
+async def update_profile(tx: Tx, user_id: str, *, email: str | None, display_name: str | None) -> None:
+    """Change what a user says of themselves."""
+    await _changed(tx, UPDATE_PROFILE, user_id, email=email, display_name=display_name)
+
+
+async def update_role(tx: Tx, user_id: str, role: Role) -> None:
+    """Give a user another role."""
+    await _changed(tx, UPDATE_ROLE, user_id, role=role.value)
+
+
+async def update_password(tx: Tx, user_id: str, password_hash: str, *, must_change: bool) -> None:
+    """Give a user another password."""
+    await _changed(tx, UPDATE_PASSWORD, user_id, password_hash=password_hash, must_change_password=must_change)
+
+
+async def update_password_hash(tx: Tx, user_id: str, *, stale: str, fresh: str) -> None:
+    """Keep the same password under stronger parameters."""
+    await tx.execute(UPDATE_PASSWORD_HASH, id=user_id, stale=stale, fresh=fresh)
+
+
+async def set_disabled(tx: Tx, user_id: str, *, disabled: bool) -> None:
+    """Shut a user out, or let them in again."""
+    await _changed(tx, DISABLE if disabled else ENABLE, user_id)
+
+
+async def count_other_admins(tx: Tx, user_id: str) -> int:
+    """How many admins can log in besides this user."""
+    return int((await tx.fetch(COUNT_OTHER_ADMINS, except_id=user_id))[0]["n"])
+
+
+async def any_exist(tx: Tx) -> bool:
+    """Whether this is not a first start."""
+    return await fetch_one(tx, ANY) is not None
+
+
+async def _changed(tx: Tx, statement: Statement, user_id: str, **values: object) -> None:
+    if not await tx.execute(statement, id=user_id, **values):
+        raise NotFound("user", user_id)
+
+
+def _user(row: Row) -> UserRow:
+    return UserRow(
+        row["id"],
+        row["name"],
+        row["email"],
+        row["display_name"],
+        Role(row["role"]),
+        row["disabled_at"],
+        bool(row["must_change_password"]),
+        row["created_at"],
+        row["updated_at"],
+    )

@@ -1,0 +1,1 @@
+"""Chain definitions, runs, nodes, waits and triggers."""

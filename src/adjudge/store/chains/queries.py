@@ -1,0 +1,402 @@
+"""Reading runs, nodes, their logs and artifacts; keeping checkpoints and log lines; deleting what is old."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from adjudge.domain.authority import Authority, authority_of
+from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
+from adjudge.domain.states import ChainRunStatus, NodeStatus
+from adjudge.domain.strict_json import encode_json
+from adjudge.store.chains.concurrency import CHAINS_WITH_WAITERS
+from adjudge.store.chains.models import Artifact, ChainNodeRow, ChainRunRow, ChainStatusChange, NodeLogRow
+from adjudge.store.chains.statements import SELECT_DAG
+from adjudge.store.engine import notify
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.jobs.models import Fence
+
+CHANGED = notify.CHANNEL_CHAIN_RUNS
+"""Rung when a node or a run changed, or a node wrote a line."""
+STOPPING = "adjudge_chain_stop"
+"""Rung when a run is asked to stop."""
+
+RUN = """
+    chain_runs.id AS id, chain_id, chains.name AS chain_name, chain_version, status, parameters, trigger_kind,
+    idempotency_key, started_by, actor, reason, trace_id, nodes_total, nodes_open, nodes_failed, parent_run_id,
+    parent_node_id, origin_run_id, place, chain_runs.created_at AS created_at, chain_runs.updated_at AS updated_at,
+    started_at, finished_at
+    """
+_NODE = """
+    run_id, node_id, type, status, attempt, last_error, artifact, artifact_digest, artifact_bytes, job_id, actor,
+    reason, ordinal, priority, waiting_on, parent_id, item, place, wait_on, wait_key, wait_until, updated_at,
+    started_at, ended_at
+    """
+
+FIND = Statement(
+    "chain_runs.find",
+    "Read a run.",
+    f"SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id WHERE chain_runs.id = :run_id",
+)
+
+PAGE = Statement(
+    "chain_runs.page",
+    "List runs, newest first, optionally by chain and status.",
+    f"""
+    SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id
+    WHERE (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)
+      AND chain_runs.id < :before
+    ORDER BY chain_runs.id DESC LIMIT :limit
+    """,
+)
+
+NODES = Statement(
+    "chain_nodes.of_run", "Read the nodes of a run.", f"SELECT {_NODE} FROM chain_nodes WHERE run_id = :run_id"
+)
+
+FIND_NODE = Statement(
+    "chain_nodes.find",
+    "Read one node of a run.",
+    f"SELECT {_NODE} FROM chain_nodes WHERE run_id = :run_id AND node_id = :node_id",
+)
+
+STATUS_LOG = Statement(
+    "chain_status_log.of_run",
+    "List status transitions of a run and its nodes, keyset-paginated.",
+    """
+    SELECT id, node_id, from_status, to_status, attempt, actor, reason, at FROM chain_status_log
+    WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :limit
+    """,
+)
+
+APPEND_LOG = Statement(
+    "chain_node_logs.append",
+    "Append log lines of a node.",
+    """
+    INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at)
+    SELECT :run_id, :node_id, :attempt, given_text, {now} FROM {given}
+    """,
+    input_columns={"given_text": "text"},
+)
+
+READ_LOG = Statement(
+    "chain_node_logs.read",
+    "List log lines of a node after a given id.",
+    """
+    SELECT id, node_id, attempt, text, at FROM chain_node_logs
+    WHERE run_id = :run_id AND node_id = :node_id AND id > :after ORDER BY id LIMIT :limit
+    """,
+)
+
+READ_LOG_TAIL = Statement(
+    "chain_node_logs.read_tail",
+    "Read the last log lines of a node, latest first.",
+    """
+    SELECT id, node_id, attempt, text, at FROM chain_node_logs
+    WHERE run_id = :run_id AND node_id = :node_id ORDER BY id DESC LIMIT :limit
+    """,
+)
+
+SAVE_CHECKPOINT = Statement(
+    "chain_checkpoints.save",
+    "Save a node's checkpoint if the writing attempt still holds the lease.",
+    """
+    INSERT INTO chain_checkpoints (run_id, node_id, attempt_id, checkpoint, updated_at)
+    SELECT chain_run_id, jobs.node_id, :attempt, given_checkpoint, {now}
+    FROM {given} JOIN jobs ON id = given_id
+    WHERE attempt_id = given_attempt AND lease_owner = given_owner AND COALESCE(jobs.status, '') = 'running'
+      AND lease_until > {now}
+    ON CONFLICT (run_id, node_id) DO UPDATE SET attempt_id = excluded.attempt_id, checkpoint = excluded.checkpoint,
+        updated_at = excluded.updated_at
+    RETURNING run_id
+    """,
+    input_columns={"given_id": "text", "given_attempt": "bigint", "given_owner": "text", "given_checkpoint": "jsonb"},
+)
+
+TASKS = Statement(
+    "chain_nodes.tasks",
+    "Read what a worker needs to execute nodes.",
+    """
+    SELECT n.run_id, n.node_id, n.status, n.type, n.job_id, n.attempt, n.item, n.parent_id, r.status, r.parameters,
+           r.chain_id, r.chain_version, chains.name, r.started_by, r.authority, r.trace_id, k.checkpoint
+    FROM {given} JOIN chain_nodes n ON n.run_id = given_run_id AND n.node_id = given_node_id
+    JOIN chain_runs r ON r.id = n.run_id JOIN chains ON chains.id = r.chain_id
+    LEFT JOIN chain_checkpoints k ON k.run_id = n.run_id AND k.node_id = n.node_id
+    """,
+    input_columns={"given_run_id": "text", "given_node_id": "text"},
+)
+
+ARTIFACTS = Statement(
+    "chain_nodes.artifacts",
+    "Read the artifacts of nodes.",
+    """
+    SELECT run_id, node_id, status, artifact, artifact_digest, artifact_bytes
+    FROM {given} JOIN chain_nodes ON run_id = given_run_id AND node_id = given_node_id
+    """,
+    input_columns={"given_run_id": "text", "given_node_id": "text"},
+)
+
+INSTANCE_ARTIFACTS = Statement(
+    "chain_nodes.instance_artifacts",
+    "Read the artifacts of the instances of mapped nodes, in item order.",
+    """
+    SELECT parent_id, artifact, artifact_digest, artifact_bytes
+    FROM {given} JOIN chain_nodes ON run_id = given_run_id AND parent_id = given_node_id
+    ORDER BY ordinal
+    """,
+    input_columns={"given_run_id": "text", "given_node_id": "text"},
+)
+
+STOPPING_RUNS = Statement(
+    "chain_runs.stopping",
+    "Find which of the given runs are stopping or stopped.",
+    """
+    SELECT id FROM {given} JOIN chain_runs ON id = given_id
+    WHERE COALESCE(chain_runs.status, '') IN ('stopping', 'stopped')
+    """,
+    input_columns={"given_id": "text"},
+)
+
+_OLD_RUNS = """
+    SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_than_us
+    ORDER BY finished_at LIMIT :limit
+    """
+LOCK_OLD_RUNS = Statement(
+    "chain_runs.lock_old",
+    "Lock runs past their retention so that nobody reopens one before it is deleted.",
+    _OLD_RUNS + "FOR UPDATE SKIP LOCKED",
+    sqlite_sql=_OLD_RUNS,
+)
+
+DELETE_DEAD_LETTERS = Statement(
+    "chain_runs.delete_dead_letters",
+    "Delete the dead letters of jobs of expired runs.",
+    """
+    DELETE FROM dead_letters WHERE id IN (
+        SELECT dead_letters.id FROM {given}
+        JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL
+        JOIN dead_letters ON job_id = jobs.id)
+    """,
+    input_columns={"given_id": "text"},
+)
+
+DELETE_JOBS = Statement(
+    "chain_runs.delete_jobs",
+    "Delete the jobs of expired runs with their attempts and logs.",
+    """
+    DELETE FROM jobs WHERE id IN (
+        SELECT jobs.id FROM {given} JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL)
+    """,
+    input_columns={"given_id": "text"},
+)
+
+DELETE_RUNS = Statement(
+    "chain_runs.delete",
+    "Delete expired runs with their nodes, checkpoints and logs.",
+    "DELETE FROM chain_runs WHERE id IN (SELECT given_id FROM {given}) AND finished_at IS NOT NULL",
+    input_columns={"given_id": "text"},
+)
+
+LAST = "g"
+"""Sorts after every id."""
+
+
+class NodeTask(NamedTuple):
+    """What executing a node needs to know."""
+
+    status: NodeStatus
+    type: str
+    job_id: str | None
+    attempt: int
+    item: Any
+    is_instance: bool
+    run_status: ChainRunStatus
+    parameters: Mapping[str, Any]
+    chain_id: str
+    chain_version: int
+    chain_name: str
+    started_by: str
+    authority: Authority | None
+    trace_id: str | None
+    checkpoint: Any
+
+
+async def find_run(tx: Tx, run_id: str) -> ChainRunRow:
+    """Read a run."""
+    row = await fetch_one(tx, FIND, run_id=run_id)
+    if row is None:
+        raise NotFound("run", run_id)
+    return run_from_row(row)
+
+
+async def snapshot(tx: Tx, run_id: str) -> Mapping[str, Any]:
+    """The definition that a run goes by."""
+    row = await fetch_one(tx, SELECT_DAG, run_id=run_id)
+    if row is None:
+        raise NotFound("run", run_id)
+    return dict(json.loads(row["dag"]))
+
+
+async def page_runs(
+    tx: Tx, *, chain_id: str = "", status: ChainRunStatus | None = None, before: str = "", limit: int = 50
+) -> list[ChainRunRow]:
+    """List runs, the newest first: ``before`` is the last id of the page before."""
+    rows = await tx.fetch(PAGE, chain_id=chain_id, status=str(status or ""), before=before or LAST, limit=limit)
+    return [run_from_row(row) for row in rows]
+
+
+async def list_nodes(tx: Tx, run_id: str) -> list[ChainNodeRow]:
+    """Read the nodes of a run in the order of its DAG, instances behind the node they were made from."""
+    await find_run(tx, run_id)
+    found = [_node(row) for row in await tx.fetch(NODES, run_id=run_id)]
+    place = {node.node_id: node.ordinal for node in found if node.parent_id is None}
+    return sorted(found, key=lambda node: (place[node.parent_id or node.node_id], bool(node.parent_id), node.ordinal))
+
+
+async def find_node(tx: Tx, run_id: str, node_id: str) -> ChainNodeRow:
+    """Read one node of a run."""
+    row = await fetch_one(tx, FIND_NODE, run_id=run_id, node_id=node_id)
+    if row is None:
+        await find_run(tx, run_id)
+        raise NotFound("node", node_id)
+    return _node(row)
+
+
+async def status_log(tx: Tx, run_id: str, *, after: int = 0, limit: int = 500) -> list[ChainStatusChange]:
+    """Read transitions, from after a known one."""
+    rows = await tx.fetch(STATUS_LOG, run_id=run_id, after=after, limit=limit)
+    return [ChainStatusChange(*row) for row in rows]
+
+
+async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: Sequence[str]) -> None:
+    """Keep lines that a node wrote, and tell who watches."""
+    if lines:
+        rows = [(line,) for line in lines]
+        await tx.execute(APPEND_LOG, rows, run_id=run_id, node_id=node_id, attempt=attempt)
+        tx.notify(CHANGED)
+
+
+async def read_log(tx: Tx, run_id: str, node_id: str, *, after: int = 0, limit: int = 500) -> list[NodeLogRow]:
+    """Read a node's lines, from after a known one; follow them by the bell ``CHANGED``."""
+    rows = await tx.fetch(READ_LOG, run_id=run_id, node_id=node_id, after=after, limit=limit)
+    return [NodeLogRow(*row) for row in rows]
+
+
+async def read_log_tail(tx: Tx, run_id: str, node_id: str, *, limit: int = 500) -> list[NodeLogRow]:
+    """Read a node's last lines, in the order in which they were written."""
+    rows = await tx.fetch(READ_LOG_TAIL, run_id=run_id, node_id=node_id, limit=limit)
+    return [NodeLogRow(*row) for row in reversed(rows)]
+
+
+async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) -> None:
+    """Keep a checkpoint for the next attempt; an attempt that was superseded is refused."""
+    row = (fence.job_id, fence.attempt_id, fence.lease_owner, encode_json(document, "checkpoint"))
+    if not await tx.fetch(SAVE_CHECKPOINT, [row], attempt=attempt):
+        raise FenceRefused(fence.job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
+
+
+async def find_node_tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], NodeTask]:
+    """Read what executing nodes needs to know, by run and node."""
+    found = {}
+    for run_id, node_id, *columns in await tx.fetch(TASKS, sorted(set(keys))):
+        found[run_id, node_id] = node_task_from_columns(columns)
+    return found
+
+
+def node_task_from_columns(columns: Sequence[Any]) -> NodeTask:
+    """What executing a node needs to know, from the columns of ``chain_nodes.tasks`` after its key."""
+    status, type_name, job_id, attempt, item, parent_id, run_status, parameters, *chain, trace_id, checkpoint = columns
+    chain_id, chain_version, chain_name, started_by, authority = chain
+    return NodeTask(
+        NodeStatus(status),
+        type_name,
+        job_id,
+        attempt,
+        json_from_column(item),
+        parent_id is not None,
+        ChainRunStatus(run_status),
+        json_from_column(parameters),
+        chain_id,
+        chain_version,
+        chain_name,
+        started_by or "system",
+        authority_of(json_from_column(authority)),
+        trace_id,
+        json_from_column(checkpoint),
+    )
+
+
+async def find_artifacts_by_node(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Artifact]:
+    """Read what nodes of any runs left behind, by run and node; one that did not succeed left nothing."""
+    wanted = sorted(set(keys))
+    rows = await tx.fetch(ARTIFACTS, wanted) if wanted else []
+    return {(row["run_id"], row["node_id"]): _artifact(row) for row in rows if row["status"] == NodeStatus.SUCCESS}
+
+
+async def find_artifacts(
+    tx: Tx, run_id: str, plain: Iterable[str], mapped: Iterable[str] = ()
+) -> dict[str, Artifact | list[Artifact]]:
+    """Read what nodes left behind; of a mapped node, what each of its instances did, unless it has one of its own.
+
+    A node that did not succeed left nothing.
+    """
+    mapped = set(mapped)
+    keys = [(run_id, node_id) for node_id in sorted({*plain, *mapped})]
+    found: dict[str, Artifact | list[Artifact]] = {}
+    for row in await tx.fetch(ARTIFACTS, keys) if keys else []:
+        if row["status"] == NodeStatus.SUCCESS:
+            found[row["node_id"]] = _artifact(row)
+    lists = [key for key in keys if key[1] in mapped and found.get(key[1]) == Artifact()]
+    gathered: dict[str, list[Artifact]] = defaultdict(list)
+    for row in await tx.fetch(INSTANCE_ARTIFACTS, lists) if lists else []:
+        gathered[row["parent_id"]].append(_artifact(row))
+    return found | {node_id: gathered[node_id] for _, node_id in lists}
+
+
+async def find_stopping_runs(tx: Tx, run_ids: Iterable[str]) -> set[str]:
+    """Those of the runs that are to stop, or have stopped."""
+    rows = [(run_id,) for run_id in sorted(set(run_ids))]
+    return {row["id"] for row in await tx.fetch(STOPPING_RUNS, rows)} if rows else set()
+
+
+async def find_chains_with_waiters(tx: Tx) -> list[str]:
+    """Chains of which a node or a run waits for a place over all runs."""
+    return [row["id"] for row in await tx.fetch(CHAINS_WITH_WAITERS)]
+
+
+async def delete_old_runs(tx: Tx, *, older_than_ms: int, limit: int = 100) -> int:
+    """Delete runs that ended more than ``older_ms`` ago, and everything that belongs to them; return how many."""
+    rows = [(row["id"],) for row in await tx.fetch(LOCK_OLD_RUNS, older_than_us=older_than_ms * 1_000, limit=limit)]
+    if not rows:
+        return 0
+    await tx.execute(DELETE_DEAD_LETTERS, rows)
+    await tx.execute(DELETE_JOBS, rows)
+    return await tx.execute(DELETE_RUNS, rows)
+
+
+def run_from_row(row: Row) -> ChainRunRow:
+    """A run from its row."""
+    values = dict(zip(ChainRunRow.__slots__, row, strict=True))
+    return ChainRunRow(
+        **values | {"status": ChainRunStatus(values["status"]), "parameters": json_from_column(values["parameters"])}
+    )
+
+
+def _node(row: Row) -> ChainNodeRow:
+    values = dict(zip(ChainNodeRow.__slots__, row, strict=True))
+    decoded = {name: json_from_column(values[name]) for name in ("artifact", "item")}
+    return ChainNodeRow(**values | decoded | {"status": NodeStatus(values["status"])})
+
+
+def _artifact(row: Row) -> Artifact:
+    found = row["artifact"]
+    text = found if found is None or isinstance(found, str) else json.dumps(found)
+    return Artifact(text, row["artifact_digest"], row["artifact_bytes"])
+
+
+def json_from_column(found: str | float | None) -> Any:
+    """A JSON value from its column: a document that is a mere number comes as one from SQLite."""
+    return json.loads(found) if isinstance(found, str) else found

@@ -1,0 +1,414 @@
+"""The SQL by which runs advance.
+
+Rows are taken in one order everywhere: jobs, then chains whose runs share places (``chain_place_statements``), then
+runs (the youngest first, so that a sub-chain comes before the run that waits for it), then nodes. A node with an open
+job changes only under that job's lock; every other change of a run's nodes happens under the run's, or that of the
+chain whose places they share. So whoever counts, decides; nobody counts twice. The locks are NO KEY ones: a row that is
+inserted (a log line, a job) shares the key of the run it belongs to, and must not have to wait for it.
+"""
+
+from __future__ import annotations
+
+from adjudge.store.engine.statement import Dialect, Statement
+
+STANDS = "COALESCE(chain_nodes.status, '')"
+RUN_STANDS = "COALESCE(chain_runs.status, '')"
+NODE = "chain_nodes.run_id = given_run_id AND chain_nodes.node_id = given_node_id"
+KEY = {"given_run_id": "text", "given_node_id": "text"}
+
+# Runs.
+
+STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, place"
+_LOCK_RUNS = f"SELECT {STANDING} FROM {{given}} JOIN chain_runs ON id = given_id"
+
+LOCK_RUNS = Statement(
+    "chain_runs.lock",
+    "Lock runs and read their state.",
+    _LOCK_RUNS + " ORDER BY id DESC FOR NO KEY UPDATE OF chain_runs",
+    input_columns={"given_id": "text"},
+    sqlite_sql=_LOCK_RUNS,
+)
+
+UPDATE_NODE_COUNTS = Statement(
+    "chain_runs.update_node_counts",
+    "Update the node counts of runs; the rows stay locked until commit.",
+    f"""
+    UPDATE chain_runs SET nodes_total = nodes_total + given_total, nodes_open = nodes_open + given_open,
+        nodes_failed = nodes_failed + given_failed, updated_at = {{now}}
+    FROM {{given}} WHERE id = given_id
+    RETURNING {STANDING}
+    """,
+    input_columns={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
+)
+
+INSERT_RUN = Statement(
+    "chain_runs.insert",
+    "Insert a run with a snapshot of its DAG; a known idempotency key inserts nothing.",
+    """
+    INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
+                            started_by, reason, trace_id, nodes_total, nodes_open, parent_run_id, parent_node_id,
+                            origin_run_id, place, authority, created_at, updated_at)
+    SELECT given_id, given_chain_id, given_version, given_idempotency_key, dag, given_parameters, given_trigger_kind,
+           given_actor, given_actor, given_reason, given_trace_id, given_total, given_open, given_parent_run_id,
+           given_parent_node_id, given_origin_run_id, given_place, given_authority, {now}, {now}
+    FROM {given} JOIN chain_versions ON chain_id = given_chain_id AND version = given_version
+    WHERE true
+    ON CONFLICT (chain_id, idempotency_key) DO NOTHING
+    RETURNING id
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_chain_id": "text",
+        "given_version": "bigint",
+        "given_idempotency_key": "text",
+        "given_parameters": "jsonb",
+        "given_trigger_kind": "text",
+        "given_actor": "text",
+        "given_reason": "text",
+        "given_trace_id": "text",
+        "given_total": "bigint",
+        "given_open": "bigint",
+        "given_parent_run_id": "text",
+        "given_parent_node_id": "text",
+        "given_origin_run_id": "text",
+        "given_place": "text",
+        "given_authority": "jsonb",
+    },
+)
+
+FIND_BY_KEY = Statement(
+    "chain_runs.find_by_key",
+    "Find the run of an idempotency key.",
+    "SELECT id FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
+)
+
+RUN_BEGINS = (
+    "prior_status = status, status = 'running', started_at = {now}, updated_at = {now}, reason = 'first node ready'"
+)
+
+START_RUNS = Statement(
+    "chain_runs.start",
+    "Set runs to running when their first node starts.",
+    f"""
+    UPDATE chain_runs SET {RUN_BEGINS}
+    FROM {{given}} WHERE id = given_id AND {RUN_STANDS} = 'pending'
+    RETURNING id
+    """,
+    input_columns={"given_id": "text"},
+)
+
+FINISH_RUNS = Statement(
+    "chain_runs.finish",
+    "Finish runs that have no open node.",
+    f"""
+    UPDATE chain_runs SET prior_status = status, status = given_status, finished_at = {{now}}, updated_at = {{now}},
+        reason = given_reason, place = NULL
+    FROM {{given}} WHERE id = given_id AND {RUN_STANDS} IN ('running', 'stopping') AND nodes_open = 0
+    RETURNING id, chain_id, status, parent_run_id, parent_node_id, started_by, trace_id
+    """,
+    input_columns={"given_id": "text", "given_status": "text", "given_reason": "text"},
+)
+
+
+SELECT_DAG = Statement("chain_runs.select_dag", "Read a run's DAG.", "SELECT dag FROM chain_runs WHERE id = :run_id")
+
+# Nodes.
+
+INSERT_NODES = Statement(
+    "chain_nodes.insert",
+    "Insert the nodes of a run, or the instances of a mapped node.",
+    """
+    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item, pool,
+                             updated_at)
+    SELECT given_run_id, given_node_id, given_type, given_ordinal, given_priority, given_waiting_on, given_job_id,
+           given_parent_id, given_item, given_pool, {now}
+    FROM {given}
+    """,
+    input_columns={
+        **KEY,
+        "given_type": "text",
+        "given_ordinal": "bigint",
+        "given_priority": "bigint",
+        "given_waiting_on": "bigint",
+        "given_job_id": "text",
+        "given_parent_id": "text",
+        "given_item": "jsonb",
+        "given_pool": "text",
+    },
+)
+
+COPY_NODES = Statement(
+    "chain_nodes.copy",
+    "Copy succeeded nodes and their instances from another run.",
+    """
+    INSERT INTO chain_nodes (run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
+                             reason, updated_at, started_at, ended_at, ordinal, priority, parent_id, item, pool)
+    SELECT :run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
+           'taken over from an earlier run', {now}, started_at, ended_at, ordinal, priority, parent_id, item,
+           CAST(:pool AS text)
+    FROM {given} JOIN chain_nodes ON chain_nodes.run_id = :origin_run_id
+        AND (node_id = given_node_id OR COALESCE(parent_id, '') = given_node_id)
+    """,
+    input_columns={"given_node_id": "text"},
+)
+
+_START = f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'running', attempt = given_attempt, started_at = {{now}},
+        ended_at = NULL, actor = given_actor, reason = given_reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'retrying')
+    """
+_STARTED = {
+    **KEY,
+    "given_job_id": "text",
+    "given_attempt": "bigint",
+    "given_actor": "text",
+    "given_reason": "text",
+}
+
+START_NODES = Statement(
+    "chain_nodes.start", "Set nodes whose jobs were claimed to running.", _START, input_columns=_STARTED
+)
+
+START_FIRST = Statement(
+    "chain_nodes.start_first",
+    "Set runs, and their nodes whose jobs were claimed, to running.",
+    f"""
+    WITH begun AS (
+        UPDATE chain_runs SET {RUN_BEGINS}
+        FROM (SELECT DISTINCT given_run_id FROM {{given}} ORDER BY given_run_id DESC) AS runs
+        WHERE id = given_run_id AND {RUN_STANDS} = 'pending'
+        RETURNING id
+    )
+    {_START} AND (SELECT count(*) FROM begun) >= 0
+    """,
+    input_columns=_STARTED,
+    only_dialect=Dialect.POSTGRES,
+)
+"""The count is asked for so that the runs are locked before their nodes."""
+
+RECLAIM_NODES = Statement(
+    "chain_nodes.reclaim",
+    "Record a new attempt of running nodes whose worker was lost.",
+    f"""
+    UPDATE chain_nodes SET attempt = given_attempt, started_at = {{now}}, actor = given_actor, reason = given_reason,
+        updated_at = {{now}}
+    FROM {{given}}
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
+    """,
+    input_columns={
+        **KEY,
+        "given_job_id": "text",
+        "given_attempt": "bigint",
+        "given_actor": "text",
+        "given_reason": "text",
+    },
+)
+
+RELEASE_NODES = Statement(
+    "chain_nodes.release",
+    "Set nodes to retrying, with the reason.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'retrying', actor = given_actor, reason = given_reason,
+        last_error = COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error),
+        updated_at = {{now}}
+    FROM {{given}}
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
+    """,
+    input_columns={**KEY, "given_job_id": "text", "given_actor": "text", "given_reason": "text"},
+)
+
+FINISH_NODES = Statement(
+    "chain_nodes.finish",
+    "Finish nodes whose jobs finished, with their artifacts.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
+        actor = given_actor, reason = given_reason, artifact = given_artifact, artifact_digest = given_digest,
+        artifact_bytes = given_bytes, place = NULL,
+        last_error = CASE WHEN given_status = 'success' THEN NULL ELSE
+            COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error) END
+    FROM {{given}}
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'running', 'retrying')
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
+              started_at, ended_at, pool
+    """,
+    input_columns={
+        **KEY,
+        "given_job_id": "text",
+        "given_status": "text",
+        "given_actor": "text",
+        "given_reason": "text",
+        "given_artifact": "jsonb",
+        "given_digest": "text",
+        "given_bytes": "bigint",
+    },
+)
+
+CLOSE_NODES = Statement(
+    "chain_nodes.close",
+    "Finish nodes that have no running job: resumed, joined, completed manually or stopped.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
+        actor = given_actor, reason = given_reason, last_error = given_error,
+        artifact = CASE WHEN given_bytes = 0 THEN artifact ELSE given_artifact END,
+        artifact_digest = CASE WHEN given_bytes = 0 THEN artifact_digest ELSE given_digest END,
+        artifact_bytes = CASE WHEN given_bytes = 0 THEN artifact_bytes ELSE given_bytes END, place = NULL,
+        wait_on = NULL, wait_key = NULL, wait_until = NULL
+    FROM {{given}}
+    WHERE {NODE} AND {STANDS} = given_from
+      AND (given_wait_on IS NULL OR (wait_on = given_wait_on AND wait_key = given_wait_key))
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
+              started_at, ended_at, pool
+    """,
+    input_columns={
+        **KEY,
+        "given_from": "text",
+        "given_status": "text",
+        "given_actor": "text",
+        "given_reason": "text",
+        "given_error": "text",
+        "given_artifact": "jsonb",
+        "given_digest": "text",
+        "given_bytes": "bigint",
+        "given_wait_on": "text",
+        "given_wait_key": "text",
+    },
+)
+
+SUSPEND_NODES = Statement(
+    "chain_nodes.suspend",
+    "Let running nodes wait for an external event.",
+    f"""
+    UPDATE chain_nodes SET wait_on = given_on, wait_key = given_key, artifact = given_artifact,
+        artifact_bytes = given_bytes, updated_at = {{now}}, reason = given_reason,
+        wait_until = CASE WHEN given_timeout_us IS NULL THEN given_until
+            WHEN given_until IS NULL OR started_at + given_timeout_us < given_until THEN started_at + given_timeout_us
+            ELSE given_until END
+    FROM {{given}}
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, wait_on, wait_key
+    """,
+    input_columns={
+        **KEY,
+        "given_job_id": "text",
+        "given_on": "text",
+        "given_key": "text",
+        "given_until": "bigint",
+        "given_timeout_us": "bigint",
+        "given_artifact": "jsonb",
+        "given_bytes": "bigint",
+        "given_reason": "text",
+    },
+)
+
+EXPAND_MAPS = Statement(
+    "chain_nodes.expand_maps",
+    "Let mapped nodes wait for their instances.",
+    f"""
+    UPDATE chain_nodes SET waiting_on = given_count, deps_success = 0, deps_failed = 0, deps_skipped = 0, place = NULL,
+        reason = 'mapped', updated_at = {{now}}
+    FROM {{given}}
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id
+    """,
+    input_columns={**KEY, "given_job_id": "text", "given_count": "bigint"},
+)
+
+_COUNTED = """waiting_on = waiting_on - given_ended, deps_success = deps_success + given_success,
+        deps_failed = deps_failed + given_failed, deps_skipped = deps_skipped + given_skipped"""
+COUNTS = {
+    **KEY,
+    "given_ended": "bigint",
+    "given_success": "bigint",
+    "given_failed": "bigint",
+    "given_skipped": "bigint",
+}
+
+COUNT_DEPS = Statement(
+    "chain_nodes.count_deps",
+    "Count finished dependencies; assigns the job of a node that needs nothing but their success.",
+    f"""
+    UPDATE chain_nodes SET {_COUNTED},
+        job_id = CASE WHEN given_job_id IS NOT NULL AND waiting_on = given_ended AND deps_failed + given_failed = 0
+            AND deps_skipped + given_skipped = 0 THEN given_job_id ELSE job_id END
+    FROM {{given}}
+    WHERE {NODE} AND {STANDS} = 'pending'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_success, deps_failed,
+              deps_skipped, job_id
+    """,
+    input_columns={**COUNTS, "given_job_id": "text"},
+)
+
+COUNT_INSTANCES = Statement(
+    "chain_nodes.count_instances",
+    "Count finished instances for their mapped nodes.",
+    f"""
+    UPDATE chain_nodes SET {_COUNTED}
+    FROM {{given}}
+    WHERE {NODE} AND {STANDS} = 'running'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_failed
+    """,
+    input_columns=COUNTS,
+)
+
+SKIP_NODES = Statement(
+    "chain_nodes.skip",
+    "Skip nodes whose dependency rule can no longer be met.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'skipped', ended_at = {{now}}, updated_at = {{now}},
+        actor = 'engine', reason = given_reason
+    FROM {{given}}
+    WHERE {NODE} AND {STANDS} = 'pending'
+    """,
+    input_columns={**KEY, "given_reason": "text"},
+)
+
+ASSIGN_JOBS = Statement(
+    "chain_nodes.assign_jobs",
+    "Assign jobs to runnable nodes.",
+    f"""
+    UPDATE chain_nodes SET job_id = given_job_id, place = given_place, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {NODE} AND {STANDS} IN ('pending', 'retrying')
+    """,
+    input_columns={**KEY, "given_job_id": "text", "given_place": "text"},
+)
+
+SLOTS_HELD = Statement(
+    "chain_nodes.slots_held",
+    "Count slots held in one run.",
+    """
+    SELECT type, COALESCE(parent_id, '') AS parent_id, count(*) AS n FROM chain_nodes
+    WHERE run_id = :run_id AND place = 'held' GROUP BY type, COALESCE(parent_id, '')
+    """,
+)
+
+SLOTS_WANTED = Statement(
+    "chain_nodes.slots_wanted",
+    "List nodes of one run that wait for a slot, by priority.",
+    """
+    SELECT node_id, type, priority, COALESCE(parent_id, '') AS parent_id, attempt FROM chain_nodes
+    WHERE run_id = :run_id AND place = 'wanted' ORDER BY priority, ordinal LIMIT :limit
+    """,
+)
+
+SELECT_STATES = Statement(
+    "chain_nodes.select_states",
+    "Read the state of all nodes of a run.",
+    """
+    SELECT node_id, status, attempt, parent_id, waiting_on, deps_success, deps_failed, deps_skipped, job_id, wait_on
+    FROM chain_nodes WHERE run_id = :run_id ORDER BY ordinal, node_id
+    """,
+)
+
+SET_COUNTS = Statement(
+    "chain_nodes.set_counts",
+    "Write recomputed dependency counts of waiting nodes.",
+    f"""
+    UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
+        deps_skipped = given_skipped, place = NULL, job_id = NULL
+    FROM {{given}}
+    WHERE {NODE} AND {STANDS} = 'pending'
+    """,
+    input_columns=COUNTS,
+)

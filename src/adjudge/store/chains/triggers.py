@@ -1,0 +1,452 @@
+"""Triggers of chains and their ticks.
+
+A *tick* is one reason to start one run: a moment of a timetable, an event, a call of a webhook. Its row is written in
+the transaction in which it came to be (the one that publishes the problem, the one that moves a timetable on), and the
+run is started later by whichever scheduler takes the row. So an event costs its own transaction two statements at
+most and can never fail because of a chain, and a tick starts exactly one run: its row exists once, is taken once, and
+names the run's idempotency key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.domain.authority import Authority, as_json, both
+from adjudge.domain.errors import NotFound, VersionConflict
+from adjudge.domain.ids import new_id
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.statement import Row, Statement
+
+CHANNEL_TRIGGERS: Final = "chain_triggers"
+"""Rung when a tick waits."""
+PROBLEM_PUBLISHED: Final = "problem.published"
+CONTEST_ENDED: Final = "contest.ended"
+REJUDGE_APPLIED: Final = "rejudge.applied"
+CHAIN_FINISHED: Final = "chain.finished"
+EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    PROBLEM_PUBLISHED: ("problem_id", "slug", "revision"),
+    CONTEST_ENDED: ("contest_id", "contest"),
+    REJUDGE_APPLIED: ("batch_id", "changed", "skipped"),
+}
+"""What an event trigger may wait for, and what is told of it. The end of a chain has a kind of trigger of its own."""
+
+_COLUMNS = (
+    "id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, last_tick, last_error, version, "
+    "created_by, created_at"
+)
+
+INSERT = Statement(
+    "chain_triggers.insert",
+    "Create a trigger.",
+    """
+    INSERT INTO chain_triggers (id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, created_by,
+                                authority, created_at, updated_at)
+    VALUES (:id, :chain_id, :name, :kind, :spec, :event, :secret_hash, :enabled, :next_at, :created_by,
+            :authority, {now}, {now})
+    """,
+)
+SELECT = Statement(
+    "chain_triggers.select", "Read one trigger.", f"SELECT {_COLUMNS} FROM chain_triggers WHERE id = :id"
+)
+SELECT_BY_CHAIN = Statement(
+    "chain_triggers.select_by_chain",
+    "List the triggers of a chain by name.",
+    f"SELECT {_COLUMNS} FROM chain_triggers WHERE chain_id = :chain_id ORDER BY name",
+)
+SELECT_BY_EVENT = Statement(
+    "chain_triggers.select_by_event",
+    "Find the triggers that listen for an event.",
+    f"SELECT {_COLUMNS} FROM chain_triggers WHERE event = :event AND enabled ORDER BY id",
+)
+UPDATE = Statement(
+    "chain_triggers.update",
+    "Update a trigger if its version is unchanged.",
+    """
+    UPDATE chain_triggers SET spec = :spec, event = :event, enabled = :enabled, next_at = :next_at,
+        secret_hash = :secret_hash, authority = :authority, last_error = NULL, version = version + 1,
+        updated_at = {now}
+    WHERE id = :id AND version = :version
+    RETURNING version
+    """,
+)
+VOUCH = Statement(
+    "chain_triggers.vouch",
+    "Note on whose authority the triggers of a chain that stay as they are act from now on.",
+    "UPDATE chain_triggers SET authority = :authority WHERE chain_id = :chain_id",
+)
+DELETE = Statement(
+    "chain_triggers.delete", "Delete a trigger and its ticks.", "DELETE FROM chain_triggers WHERE id = :id"
+)
+NOW = Statement("chain_triggers.now", "Read the database clock.", "SELECT {now} AS now_us")
+
+_DUE = f"""
+    SELECT {_COLUMNS}, {{now}} AS now_us FROM chain_triggers
+    WHERE enabled AND next_at <= {{now}} ORDER BY next_at LIMIT :limit
+    """
+LOCK_DUE = Statement(
+    "chain_triggers.lock_due",
+    "Lock due triggers, skipping those that another scheduler holds.",
+    _DUE + "FOR UPDATE SKIP LOCKED",
+    sqlite_sql=_DUE,
+)
+SET_NEXT_TIME = Statement(
+    "chain_triggers.set_next_time",
+    "Set the next due time of triggers unless it has changed.",
+    """
+    UPDATE chain_triggers SET next_at = given_next_at, last_tick = COALESCE(given_last_tick, last_tick),
+        updated_at = {now}
+    FROM {given}
+    WHERE id = given_id AND next_at = given_was_at
+    """,
+    input_columns={"given_id": "text", "given_was_at": "bigint", "given_next_at": "bigint", "given_last_tick": "text"},
+)
+DISABLE_WITH_ERROR = Statement(
+    "chain_triggers.disable_with_error",
+    "Disable a trigger whose schedule is invalid, with the error.",
+    "UPDATE chain_triggers SET enabled = :off, last_error = :error, updated_at = {now} WHERE id = :id",
+)
+INSERT_TICKS = Statement(
+    "chain_triggers.insert_ticks",
+    "Insert ticks; an existing tick is left unchanged.",
+    """
+    INSERT INTO chain_trigger_ticks (trigger_id, tick, due_at, payload, created_at)
+    SELECT given_trigger_id, given_tick, COALESCE(given_due_at, {now}), given_payload, {now} FROM {given}
+    WHERE given_trigger_id IS NOT NULL
+    ON CONFLICT (trigger_id, tick) DO NOTHING
+    """,
+    input_columns={
+        "given_trigger_id": "text",
+        "given_tick": "text",
+        "given_due_at": "bigint",
+        "given_payload": "jsonb",
+    },
+)
+CONTESTS_ENDED = Statement(
+    "chain_triggers.contests_ended",
+    "Find ended contests that a trigger listens for and that have no tick yet.",
+    """
+    SELECT chain_triggers.id AS trigger_id, chain_triggers.spec AS spec, contests.id AS contest_id,
+           contests.slug AS slug, contests.ends_at AS ends_at
+    FROM chain_triggers JOIN contests
+      ON contests.ends_at > chain_triggers.created_at AND contests.ends_at <= {now}
+     AND contests.ends_at > {now} - CAST(:back_us AS bigint)
+    WHERE chain_triggers.event = :event AND chain_triggers.enabled
+      AND NOT EXISTS (
+        SELECT 1 FROM chain_trigger_ticks
+        WHERE trigger_id = chain_triggers.id AND tick = contests.id || ':' || CAST(contests.ends_at AS text)
+      )
+    ORDER BY contests.ends_at
+    """,
+)
+
+_TAKE = """
+    SELECT trigger_id, tick, due_at, payload, chain_id, kind, spec, chain_triggers.name AS name,
+           chain_triggers.authority AS authority, chains.authority AS chain_authority
+    FROM chain_trigger_ticks JOIN chain_triggers ON chain_triggers.id = trigger_id
+    JOIN chains ON chains.id = chain_id
+    WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
+    """
+LOCK_TICK = Statement(
+    "chain_triggers.lock_tick",
+    "Lock the oldest pending tick, skipping those that another scheduler holds.",
+    _TAKE + "FOR UPDATE OF chain_trigger_ticks SKIP LOCKED",
+    sqlite_sql=_TAKE,
+)
+FINISH_TICK = Statement(
+    "chain_triggers.finish_tick",
+    "Record the result of a pending tick.",
+    """
+    UPDATE chain_trigger_ticks SET state = :state, run_id = :run_id, error = :error, settled_at = {now}
+    WHERE trigger_id = :trigger_id AND tick = :tick AND state = 'pending'
+    """,
+)
+SET_LAST_TICK = Statement(
+    "chain_triggers.set_last_tick",
+    "Record on a trigger the result of its last tick.",
+    "UPDATE chain_triggers SET last_error = :error, last_tick = :tick, updated_at = {now} WHERE id = :id",
+)
+SELECT_TICKS = Statement(
+    "chain_triggers.select_ticks",
+    "List the latest ticks of a trigger.",
+    """
+    SELECT tick, due_at, payload, state, run_id, error, created_at, settled_at FROM chain_trigger_ticks
+    WHERE trigger_id = :trigger_id ORDER BY due_at DESC, tick DESC LIMIT :limit
+    """,
+)
+DELETE_OLD_TICKS = Statement(
+    "chain_triggers.delete_old_ticks",
+    "Delete ticks finished before the retention period.",
+    "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_than_us AS bigint)",
+)
+SELECT_CHAIN_EDGES = Statement(
+    "chain_triggers.select_chain_edges",
+    "List which chain's end starts which chain.",
+    "SELECT id, chain_id, spec FROM chain_triggers WHERE event = :event",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRow:
+    """One trigger, as its row stands."""
+
+    id: str
+    chain_id: str
+    name: str
+    kind: str
+    spec: Mapping[str, Any]
+    event: str | None
+    secret_hash: str | None
+    enabled: bool
+    next_at: int | None
+    last_tick: str | None
+    last_error: str | None
+    version: int
+    created_by: str | None
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTrigger:
+    """A trigger to be created."""
+
+    id: str
+    chain_id: str
+    name: str
+    kind: str
+    spec: Mapping[str, Any]
+    event: str | None = None
+    secret_hash: str | None = None
+    enabled: bool = True
+    next_at: int | None = None
+    created_by: str | None = None
+    authority: Authority | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerTick:
+    """One reason to start one run."""
+
+    trigger_id: str
+    tick: str
+    due_at: int | None = None
+    """None: now."""
+    payload: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTick:
+    """A tick that waits, with what its trigger says."""
+
+    trigger_id: str
+    tick: str
+    due_at: int
+    payload: Mapping[str, Any]
+    chain_id: str
+    kind: str
+    name: str
+    spec: Mapping[str, Any]
+    authority: Authority | None = None
+    """Of whoever saved the trigger, and of whoever saved the chain."""
+
+
+def trigger_from_row(row: Row) -> TriggerRow:
+    """Read a row."""
+    return TriggerRow(
+        id=row["id"],
+        chain_id=row["chain_id"],
+        name=row["name"],
+        kind=row["kind"],
+        spec=json.loads(row["spec"]),
+        event=row["event"],
+        secret_hash=row["secret_hash"],
+        enabled=bool(row["enabled"]),
+        next_at=row["next_at"],
+        last_tick=row["last_tick"],
+        last_error=row["last_error"],
+        version=row["version"],
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+    )
+
+
+async def now_us(tx: Tx) -> int:
+    """The database's clock."""
+    (row,) = await tx.fetch(NOW)
+    return int(row["now_us"])
+
+
+async def insert(tx: Tx, trigger: NewTrigger) -> None:
+    """Create a trigger; a name that the chain's triggers have already is a CONFLICT."""
+    await tx.execute(
+        INSERT,
+        id=trigger.id,
+        chain_id=trigger.chain_id,
+        name=trigger.name,
+        kind=trigger.kind,
+        spec=json.dumps(trigger.spec),
+        event=trigger.event,
+        secret_hash=trigger.secret_hash,
+        enabled=trigger.enabled,
+        next_at=trigger.next_at,
+        created_by=trigger.created_by,
+        authority=as_json(trigger.authority),
+    )
+
+
+async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
+    """Let whoever saves the triggers of a chain unchanged answer for them from now on."""
+    await tx.execute(VOUCH, chain_id=chain_id, authority=as_json(authority))
+
+
+async def find(tx: Tx, trigger_id: str) -> TriggerRow:
+    """Read one trigger."""
+    row = await fetch_one(tx, SELECT, id=trigger_id)
+    if row is None:
+        raise NotFound("trigger", trigger_id)
+    return trigger_from_row(row)
+
+
+async def list_by_chain(tx: Tx, chain_id: str) -> list[TriggerRow]:
+    """The triggers of a chain."""
+    return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_CHAIN, chain_id=chain_id)]
+
+
+async def update(tx: Tx, trigger: TriggerRow, authority: Authority | None) -> int:
+    """Write a trigger that still has its version, for whoever saves it; return the new one."""
+    row = await fetch_one(
+        tx,
+        UPDATE,
+        id=trigger.id,
+        version=trigger.version,
+        spec=json.dumps(trigger.spec),
+        event=trigger.event,
+        enabled=trigger.enabled,
+        next_at=trigger.next_at,
+        secret_hash=trigger.secret_hash,
+        authority=as_json(authority),
+    )
+    if row is None:
+        await find(tx, trigger.id)
+        raise VersionConflict("The trigger changed meanwhile; read it again, then decide.", trigger_id=trigger.id)
+    return int(row["version"])
+
+
+async def delete(tx: Tx, trigger_id: str) -> None:
+    """Forget a trigger. Runs that it started stay."""
+    if not await tx.execute(DELETE, id=trigger_id):
+        raise NotFound("trigger", trigger_id)
+
+
+async def find_by_event(tx: Tx, event: str) -> list[TriggerRow]:
+    """The triggers that wait for an event."""
+    return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_EVENT, event=event)]
+
+
+async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str | None = None) -> int:
+    """Note that an event happened, in the transaction in which it does; return how many triggers it ticks.
+
+    ``key`` names this one happening, where it could be told twice: the same key ticks a trigger once.
+    """
+    tick = key or new_id()
+    ticks = [
+        TriggerTick(trigger.id, tick, payload=payload)
+        for trigger in await find_by_event(tx, event)
+        if matches_filter(trigger.spec.get("filter"), payload)
+    ]
+    await add_ticks(tx, ticks)
+    return len(ticks)
+
+
+def matches_filter(wanted: Mapping[str, Any] | None, payload: Mapping[str, Any]) -> bool:
+    """Whether every field that a filter names has the value, or one of the values, that it wants."""
+    for name, value in (wanted or {}).items():
+        allowed = value if isinstance(value, list) else [value]
+        if payload.get(name) not in allowed:
+            return False
+    return True
+
+
+async def add_ticks(tx: Tx, ticks: Sequence[TriggerTick]) -> int:
+    """Note ticks and wake a scheduler; return how many were new."""
+    if not ticks:
+        return 0
+    rows = [(item.trigger_id, item.tick, item.due_at, json.dumps(item.payload or {})) for item in ticks]
+    added = await tx.execute(INSERT_TICKS, rows)
+    tx.notify(CHANNEL_TRIGGERS)
+    return added
+
+
+async def take_due(tx: Tx, limit: int) -> tuple[int, list[TriggerRow]]:
+    """The clock, and triggers whose moment has come, held until this transaction ends."""
+    rows = await tx.fetch(LOCK_DUE, limit=limit)
+    return (int(rows[0]["now_us"]) if rows else 0), [trigger_from_row(row) for row in rows]
+
+
+async def set_next_times(tx: Tx, moves: Sequence[tuple[str, int, int | None, str | None]]) -> int:
+    """Set next moments: trigger, the moment it stood at, the next one, its last tick."""
+    return await tx.execute(SET_NEXT_TIME, moves) if moves else 0
+
+
+async def disable_with_error(tx: Tx, trigger_id: str, error: str) -> None:
+    """Disable a trigger that cannot go on."""
+    await tx.execute(DISABLE_WITH_ERROR, id=trigger_id, off=False, error=error)
+
+
+async def add_ticks_for_ended_contests(tx: Tx, *, back_us: int) -> int:
+    """Tick the triggers that wait for contests to end; contests end by the clock, in nobody's transaction."""
+    rows = await tx.fetch(CONTESTS_ENDED, event=CONTEST_ENDED, back_us=back_us)
+    ticks = []
+    for row in rows:
+        payload = {"event": CONTEST_ENDED, "contest_id": row["contest_id"], "contest": row["slug"]}
+        if matches_filter(json.loads(row["spec"]).get("filter"), payload):
+            tick = f"{row['contest_id']}:{row['ends_at']}"
+            ticks.append(TriggerTick(row["trigger_id"], tick, row["ends_at"], payload))
+    return await add_ticks(tx, ticks)
+
+
+async def take_tick(tx: Tx) -> PendingTick | None:
+    """The tick that waits longest, held until this transaction ends."""
+    row = await fetch_one(tx, LOCK_TICK)
+    if row is None:
+        return None
+    return PendingTick(
+        trigger_id=row["trigger_id"],
+        tick=row["tick"],
+        due_at=row["due_at"],
+        payload=json.loads(row["payload"]),
+        chain_id=row["chain_id"],
+        kind=row["kind"],
+        name=row["name"],
+        spec=json.loads(row["spec"]),
+        authority=both(row["authority"], row["chain_authority"]),
+    )
+
+
+async def finish_tick(tx: Tx, tick: PendingTick, *, run_id: str | None = None, error: str | None = None) -> bool:
+    """Say that a tick started a run, or why it could not; False where somebody else has."""
+    state = "started" if error is None else "failed"
+    changed = await tx.execute(
+        FINISH_TICK, trigger_id=tick.trigger_id, tick=tick.tick, state=state, run_id=run_id, error=error
+    )
+    if changed:
+        await tx.execute(SET_LAST_TICK, id=tick.trigger_id, tick=tick.tick, error=error)
+    return bool(changed)
+
+
+async def list_ticks(tx: Tx, trigger_id: str, limit: int = 50) -> list[Row]:
+    """The latest ticks of a trigger."""
+    return await tx.fetch(SELECT_TICKS, trigger_id=trigger_id, limit=limit)
+
+
+async def delete_old_ticks(tx: Tx, *, older_than_us: int) -> int:
+    """Delete ticks that were settled long ago."""
+    return await tx.execute(DELETE_OLD_TICKS, older_than_us=older_than_us)
+
+
+async def chain_edges(tx: Tx, *, except_id: str | None = None) -> list[tuple[str, str]]:
+    """Which chain's end starts which chain, by their ids; one trigger may be left out."""
+    rows = await tx.fetch(SELECT_CHAIN_EDGES, event=CHAIN_FINISHED)
+    return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows if row["id"] != except_id]

@@ -1,0 +1,157 @@
+"""Nodes that wait for something which happens elsewhere: who waits for what, what is due, what may have been missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adjudge.domain.states import ChainRunStatus
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.statement import Statement
+
+NOW = Statement("chain_waits.now", "Read the clock that waits end by.", "SELECT {now} AS now_us")
+
+WAITING_FOR = Statement(
+    "chain_waits.waiting_for",
+    "Find nodes that wait for an event.",
+    """
+    SELECT run_id, node_id, pool FROM chain_nodes
+    WHERE wait_on IS NOT NULL AND wait_on = :on AND wait_key = :key ORDER BY run_id, node_id
+    """,
+)
+
+DUE = Statement(
+    "chain_waits.due",
+    "Find waits that are due.",
+    """
+    SELECT run_id, node_id, wait_on, wait_key, pool, wait_until FROM chain_nodes
+    WHERE wait_until IS NOT NULL AND wait_until <= {now}
+      AND (wait_until, run_id, node_id) > (:until_us, :run_id, :node_id)
+    ORDER BY wait_until, run_id, node_id LIMIT :limit
+    """,
+)
+
+LONG_WAITS = Statement(
+    "chain_waits.long_waits",
+    "List waits that have lasted a while, but for kinds whose end cannot be missed.",
+    """
+    SELECT run_id, node_id, wait_on, wait_key, pool FROM chain_nodes
+    WHERE wait_on IS NOT NULL AND (wait_on, wait_key, run_id, node_id) > (:on, :key, :run_id, :node_id)
+      AND updated_at <= {now} - :older_than_us AND wait_on NOT IN (SELECT given_on FROM {given})
+    ORDER BY wait_on, wait_key, run_id, node_id LIMIT :limit
+    """,
+    input_columns={"given_on": "text"},
+)
+
+_RUN_STATUS = "SELECT status FROM chain_runs WHERE id = :run_id"
+LOCK_RUN_STATUS = Statement(
+    "chain_waits.lock_run_status",
+    "Read a run's status under a share lock.",
+    _RUN_STATUS + " FOR SHARE",
+    sqlite_sql=_RUN_STATUS,
+)
+
+JOBS_TO_CANCEL = Statement(
+    "chain_waits.jobs_to_cancel",
+    "Find jobs of stopping runs: waiting ones at once, running ones after the grace period.",
+    """
+    SELECT stop_requested_at, jobs.id AS id
+    FROM chain_runs JOIN jobs ON chain_run_id = chain_runs.id AND chain_run_id IS NOT NULL
+    WHERE chain_runs.status = 'stopping' AND (COALESCE(jobs.status, '') IN ('pending', 'queued')
+        OR (COALESCE(jobs.status, '') = 'running' AND stop_requested_at <= {now} - :grace_us))
+      AND (stop_requested_at, jobs.id) > (:after_us, :after_id)
+    ORDER BY stop_requested_at, jobs.id LIMIT :limit
+    """,
+)
+
+ORPHANED_RUNS = Statement(
+    "chain_waits.orphaned_runs",
+    "Find sub-chain runs whose parent run is stopping or stopped.",
+    """
+    SELECT child.id AS id FROM chain_runs child JOIN chain_runs parent ON parent.id = child.parent_run_id
+    WHERE child.finished_at IS NULL AND child.status IN ('pending', 'running') AND child.parent_run_id IS NOT NULL
+      AND parent.status IN ('stopping', 'stopped') AND child.id > :after
+    ORDER BY child.id LIMIT :limit
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWait:
+    """A node that waits."""
+
+    run_id: str
+    node_id: str
+    kind: str
+    key: str
+    pool: str | None = None
+    """The chain whose places its run shares with others."""
+    until_us: int = 0
+    """When it is due, where that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppableJob:
+    """A job to be canceled because its run is to stop."""
+
+    stop_requested_us: int
+    id: str
+
+
+async def now_ms(tx: Tx) -> int:
+    """The database's clock, as Unix time in milliseconds."""
+    (row,) = await tx.fetch(NOW)
+    return int(row["now_us"]) // 1_000
+
+
+async def find_waiting_nodes(tx: Tx, on: str, key: str) -> list[NodeWait]:
+    """The nodes that wait for a thing."""
+    rows = await tx.fetch(WAITING_FOR, on=on, key=key)
+    return [NodeWait(row["run_id"], row["node_id"], on, key, row["pool"]) for row in rows]
+
+
+async def find_due(tx: Tx, *, limit: int, after: NodeWait | None = None) -> list[NodeWait]:
+    """Waits that are due, the longest due first, from after a known one."""
+    last = after or NodeWait("", "", "", "")
+    rows = await tx.fetch(DUE, until_us=last.until_us, run_id=last.run_id, node_id=last.node_id, limit=limit)
+    return [NodeWait(*row) for row in rows]
+
+
+async def find_long_waits(
+    tx: Tx, *, after: NodeWait | None, older_than_ms: int, limit: int, unmissable: Sequence[str] = ()
+) -> list[NodeWait]:
+    """Waits that have lasted for ``older_ms``, from after a known one, without those on an ``unmissable`` kind."""
+    last = after or NodeWait("", "", "", "")
+    rows = await tx.fetch(
+        LONG_WAITS,
+        [(kind,) for kind in unmissable] or [("",)],
+        on=last.kind,
+        key=last.key,
+        run_id=last.run_id,
+        node_id=last.node_id,
+        older_than_us=older_than_ms * 1_000,
+        limit=limit,
+    )
+    return [NodeWait(*row) for row in rows]
+
+
+async def lock_run_status(tx: Tx, run_id: str) -> ChainRunStatus | None:
+    """Where a run stands; it stands so until this transaction ends."""
+    row = await fetch_one(tx, LOCK_RUN_STATUS, run_id=run_id)
+    return None if row is None else ChainRunStatus(row["status"])
+
+
+async def find_jobs_to_cancel(
+    tx: Tx, *, grace_ms: int, limit: int, after: StoppableJob | None = None
+) -> list[StoppableJob]:
+    """Jobs to be canceled because their run is to stop, the longest asked for first, from after a known one."""
+    last = after or StoppableJob(0, "")
+    rows = await tx.fetch(
+        JOBS_TO_CANCEL, grace_us=grace_ms * 1_000, limit=limit, after_us=last.stop_requested_us, after_id=last.id
+    )
+    return [StoppableJob(*row) for row in rows]
+
+
+async def find_orphaned_runs(tx: Tx, *, limit: int, after: str = "") -> list[str]:
+    """Sub-chains to be stopped along with the run that started them, from after a known one."""
+    return [row["id"] for row in await tx.fetch(ORPHANED_RUNS, limit=limit, after=after)]

@@ -1,0 +1,1 @@
+"""Contests: tables and queries."""

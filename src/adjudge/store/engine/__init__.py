@@ -1,0 +1,1 @@
+"""Database drivers, statements, notifications and the schema's building blocks."""

@@ -1,0 +1,104 @@
+"""What the store asks of a database: one small protocol, two drivers, one conformance suite.
+
+A transaction is an *operation*: an ``async def`` that is handed a ``Tx`` and awaits nothing but it. PostgreSQL runs it
+on the event loop over one connection. SQLite runs the whole of it on the writer thread without suspending, so that a
+transaction costs one hop between threads however many statements it has. An operation may be run again from the top
+when the database asks for it (deadlock, serialisation): it must not touch anything but its ``Tx``.
+
+A statement that fails dooms its transaction, on both databases alike: an operation cannot swallow the error and have
+the rest committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from adjudge.domain.errors import InternalFault
+from adjudge.observe.logs import get_logger
+from adjudge.store.engine.statement import Dialect, Row, Rows, Statement
+
+T = TypeVar("T")
+
+_log = get_logger(__name__)
+
+
+class Tx(Protocol):
+    """One open transaction."""
+
+    dialect: Dialect
+
+    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        """Run ``statement`` and return all its rows."""
+        ...
+
+    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        """Run ``statement`` and return how many rows it changed."""
+        ...
+
+    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        """Run the last statement of the transaction and return its rows; after it, there is nothing but the commit.
+
+        Where it is the first as well, PostgreSQL commits it by itself: one round trip instead of three. An operation
+        has nothing to refuse any more after it.
+        """
+        ...
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` on the event loop once the transaction has committed; never if it did not."""
+        ...
+
+    def notify(self, channel: str) -> None:
+        """Ring a bell once the transaction has committed."""
+        ...
+
+
+Operation = Callable[[Tx], Awaitable[T]]
+
+
+STATEMENT_AFTER_LAST = InternalFault("Statement executed after fetch_last.")
+"""What such a statement fails with."""
+
+
+class Unfit(Exception):
+    """The rows are not such as a statement was made for: nothing of it happened, and there is a longer way.
+
+    A statement says so on PostgreSQL by dividing by zero, the one way to raise an error from within an expression.
+    """
+
+
+class Database(Protocol):
+    """A database that can run operations."""
+
+    dialect: Dialect
+
+    async def transact(self, operation: Operation[T]) -> T:
+        """Run ``operation`` in one transaction: all of it happens, or nothing."""
+        ...
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run ``operation`` against one consistent snapshot; it may not write."""
+        ...
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` whenever ``channel`` is rung; the function returned ends that."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is under way, then let go of the database."""
+        ...
+
+
+async def fetch_one(tx: Tx, statement: Statement, /, **parameters: object) -> Row | None:
+    """Return the first row of ``statement``, or nothing."""
+    rows = await tx.fetch(statement, **parameters)
+    return rows[0] if rows else None
+
+
+def run_callbacks(callbacks: Sequence[Callable[[], None]]) -> None:
+    """Run what waited for a commit. It has happened: a callback that fails is logged and changes nothing about that."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:  # noqa: BLE001 — neither the commit nor the other callbacks may suffer from it
+            _log.exception("on_commit_callback_failed")

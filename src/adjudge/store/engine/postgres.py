@@ -1,0 +1,217 @@
+"""PostgreSQL: asyncpg with nothing in between, prepared statements kept per connection."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import asyncpg
+
+from adjudge.domain.errors import InternalFault, OutcomeUnknown, Unavailable
+from adjudge.store.engine.driver import STATEMENT_AFTER_LAST, Operation, run_callbacks
+from adjudge.store.engine.postgres_errors import AGAIN, DRIVER_ERRORS, UNCERTAIN, translated
+from adjudge.store.engine.postgres_notify import PostgresNotifier
+from adjudge.store.engine.postgres_pool import TIMEOUT_SEC, Connection, ConnectionPool, connection_errors, is_closed
+from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, StatementCache
+
+T = TypeVar("T")
+
+DATABASE_CLOCK = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)"
+"""Stable within a statement, so an index can be searched by it; advances from statement to statement."""
+
+SESSION = {
+    "application_name": "adjudge",
+    "jit": "off",
+    "random_page_cost": "0.5",
+    "plan_cache_mode": "force_generic_plan",
+    "idle_in_transaction_session_timeout": "10s",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+}
+"""A process that is frozen in the middle of a transaction keeps its rows locked, and a watchdog passes locked rows by:
+after a while the server ends such a session, so that others can take the work. One whose machine has vanished is found
+by keepalive.
+
+What a transaction writes it finds by key, so a session plans such a statement once and keeps the plan. Planning the
+longest of them anew each time would cost as much as running it. One page found by key is held to cost less than one met
+on the way through a table: a plan that was made for an empty table must still do when the table has grown."""
+
+_PLAN_BY_VALUES = "SET LOCAL plan_cache_mode = auto"
+"""For what asks for a few of many rows by filters that are given or not: what is only read, and some before a write."""
+_BEGIN = "BEGIN"
+_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_PLAN_BY_VALUES}"
+
+_TRIES = 5
+_STATEMENT_SHARE = 0.9
+"""A statement is ended by the server a little before the client gives its connection up: it can then be used again."""
+
+
+def _failed(error: Exception, begin: str) -> Exception:
+    """What a failed statement means; what the transaction has to deal with stays as it is."""
+    if begin is _BEGIN_READING and isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return InternalFault(f"An operation that only reads wants to write: {error}.")
+    return error if isinstance(error, (*AGAIN, *UNCERTAIN)) else translated(error)
+
+
+class _PostgresTx:
+    """Statements on one connection. The transaction begins with the first of them, unless that concludes it."""
+
+    dialect = Dialect.POSTGRES
+
+    def __init__(
+        self,
+        connection: Connection,
+        texts: StatementCache,
+        bells: PostgresNotifier,
+        begin: str,
+    ) -> None:
+        self._connection = connection
+        self._begin = begin
+        self._begun = False
+        self.concluding = False
+        self._texts = texts
+        self._bells = bells
+        self.failure: Exception | None = None
+        self.callbacks: list[Callable[[], None]] = []
+
+    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        return cast("list[Row]", await self._run(self._connection.fetch, statement, rows, parameters))
+
+    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        tag: str = await self._run(self._connection.execute, statement, rows, parameters)
+        return int(tag.rpartition(" ")[2]) if tag[-1].isdigit() else 0
+
+    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        self.concluding = not self._begun
+        found = await self.fetch(statement, rows, **parameters)
+        self.failure = STATEMENT_AFTER_LAST
+        return found
+
+    async def commit(self) -> None:
+        """Commit, unless there was nothing to begin with, or a lone statement did so itself."""
+        if self._begun:
+            await self._connection.execute("COMMIT")
+
+    async def rollback(self) -> None:
+        """Undo everything."""
+        if self._begun and not is_closed(self._connection):
+            await self._connection.execute("ROLLBACK")
+
+    async def _run(
+        self,
+        call: Callable[..., Awaitable[Any]],
+        statement: Statement,
+        rows: Rows | None,
+        parameters: dict[str, object],
+    ) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        rendered = self._texts.get(statement, rows)
+        try:
+            if not self._begun and not self.concluding:
+                await self._connection.execute(self._begin)
+                self._begun = True
+            if statement.force_custom_plan:
+                await self._connection.execute(_PLAN_BY_VALUES)
+            return await call(rendered.sql, *rendered.arguments(rows, parameters))
+        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
+            self.failure = _failed(error, self._begin)
+            if self.failure is error:
+                raise
+            raise self.failure from error
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        self.callbacks.append(callback)
+
+    def notify(self, channel: str) -> None:
+        self.callbacks.append(partial(self._bells.notify, channel))
+
+
+async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
+    """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
+    try:
+        result = await operation(tx)
+        if tx.failure is not None and tx.failure is not STATEMENT_AFTER_LAST:
+            raise tx.failure
+    except Exception:  # who is canceled gives the connection back at once, and giving it back undoes what was begun
+        await tx.rollback()
+        raise
+    return result
+
+
+class PostgresDatabase:
+    """The distributed truth."""
+
+    dialect = Dialect.POSTGRES
+
+    def __init__(self, connections: ConnectionPool, now: str = DATABASE_CLOCK) -> None:
+        self._connections = connections
+        self._texts = StatementCache(Dialect.POSTGRES, now)
+        self._bells = PostgresNotifier(connections)
+
+    @classmethod
+    async def open(
+        cls, url: str, *, max_connections: int = 16, timeout_sec: float = TIMEOUT_SEC, now: str = DATABASE_CLOCK
+    ) -> PostgresDatabase:
+        """Connect, or say why not. No transaction takes longer than ``timeout_sec``."""
+        statement_ms = max(1, round(timeout_sec * _STATEMENT_SHARE * 1_000))
+        session = SESSION | {"statement_timeout": str(statement_ms)}
+        with connection_errors():
+            connections = await ConnectionPool.open(
+                url, limit=max_connections, session=session, timeout_sec=timeout_sec
+            )
+        return cls(connections, now)
+
+    async def transact(self, operation: Operation[T]) -> T:
+        """Run ``operation`` in one transaction, again from the top where PostgreSQL asks for it."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return await self._once(operation)
+            except AGAIN as error:
+                if attempt == _TRIES:
+                    raise Unavailable(f"PostgreSQL kept refusing the transaction: {error}.") from error
+                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))  # noqa: S311 — it only spreads the herd
+        raise AssertionError("unreachable")
+
+    async def _once(self, operation: Operation[T]) -> T:
+        committing, tx = False, None
+        try:
+            async with self._connections.acquire() as connection:
+                tx = self._tx(connection, _BEGIN)
+                result = await _operated(operation, tx)
+                committing = True
+                await tx.commit()
+        except AGAIN:
+            raise
+        except DRIVER_ERRORS as error:
+            if isinstance(error, UNCERTAIN) and (committing or (tx is not None and tx.concluding)):
+                raise OutcomeUnknown from error
+            raise translated(error) from error
+        run_callbacks(tx.callbacks)
+        return result
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run ``operation`` against one snapshot."""
+        try:
+            async with self._connections.acquire() as connection:
+                tx = self._tx(connection, _BEGIN_READING)
+                result = await _operated(operation, tx)
+                await tx.rollback()
+                return result
+        except DRIVER_ERRORS as error:
+            raise translated(error) from error
+
+    def _tx(self, connection: Connection, begin: str) -> _PostgresTx:
+        return _PostgresTx(connection, self._texts, self._bells, begin)
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Hear rings of every process on this database."""
+        return self._bells.listen(channel, callback)
+
+    async def close(self) -> None:
+        """Wait for what is under way, then disconnect."""
+        await self._bells.close()
+        await self._connections.close()

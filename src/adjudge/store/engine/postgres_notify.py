@@ -1,0 +1,133 @@
+"""Bells across processes, by PostgreSQL's NOTIFY.
+
+Ringing happens after the commit, on a connection of its own, and rings that come while one is under way are sent as
+one: NOTIFY inside the transaction would make PostgreSQL commit notifying transactions one after the other. Bells that
+nobody is in a hurry to hear are rung at once after a silence, and then no more often than a person could tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import asyncpg
+
+from adjudge.concurrency.batcher import Batcher
+from adjudge.domain.errors import Unavailable
+from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
+from adjudge.store.engine.notify import COALESCED_CHANNELS, Callback, LocalNotifier
+from adjudge.store.engine.postgres_pool import ConnectionPool
+
+_CHECK_SECONDS = 15.0
+"""How often whoever listens asks the server whether it is still there: to a listener, silence is normal."""
+_ANSWER_SECONDS = 5.0
+_UNHURRIED_SECONDS = 0.05
+_FAILURES = (
+    Unavailable,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+_NOTIFY = "SELECT pg_notify(channel, '') FROM unnest(CAST($1 AS text[])) AS channel"
+_log = get_logger(__name__)
+
+
+class PostgresNotifier:
+    """Local bells, joined with those of every other process on the same database."""
+
+    def __init__(self, connections: ConnectionPool, check_sec: float = _CHECK_SECONDS) -> None:
+        self._connections = connections
+        self._check_sec = check_sec
+        self._local = LocalNotifier()
+        self._hurried = Batcher(self._send, name="notify", key=_same)
+        self._unhurried = Batcher(self._send, name="notify-unhurried", key=_same, pause_sec=_UNHURRIED_SECONDS)
+        self._channels: set[str] = set()
+        self._listener: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+
+    def notify(self, channel: str) -> None:
+        """Ring here at once and elsewhere as soon as the last ring is out."""
+        self._local.notify(channel)
+        (self._unhurried if channel in COALESCED_CHANNELS else self._hurried).offer(channel)
+
+    def listen(self, channel: str, callback: Callback) -> Callback:
+        """Hear rings of every process."""
+        if channel not in self._channels:
+            self._channels.add(channel)
+            self._changed.set()
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._hear())
+        return self._local.listen(channel, callback)
+
+    async def close(self) -> None:
+        """Stop sending and hearing."""
+        await self._hurried.close()
+        await self._unhurried.close()
+        if self._listener is not None:
+            self._listener.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listener
+
+    async def _send(self, channels: Sequence[str]) -> list[None]:
+        try:
+            async with self._connections.acquire() as connection:
+                await connection.fetch(_NOTIFY, sorted(channels))
+        except _FAILURES as error:
+            _log.debug("notify_send_failed", error=str(error))  # the listeners' poll finds the work
+        return [None] * len(channels)
+
+    async def _hear(self) -> None:
+        outage = Outage(_log, "notifications_interrupted")
+        while True:
+            try:
+                await self._hear_on_one_connection(outage)
+            except _FAILURES as error:
+                await asyncio.sleep(outage.failed(error))
+
+    async def _hear_on_one_connection(self, outage: Outage) -> None:
+        gone = asyncio.Event()
+
+        def lost(_: object) -> None:
+            gone.set()
+
+        async with self._connections.acquire(is_limited=False) as connection:
+            heard: set[str] = set()
+            connection.add_termination_listener(lost)
+            try:
+                while not gone.is_set():
+                    self._changed.clear()
+                    async with asyncio.timeout(_ANSWER_SECONDS):
+                        await connection.fetchval("SELECT 1")
+                        for channel in self._channels - heard:
+                            await connection.add_listener(channel, self._heard)
+                            self._local.notify(channel)  # whatever was rung before we listened
+                            heard.add(channel)
+                    outage.over()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(self._check_sec):
+                            await _either(gone, self._changed)
+                raise ConnectionResetError("The server hung up.")
+            finally:
+                with suppress(*_FAILURES):  # it may be gone already; whoever closes must not be told of that
+                    connection.remove_termination_listener(lost)
+                    connection.terminate()  # rather than to take back each channel
+
+    def _heard(self, *call: object) -> None:
+        self._local.notify(str(call[2]))
+
+
+def _same(channel: str) -> str:
+    return channel
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -1,0 +1,322 @@
+"""SQLite: one writer thread, a few readers, the standard library's ``sqlite3`` with nothing in between.
+
+Transactions that wait at the same moment commit together: each runs in a savepoint of its own, so one that fails takes
+nothing from its neighbours, and all share the price of one commit. WAL with ``synchronous=FULL`` keeps what was
+committed even when the power goes; ``NORMAL`` (a setting) trades that last moment for speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from adjudge.domain.errors import Unavailable
+from adjudge.store.engine.driver import STATEMENT_AFTER_LAST, Operation, run_callbacks
+from adjudge.store.engine.notify import LocalNotifier
+from adjudge.store.engine.sqlite_errors import translated
+from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, StatementCache
+
+T = TypeVar("T")
+Clock = Callable[[], int]
+
+_NOW = "adjudge_now()"
+_GROUP_LIMIT = 128
+_READERS = 4
+_WAL_RETRY_SEC = 0.005
+BUSY_TIMEOUT_SEC = 10
+"""How long a statement waits for a lock that another connection holds."""
+
+
+def system_clock() -> int:
+    """Microseconds since the Unix epoch: the clock of the machine that owns the file, hence of the database."""
+    return time.time_ns() // 1_000
+
+
+@dataclass(eq=False)
+class _QueuedOperation:
+    """An operation waiting for the writer, and where its outcome goes."""
+
+    operation: Operation[Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    result: Any = None
+    error: BaseException | None = None
+    callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    def resolve(self) -> None:
+        """Deliver the outcome; runs on the event loop, after the commit."""
+        if self.error is None:
+            run_callbacks(self.callbacks)
+        if self.future.cancelled():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class SqliteTx:
+    """Statements on one connection. Its coroutines never suspend: see ``drive``."""
+
+    dialect = Dialect.SQLITE
+
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Clock, bells: LocalNotifier, *, may_write: bool = True
+    ) -> None:
+        self.connection = connection
+        self._may_write = may_write
+        self._clock = clock
+        self._bells = bells
+        self._now = 0
+        connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
+        self._texts = StatementCache(Dialect.SQLITE, _NOW)
+        self.begin([])
+
+    def begin(self, callbacks: list[Callable[[], None]]) -> None:
+        """Start over for the next operation."""
+        self.callbacks = callbacks
+        self.failure: Exception | None = None
+
+    def _run(
+        self,
+        statement: Statement,
+        rows: Rows | None,
+        parameters: dict[str, object],
+        answer: Callable[[sqlite3.Cursor], T],
+    ) -> T:
+        """Run ``statement`` to its end, of which the first row is only the beginning: a later one may fail too."""
+        if self.failure is not None:
+            raise self.failure
+        rendered = self._texts.get(statement, rows)
+        self._now = self._clock()  # one moment for the whole statement
+        try:
+            return answer(self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters))))
+        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
+            self.failure = translated(error, may_write=self._may_write)
+            if self.failure is error:
+                raise
+            raise self.failure from error
+
+    async def run_operation(self, operation: Operation[T]) -> T:
+        """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
+        result = await operation(self)
+        if self.failure is not None and self.failure is not STATEMENT_AFTER_LAST:
+            raise self.failure
+        return result
+
+    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        """Run ``statement`` and return all its rows."""
+        return cast("list[Row]", self._run(statement, rows, parameters, sqlite3.Cursor.fetchall))
+
+    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        """Run ``statement`` and return how many rows it changed."""
+        return self._run(statement, rows, parameters, _changed)
+
+    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        """Run the last statement: round trips cost nothing here."""
+        found = await self.fetch(statement, rows, **parameters)
+        self.failure = STATEMENT_AFTER_LAST
+        return found
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Keep ``callback`` for the commit."""
+        self.callbacks.append(callback)
+
+    def notify(self, channel: str) -> None:
+        """Ring at the commit."""
+        self.callbacks.append(partial(self._bells.notify, channel))
+
+
+def _changed(cursor: sqlite3.Cursor) -> int:
+    return cursor.rowcount
+
+
+def run_to_completion(awaitable: Awaitable[T]) -> T:
+    """Run an operation to its end on this thread. It never has a reason to suspend, and is told so if it does."""
+    step = cast("Generator[object, None, T]", awaitable.__await__())
+    try:
+        next(step)
+    except StopIteration as stop:
+        return cast("T", stop.value)
+    step.close()
+    raise RuntimeError("an operation awaited something other than its transaction")
+
+
+def enable_wal(connection: sqlite3.Connection) -> None:
+    """Switch the database to write-ahead logging.
+
+    SQLite does not call its busy handler for this switch: while another connection switches the same new file, the
+    statement fails at once with SQLITE_BUSY. So it is repeated here, for as long as other statements would wait.
+    """
+    give_up_at = time.monotonic() + BUSY_TIMEOUT_SEC
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up_at:
+                raise
+        time.sleep(_WAL_RETRY_SEC)
+
+
+class SqliteDatabase:
+    """The embedded truth: one file."""
+
+    dialect = Dialect.SQLITE
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL", clock: Clock = system_clock) -> None:
+        self._path = path
+        self._synchronous = synchronous
+        self._clock = clock
+        self._tickets: queue.SimpleQueue[_QueuedOperation | None] = queue.SimpleQueue()
+        self._closed = False
+        self._bells = LocalNotifier()
+        self._writer = threading.Thread(target=self._write_loop, name="adjudge-sqlite-writer", daemon=True)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="adjudge-sqlite-reader")
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._write_tx = SqliteTx(self._connect(), clock, self._bells)
+        self._writer.start()
+
+    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_SEC
+            )
+            pragmas = [f"synchronous={self._synchronous}", "foreign_keys=ON", "cache_size=-65536"]
+            enable_wal(connection)
+            for pragma in [*pragmas, *(["query_only=ON"] if read_only else [])]:
+                connection.execute(f"PRAGMA {pragma}").close()
+        except sqlite3.Error as error:
+            raise Unavailable(
+                f"Cannot open the database {self._path}: {error}. Check the folder and its owner."
+            ) from error
+        connection.row_factory = sqlite3.Row
+        self._connections.append(connection)
+        return connection
+
+    async def transact(self, operation: Operation[T]) -> T:
+        """Queue ``operation`` for the writer and wait until it has committed."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        loop = asyncio.get_running_loop()
+        ticket = _QueuedOperation(operation, loop.create_future(), loop)
+        self._tickets.put(ticket)
+        return cast("T", await ticket.future)
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run ``operation`` on a reader: readers never wait for the writer, nor it for them."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_here, operation)
+
+    def _read_here(self, operation: Operation[T]) -> T:
+        tx: SqliteTx | None = getattr(self._local, "tx", None)
+        if tx is None:
+            tx = self._local.tx = SqliteTx(self._connect(read_only=True), self._clock, self._bells, may_write=False)
+        tx.begin([])
+        connection = tx.connection
+        try:
+            connection.execute("BEGIN")
+        except sqlite3.Error as error:
+            raise translated(error) from error
+        try:
+            return run_to_completion(tx.run_operation(operation))
+        finally:
+            if connection.in_transaction:  # an error of the disk, say, has ended it already
+                connection.execute("ROLLBACK")
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Hear rings of this process; another process on the same file is found by polling."""
+        return self._bells.listen(channel, callback)
+
+    async def close(self) -> None:
+        """Run what was queued, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._tickets.put(None)
+        await asyncio.to_thread(self._writer.join)
+        self._readers.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    # The writer thread, from here on.
+
+    def _write_loop(self) -> None:
+        while (ticket := self._tickets.get()) is not None:
+            group, closing = self._gather(ticket)
+            self._commit_group(group)
+            for loop in {ticket.loop for ticket in group}:
+                settled = [ticket for ticket in group if ticket.loop is loop]
+                with suppress(RuntimeError):  # the loop has gone: nobody is left to tell
+                    loop.call_soon_threadsafe(_settle_all, settled)
+            if closing:
+                return
+
+    def _gather(self, ticket: _QueuedOperation) -> tuple[list[_QueuedOperation], bool]:
+        group = [ticket]
+        while len(group) < _GROUP_LIMIT:
+            try:
+                following = self._tickets.get_nowait()
+            except queue.Empty:
+                break
+            if following is None:
+                return group, True
+            group.append(following)
+        return group, False
+
+    def _commit_group(self, group: list[_QueuedOperation]) -> None:
+        connection = self._write_tx.connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            run = self._run_alone if len(group) == 1 else self._run_in_savepoint
+            for ticket in group:
+                if not ticket.future.cancelled():
+                    run(connection, ticket)
+            if connection.in_transaction or not all(ticket.error for ticket in group):
+                connection.execute("COMMIT")  # which says so where the transaction is no more
+        except BaseException as error:  # noqa: BLE001 — whatever broke the commit, every waiter must hear of it
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            unavailable = Unavailable(f"The database could not commit: {error}.")
+            unavailable.__cause__ = error
+            for ticket in group:
+                ticket.error = unavailable
+
+    def _run_alone(self, connection: sqlite3.Connection, ticket: _QueuedOperation) -> None:
+        """With no neighbour to spare, what fails takes the transaction along."""
+        self._write_tx.begin(ticket.callbacks)
+        try:
+            ticket.result = run_to_completion(self._write_tx.run_operation(ticket.operation))
+        except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
+            if connection.in_transaction:  # a full disk, say, has ended it already
+                connection.execute("ROLLBACK")
+            ticket.error = error
+
+    def _run_in_savepoint(self, connection: sqlite3.Connection, ticket: _QueuedOperation) -> None:
+        tx = self._write_tx
+        tx.begin(ticket.callbacks)
+        connection.execute("SAVEPOINT operation")
+        try:
+            ticket.result = run_to_completion(tx.run_operation(ticket.operation))
+            connection.execute("RELEASE operation")
+        except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
+            connection.execute("ROLLBACK TO operation")
+            connection.execute("RELEASE operation")
+            ticket.error = error
+
+
+def _settle_all(tickets: list[_QueuedOperation]) -> None:
+    for ticket in tickets:
+        ticket.resolve()

@@ -1,0 +1,1 @@
+"""Jobs, the outbox, dead letters, workers: the queue in the database."""

@@ -1,0 +1,459 @@
+"""Jobs: claim, renew, finish, release, reclaim, cancel, bury, replay, each for many jobs in one transaction.
+
+Every operation takes the caller's transaction, works on a batch (a batch of one is the ordinary case), and answers for
+every job it was asked about: done, or refused with a reason. A commit costs far more than a row, so callers that have
+several things to say should say them in one transaction.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from adjudge.domain.errors import Conflict, InvalidTransition, RefusalReason
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.retry import RetryPolicy
+from adjudge.domain.states import JOB, JobStatus
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.notify import CHANNEL_CANCELED, CHANNEL_OUTBOX
+from adjudge.store.engine.statement import Dialect, Row, Rows, Statement
+from adjudge.store.jobs import metrics as accounts
+from adjudge.store.jobs import outbox, write_refusals
+from adjudge.store.jobs import statements as sql
+from adjudge.store.jobs.groups import by_kind, end_of, fence_of, first_by_fence, ordered
+from adjudge.store.jobs.mapping import (
+    MILLISECOND,
+    dead_letter_row,
+    finish_row,
+    insert_row,
+    job_from_row,
+    release_row,
+    replay_job,
+)
+from adjudge.store.jobs.models import (
+    BatchResult,
+    DispatchedMessage,
+    Fence,
+    FollowUpSlots,
+    Job,
+    JobListener,
+    JobRelease,
+    JobResult,
+    NewJob,
+    Offer,
+    Opening,
+    PoisonJob,
+    QueuedJob,
+    RefusedWrite,
+    ReplayListener,
+    Step,
+    Stepping,
+)
+
+LEASE_EXPIRED = "lease_expired"
+NEVER_STARTED = "never_started"
+"""Why an attempt was given back: its claim was never followed by a start."""
+LISTENER_FAILED = "LISTENER_FAILED"
+"""The error code of a job whose owner could not be told of what became of it."""
+_REFUNDS_MAX = 3
+"""How often a last attempt whose worker was lost before the start is given back before the job is buried after all."""
+
+
+class JobCommands:
+    """The operations on jobs. It holds no state: the rows do."""
+
+    def __init__(
+        self,
+        listeners: Mapping[str, JobListener],
+        *,
+        policy: RetryPolicy | None = None,
+        new_id: IdFactory = new_id,
+        random_unit: Callable[[], float] = random.random,
+    ) -> None:
+        self._listeners = listeners
+        self._stepping = {kind: owner for kind, owner in listeners.items() if isinstance(owner, Stepping)}
+        self._opening = {kind: owner for kind, owner in listeners.items() if isinstance(owner, Opening)}
+        self._replaying = {kind: owner for kind, owner in listeners.items() if isinstance(owner, ReplayListener)}
+        self._policy = policy or RetryPolicy()
+        self._new_id = new_id
+        self._random_unit = random_unit
+
+    async def enqueue(self, tx: Tx, jobs: Sequence[NewJob], offers: Mapping[str, Offer] | None = None) -> list[str]:
+        """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one.
+
+        A job for which there is an offer is claimed at once by who made it; the stream hears nothing of it.
+        """
+        if not jobs:
+            return []
+        at_once = tx.dialect is Dialect.POSTGRES and not offers
+        rows = [insert_row(job, self._policy.max_attempts) for job in jobs]
+        created = {row["id"] for row in await tx.fetch(sql.ENQUEUE if at_once else sql.INSERT, rows)}
+        if born := [job for job in jobs if job.id in created]:
+            tx.on_commit(lambda: accounts.record_enqueued(born))
+        taken = await self._hand_over(tx, {key: offer for key, offer in (offers or {}).items() if key in created})
+        waiting = [job for job in jobs if job.id in created and job.id not in taken]
+        if at_once and waiting:
+            tx.notify(CHANNEL_OUTBOX)
+        elif waiting:
+            await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
+        known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
+        standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
+        return [standing.get(job.id, job.id) for job in jobs]
+
+    async def _hand_over(self, tx: Tx, offers: Mapping[str, Offer]) -> set[str]:
+        """Claim jobs as they are created, by the same statement as any other claim; return those that were won."""
+        won = set()
+        for worker, lease_ms in {(offer.worker, offer.lease_ms) for offer in offers.values()}:
+            wanted = [key for key, offer in offers.items() if (offer.worker, offer.lease_ms) == (worker, lease_ms)]
+            for job in (await self.claim(tx, wanted, worker=worker, lease_ms=lease_ms)).done:
+                offers[job.id].taken = job
+                won.add(job.id)
+        return won
+
+    async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> BatchResult[Job]:
+        """Win waiting jobs for ``worker``. Nothing may execute before this has committed."""
+        rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
+        return await self._started(tx, job_ids, rows, write_refusals.explain_claim)
+
+    def opens(self, kind: str, payload: Mapping[str, Any], dialect: Dialect) -> bool:
+        """Whether there is a short way to claim the job: something begins with it."""
+        return kind in self._opening and self._opening[kind].opens(payload, dialect)
+
+    async def open(self, tx: Tx, kind: str, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
+        """Win those that can be had by the short way, as the whole of a transaction; the others are for ``claim``."""
+        jobs = await self._opening[kind].open(tx, job_ids, worker=worker, lease_ms=lease_ms)
+        if jobs:
+            tx.on_commit(lambda: accounts.record_started(jobs))
+        return jobs
+
+    async def find_held(self, tx: Tx, job_ids: Sequence[str], *, worker: str) -> tuple[Job, ...]:
+        """Those of the jobs that ``worker`` holds by a valid lease: how a claim with a lost answer is looked up."""
+        return tuple(job_from_row(row) for row in await _update(tx, sql.SELECT_HELD, job_ids, worker=worker))
+
+    async def reclaim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> BatchResult[Job]:
+        """Take over jobs whose lease expired. One with no attempt left is buried, and refused as exhausted."""
+        rows = await _update(tx, sql.RECLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
+        outcome = await self._started(tx, job_ids, rows, write_refusals.explain_reclaim)
+        exhausted = [
+            refused.job_id for refused in outcome.refused if refused.reason is RefusalReason.ATTEMPTS_EXHAUSTED
+        ]
+        if exhausted:  # a last attempt that never started is left to the watchdog, which gives it back
+            rows = [row for row in await _inspect(tx, exhausted) if row["heartbeat_at"] is not None]
+            await self._bury_exhausted(tx, rows, actor=worker)
+        return outcome
+
+    async def renew(self, tx: Tx, fences: Sequence[Fence], *, lease_ms: int) -> BatchResult[Fence]:
+        """Extend leases. Whoever is refused must stop at once and write nothing more."""
+        if not fences:
+            return BatchResult(())
+        alive = {
+            Fence(row["id"], row["attempt_id"], row["lease_owner"])
+            for row in await tx.fetch(sql.RENEW, ordered(fences), lease_us=lease_ms * MILLISECOND)
+        }
+        refused = await self._refuse_fences(tx, [fence for fence in fences if fence not in alive])
+        return BatchResult(tuple(fence for fence in fences if fence in alive), refused)
+
+    async def lock(self, tx: Tx, job_ids: Sequence[str]) -> None:
+        """Let nobody else change these jobs until the transaction is over; SQLite has one writer anyway.
+
+        Whoever changes some of them by one statement and some by another would take them out of their order, and meet
+        a renewal of the same leases head on.
+        """
+        if tx.dialect is Dialect.POSTGRES:
+            await _update(tx, sql.LOCK, job_ids)
+
+    async def finish_and_claim_next(self, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
+        """End jobs with their results, and write what that means for their owners.
+
+        What failed gets a dead letter, unless its handler says that it needs none.
+        """
+        for finish in finishes:
+            if finish.status not in (JobStatus.SUCCEEDED, JobStatus.FAILED):
+                raise InvalidTransition(f"A claim ends a job as succeeded or failed, not as {finish.status}.")
+        if not finishes:
+            return BatchResult(())
+        first, late = first_by_fence(finishes)
+        rows = await tx.fetch(sql.FINISH, [finish_row(first[fence]) for fence in ordered(first)])
+        won = {fence_of(row): row for row in rows}
+        failed = [fence.job_id for fence in won if first[fence].status is JobStatus.FAILED and first[fence].dead_letter]
+        if failed:
+            await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), job_id) for job_id in failed])
+        done = await self._ended(tx, rows, {fence.job_id: first[fence] for fence in won})
+        late += [fence for fence in first if fence not in won]
+        return BatchResult(done, await self._refuse_fences(tx, late))
+
+    def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
+        """The short way for those of the ends that there is one for; the others are for ``finish``."""
+        for kind, owner in self._stepping.items():
+            own = [finish for finish in finishes if finish.job is not None and finish.job.kind == kind]
+            if own and (step := owner.plan(own, room)) is not None:
+                return step
+        return None
+
+    async def release(self, tx: Tx, releases: Sequence[JobRelease]) -> BatchResult[Job]:
+        """Hand jobs back for another attempt; one that has none left is buried, which the returned job says."""
+        if not releases:
+            return BatchResult(())
+        first, late = first_by_fence(releases)
+        rows = await tx.fetch(
+            sql.RELEASE, [release_row(first[fence]) for fence in ordered(first)], actor=None, expired=False
+        )
+        won = {fence_of(row) for row in rows}
+        released = await self._released(tx, rows, {fence.job_id: first[fence].delay_ms for fence in won})
+        left = [fence for fence in ordered(first) if fence not in won]
+        buried = await self._bury(tx, [dead_letter_row(first[fence]) for fence in left], actor=None)
+        won |= {Fence(job.id, job.attempt_id, job.actor or "") for job in buried}
+        late += [fence for fence in left if fence not in won]
+        return BatchResult((*released, *buried), await self._refuse_fences(tx, late))
+
+    async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> BatchResult[Job]:
+        """End jobs that nobody wants any more."""
+        rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
+        await outbox.drop(tx, [row["id"] for row in rows])
+        done = await self._ended(tx, rows, {})
+        if any(job.prior_status == JobStatus.RUNNING for job in done):
+            tx.notify(CHANNEL_CANCELED)
+        return BatchResult(done, await self._refuse(tx, job_ids, done, write_refusals.explain_claim))
+
+    async def find_canceled(self, tx: Tx, job_ids: Sequence[str]) -> set[str]:
+        """Those of these jobs that somebody canceled."""
+        return {row["id"] for row in await tx.fetch(sql.SELECT_CANCELED, [(job_id,) for job_id in job_ids])}
+
+    async def dead_letter(self, tx: Tx, burials: Sequence[PoisonJob], *, actor: str) -> BatchResult[Job]:
+        """End waiting jobs that nobody can run (unusable payload, unknown kind), with a dead letter each."""
+        wanted = {burial.job_id: burial for burial in burials}
+        waiting = [row for row in await _inspect(tx, list(wanted)) if row["status"] in ("pending", "queued")]
+        rows = [
+            (row["id"], row["attempt_id"], row["status"], None, "poison", burial.error_code, burial.error)
+            for row in waiting
+            for burial in (wanted[row["id"]],)
+        ]
+        done = await self._bury(tx, rows, actor=actor)
+        return BatchResult(done, await self._refuse(tx, list(wanted), done, write_refusals.explain_claim))
+
+    async def finish_as_dead_letter(self, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
+        """End claimed jobs that failed for good through our own fault, with a dead letter each."""
+        first, late = first_by_fence(finishes)
+        rows = [
+            (fence.job_id, fence.attempt_id, "running", fence.lease_owner, item.reason, item.error_code, item.error)
+            for fence in ordered(first)
+            for item in (first[fence],)
+        ]
+        done = await self._bury(tx, rows, actor=None)
+        won = {Fence(job.id, job.attempt_id, job.actor or "") for job in done}
+        late += [fence for fence in first if fence not in won]
+        return BatchResult(done, await self._refuse_fences(tx, late))
+
+    async def expired(self, tx: Tx, *, limit: int = 500, after: str = "") -> dict[str, list[str]]:
+        """Find jobs whose lease has expired, by kind; given a job's id, those after it."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for row in await tx.fetch(sql.SELECT_EXPIRED, limit=limit, after=after):
+            found[row["kind"]].append(row["id"])
+        return found
+
+    async def release_expired(self, tx: Tx, job_ids: Sequence[str] | None = None, *, actor: str) -> tuple[Job, ...]:
+        """Free jobs whose worker is lost, all or those named: back to waiting, or buried when no attempt is left.
+
+        A last attempt is confirmed by a heartbeat before its handler is called. Without one it never started: it is
+        given back, a few times at most.
+        """
+        if job_ids is None:
+            job_ids = [job_id for found in (await self.expired(tx)).values() for job_id in found]
+        expired = await _update(tx, sql.LOCK_EXPIRED, job_ids)
+        spent = [row for row in expired if row["attempt_id"] >= row["max_attempts"]]
+        unstarted = await self._unstarted(tx, spent)
+        again = [row for row in expired if row["attempt_id"] < row["max_attempts"] or row["id"] in unstarted]
+        delays = {row["id"]: self._policy.delay_ms(row["attempt_id"], self._random_unit()) for row in again}
+        rows = [
+            (
+                row["id"],
+                row["attempt_id"],
+                row["lease_owner"],
+                delays[row["id"]] * MILLISECOND,
+                *((1, NEVER_STARTED) if row["id"] in unstarted else (0, LEASE_EXPIRED)),
+                None,
+                None,
+            )
+            for row in again
+        ]
+        freed = await tx.fetch(sql.RELEASE, rows, actor=actor, expired=True) if rows else []
+        released = await self._released(tx, freed, delays)
+        lost = [row for row in spent if row["id"] not in unstarted]
+        return (*released, *await self._bury_exhausted(tx, lost, actor=actor))
+
+    async def _unstarted(self, tx: Tx, spent: Sequence[Row]) -> set[str]:
+        """Those of the last attempts that never started and may be given back."""
+        candidates = [row["id"] for row in spent if row["heartbeat_at"] is None]
+        refunds = {row["job_id"]: row["n"] for row in await _update(tx, sql.COUNT_REFUNDS, candidates)}
+        return {job_id for job_id in candidates if refunds.get(job_id, 0) < _REFUNDS_MAX}
+
+    async def mark_queued(self, tx: Tx, deliveries: Sequence[DispatchedMessage], *, actor: str) -> None:
+        """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver.
+
+        Nothing may follow it in its transaction.
+        """
+        if not deliveries:
+            return
+        if tx.dialect is Dialect.POSTGRES:
+            rows = await tx.fetch_last(sql.MARK_DELIVERED, outbox.delivery_rows(deliveries), actor=actor)
+        else:
+            rows = await _update(tx, sql.MARK_QUEUED, await outbox.mark_delivered(tx, deliveries), actor=actor)
+        accounts.record_transitions(tx, [job_from_row(row) for row in rows if row["kind"] in accounts.COUNTED_KINDS])
+
+    async def not_delivered(self, tx: Tx, rows: Sequence[tuple[str, str]]) -> None:
+        """Keep why deliveries failed: rows of (job_id, error)."""
+        await self.lock(tx, [job_id for job_id, _ in rows])
+        await outbox.mark_failed(tx, sorted(rows))
+
+    async def set_aside(self, tx: Tx, job_ids: Sequence[str], *, actor: str, error: str) -> list[str]:
+        """End jobs whose owner fails whenever it is told of them: with a dead letter each, and without the owner."""
+        rows = [
+            (row["id"], row["attempt_id"], row["status"], None, "poison", LISTENER_FAILED, error)
+            for row in await _inspect(tx, job_ids)
+            if JobStatus(row["status"]) not in JOB.terminal
+        ]
+        return [job.id for job in await self._bury(tx, rows, actor=actor, tells_owner=False)]
+
+    async def find_long_queued(
+        self, tx: Tx, *, older_than_ms: int, limit: int = 500, after: tuple[int, str] = (0, "")
+    ) -> list[QueuedJob]:
+        """Find jobs that have been queued for so long that their message may be lost, the longest first.
+
+        Given the ``place`` of one, those that come ``after`` it.
+        """
+        rows = await tx.fetch(
+            sql.SELECT_LONG_QUEUED,
+            older_than_us=older_than_ms * MILLISECOND,
+            limit=limit,
+            after_us=after[0],
+            after_id=after[1],
+        )
+        return [QueuedJob(row["id"], row["priority"], row["stream_entry_id"], row["queued_at"]) for row in rows]
+
+    async def requeue(self, tx: Tx, job_ids: Sequence[str], *, actor: str) -> tuple[Job, ...]:
+        """Ask for another message about queued jobs whose message is lost."""
+        return await self._released(tx, await _update(tx, sql.UNQUEUE, job_ids, actor=actor), {})
+
+    async def defer(self, tx: Tx, job_ids: Sequence[str], *, delay_ms: int, actor: str, reason: str) -> tuple[Job, ...]:
+        """Send waiting jobs back to wait a little longer: something they need is in full use."""
+        await self.lock(tx, job_ids)
+        wait = {"delay_us": delay_ms * MILLISECOND, "actor": actor, "reason": reason}
+        rows = await _update(tx, sql.DEFER, job_ids, **wait)
+        queued = await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
+        left = set(job_ids).difference(job.id for job in queued)
+        pending = tuple(job_from_row(row) for row in await _update(tx, sql.DEFER_PENDING, list(left), **wait))
+        await outbox.insert_again(tx, [(job.id, delay_ms * MILLISECOND) for job in pending])
+        return (*queued, *pending)
+
+    async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str | None]:
+        """Run buried jobs again as new jobs, the old keep their history; return letter id → new job id.
+
+        There is none yet where an owner makes it later: when there is a place for it.
+        """
+        letters = await _update(tx, sql.LOCK_OPEN_DEAD_LETTERS, letter_ids)
+        new = {letter["letter_id"]: replay_job(letter, self._new_id(), actor) for letter in letters}
+        doing: dict[str, str | None] = {job.id: job.id for job in new.values()}
+        for kind in sorted({job.kind for job in new.values()}):
+            group = [job for job in new.values() if job.kind == kind]
+            if owner := self._replaying.get(kind):
+                doing.update(await owner.replay(tx, group, reason=note))
+            else:
+                await self.enqueue(tx, group)
+        if not new:
+            return {}
+        rows = sorted((key, doing[job.id]) for key, job in new.items())
+        resolved = await tx.fetch(sql.RESOLVE_DEAD_LETTERS, rows, state="replayed", actor=actor, note=note)
+        if len(resolved) < len(new):
+            raise Conflict("Somebody else closed one of the dead letters meanwhile; list them again, then decide.")
+        return {row["id"]: doing[new[row["id"]].id] for row in resolved}
+
+    async def discard(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> list[str]:
+        """Close dead letters that nobody will replay; return those that were open."""
+        rows = [(letter_id, None) for letter_id in letter_ids]
+        resolved = (
+            await tx.fetch(sql.RESOLVE_DEAD_LETTERS, rows, state="discarded", actor=actor, note=note) if rows else []
+        )
+        return [row["id"] for row in resolved]
+
+    # What every operation ends with.
+
+    async def _started(
+        self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row], explain: write_refusals.Explain
+    ) -> BatchResult[Job]:
+        jobs = tuple(job_from_row(row) for row in rows)
+        for kind, group in by_kind(jobs).items():
+            if owner := self._listeners.get(kind):
+                await owner.on_started(tx, group)
+        accounts.record_transitions(tx, jobs)
+        if jobs:
+            tx.on_commit(lambda: accounts.record_started(jobs))
+        return BatchResult(jobs, await self._refuse(tx, job_ids, jobs, explain))
+
+    async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
+        jobs = tuple(job_from_row(row) for row in rows)
+        await outbox.insert_again(tx, [(job.id, delays_ms.get(job.id, 0) * MILLISECOND) for job in jobs])
+        for kind, group in by_kind(jobs).items():
+            if owner := self._listeners.get(kind):
+                await owner.on_released(tx, group)
+        accounts.record_transitions(tx, jobs)
+        return jobs
+
+    async def _ended(self, tx: Tx, rows: Sequence[Row], finishes: Mapping[str, JobResult]) -> tuple[Job, ...]:
+        jobs = tuple(job_from_row(row) for row in rows)
+        for kind, group in by_kind(jobs).items():
+            if owner := self._listeners.get(kind):
+                await owner.on_finished(tx, [end_of(job, finishes.get(job.id)) for job in group])
+        accounts.record_transitions(tx, jobs)
+        return jobs
+
+    async def _bury(self, tx: Tx, rows: Rows, *, actor: str | None, tells_owner: bool = True) -> tuple[Job, ...]:
+        if not rows:
+            return ()
+        buried = await tx.fetch(sql.DEAD_LETTER, rows, actor=actor)
+        if not buried:
+            return ()
+        await outbox.drop(tx, [row["id"] for row in buried])
+        await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), row["id"]) for row in buried])
+        return await self._ended(tx, buried, {}) if tells_owner else tuple(job_from_row(row) for row in buried)
+
+    async def _bury_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
+        error = "Its worker was lost on the last attempt it had."
+        return await self._bury(
+            tx,
+            [
+                (row["id"], row["attempt_id"], "running", None, LEASE_EXPIRED, "WORKER_LOST", error)
+                for row in rows
+                if row["attempt_id"] >= row["max_attempts"]
+            ],
+            actor=actor,
+        )
+
+    async def _refuse(
+        self, tx: Tx, job_ids: Sequence[str], done: Sequence[Job], explain: write_refusals.Explain
+    ) -> tuple[RefusedWrite, ...]:
+        won = {job.id for job in done}
+        missing = [job_id for job_id in dict.fromkeys(job_ids) if job_id not in won]
+        found = {row["id"]: row for row in await _inspect(tx, missing)}
+        refused = tuple(RefusedWrite(job_id, explain(found.get(job_id))) for job_id in missing)
+        write_refusals.log_refusals(tx, refused, found)
+        return refused
+
+    async def _refuse_fences(self, tx: Tx, fences: Sequence[Fence]) -> tuple[RefusedWrite, ...]:
+        found = {row["id"]: row for row in await _inspect(tx, [fence.job_id for fence in fences])}
+        refused = tuple(
+            RefusedWrite(fence.job_id, write_refusals.explain_fenced_write(found.get(fence.job_id), fence))
+            for fence in fences
+        )
+        write_refusals.log_refusals(tx, refused, found, {fence.job_id: fence.attempt_id for fence in fences})
+        return refused
+
+
+async def _update(tx: Tx, statement: Statement, job_ids: Sequence[str], **parameters: object) -> list[Row]:
+    """Run ``statement`` on the jobs, each once and in the order of their ids: batches that overlap queue up."""
+    return await tx.fetch(statement, [(job_id,) for job_id in sorted(set(job_ids))], **parameters) if job_ids else []
+
+
+async def _inspect(tx: Tx, job_ids: Sequence[str]) -> list[Row]:
+    return await _update(tx, sql.INSPECT, job_ids)

@@ -1,0 +1,140 @@
+"""Dead letters: jobs that no further attempt could help, kept until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adjudge.domain.errors import Conflict, NotFound
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.ops import audit_log
+
+_COLUMNS = (
+    "id, job_id, kind, attempt_id, error_code, error, state, replayed_by_job_id, resolved_by, note, created_at, "
+    "resolved_at"
+)
+
+PAGE = Statement(
+    "dead_letters.page",
+    "List dead letters in one state, oldest first, keyset-paginated.",
+    f"SELECT {_COLUMNS} FROM dead_letters WHERE state = :state AND id > :after ORDER BY id LIMIT :limit",
+)
+
+FIND = Statement("dead_letters.find", "Read one dead letter.", f"SELECT {_COLUMNS} FROM dead_letters WHERE id = :id")
+
+ATTEMPTS = Statement(
+    "job_attempts.of_job",
+    "List the finished attempts of a job.",
+    """
+    SELECT attempt_id, lease_owner, started_at, ended_at, outcome, reason, error_code, error
+    FROM job_attempts WHERE job_id = :job_id ORDER BY attempt_id
+    """,
+)
+
+COUNT_OPEN = Statement(
+    "dead_letters.count_open",
+    "Count open dead letters.",
+    "SELECT count(*) AS n FROM dead_letters WHERE state = 'open'",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRow:
+    """What is known of a job that was given up."""
+
+    id: str
+    job_id: str
+    kind: str
+    attempt_id: int
+    error_code: str
+    error: str | None
+    state: str
+    replayed_by_job_id: str | None
+    resolved_by: str | None
+    note: str | None
+    created_at: int
+    resolved_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobAttemptRow:
+    """One attempt of a job, from its claim to its end."""
+
+    attempt_id: int
+    worker: str
+    started_at: int
+    ended_at: int
+    outcome: str
+    reason: str | None
+    error_code: str | None
+    error: str | None
+
+
+async def page(tx: Tx, *, state: str = "open", after: str = "", limit: int = 50) -> list[DeadLetterRow]:
+    """List dead letters by key: ``after`` is the last id of the page before."""
+    return [_letter(row) for row in await tx.fetch(PAGE, state=state, after=after, limit=limit)]
+
+
+async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
+    """Read one dead letter and the attempts of its job."""
+    row = await fetch_one(tx, FIND, id=letter_id)
+    if row is None:
+        raise NotFound("dead_letter", letter_id)
+    letter = _letter(row)
+    return letter, await attempts(tx, letter.job_id)
+
+
+async def attempts(tx: Tx, job_id: str) -> list[JobAttemptRow]:
+    """The attempts of a job that have ended."""
+    return [_attempt(row) for row in await tx.fetch(ATTEMPTS, job_id=job_id)]
+
+
+async def count_open(tx: Tx) -> int:
+    """How many wait for somebody."""
+    return int((await tx.fetch(COUNT_OPEN))[0]["n"])
+
+
+async def replay(
+    tx: Tx, jobs: JobCommands, letter_ids: Sequence[str], *, actor: str, reason: str
+) -> dict[str, str | None]:
+    """Run what dead letters speak of again, all or none, and remember who asked; return letter id → new job id."""
+    replayed = await jobs.replay(tx, letter_ids, actor=actor, note=reason)
+    await _refuse_missing(tx, letter_ids, list(replayed))
+    details = {letter_id: {"job_id": job_id} for letter_id, job_id in replayed.items()}
+    await audit_log.record(tx, actor=actor, action="replay", object_kind="dead_letter", objects=details, reason=reason)
+    return replayed
+
+
+async def discard(tx: Tx, jobs: JobCommands, letter_ids: Sequence[str], *, actor: str, reason: str) -> None:
+    """Close dead letters for good, all or none, and remember who asked. Their jobs and histories stay."""
+    discarded = await jobs.discard(tx, letter_ids, actor=actor, note=reason)
+    await _refuse_missing(tx, letter_ids, discarded)
+    await audit_log.record(
+        tx, actor=actor, action="discard", object_kind="dead_letter", objects=discarded, reason=reason
+    )
+
+
+async def _refuse_missing(tx: Tx, wanted: Sequence[str], done: Sequence[str]) -> None:
+    for letter_id in wanted:
+        if letter_id not in done:
+            letter, _ = await find(tx, letter_id)
+            raise Conflict(f"Dead letter {letter_id!r} is {letter.state} already.", id=letter_id, state=letter.state)
+
+
+def _letter(row: Row) -> DeadLetterRow:
+    return DeadLetterRow(*(row[name] for name in DeadLetterRow.__slots__))
+
+
+def _attempt(row: Row) -> JobAttemptRow:
+    return JobAttemptRow(
+        row["attempt_id"],
+        row["lease_owner"],
+        row["started_at"],
+        row["ended_at"],
+        row["outcome"],
+        row["reason"],
+        row["error_code"],
+        row["error"],
+    )

@@ -1,0 +1,92 @@
+"""What is said of jobs once it is committed: figures, and a log line when one is created."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store.chains.models import node_attempt
+from adjudge.store.engine.driver import Tx
+from adjudge.store.jobs.models import Job, NewJob
+
+_log = get_logger(__name__)
+_SECOND = 1_000_000
+COUNTED_KINDS = frozenset({"judge"})
+"""Kinds of jobs whose every transition is counted."""
+
+
+def log_fields(job: Job) -> dict[str, object]:
+    """What every line about an attempt carries."""
+    return {
+        "job_id": job.id,
+        "attempt_id": job.attempt_id,
+        "trace_id": job.trace_id,
+        "kind": job.kind,
+        **_about(job),
+        **({} if job.chain_run_id is None else {"node_attempt": node_attempt(job)}),
+    }
+
+
+def _about(job: Job | NewJob) -> dict[str, object]:
+    """What the job is for: a node of a run, or what its payload says."""
+    if job.chain_run_id is not None:
+        return {"run_id": job.chain_run_id, "node_id": job.node_id}
+    return request_fields(job.payload)
+
+
+def request_fields(payload: Mapping[str, Any]) -> dict[str, object]:
+    """Whose request a job came from and what about, as far as its payload says."""
+    fields = {name: payload.get(name) for name in ("submission_id", "user_id", "language")}
+    request_id = payload.get("request_id")
+    return fields if request_id is None else {**fields, "request_id": request_id}
+
+
+def record_enqueued(jobs: Sequence[NewJob]) -> None:
+    """Count and log jobs that were created."""
+    for kind, count in _kinds(jobs).items():
+        metrics.JOBS_ENQUEUED.labels(kind).inc(count)
+    _log.info_many(
+        "job_enqueued",
+        (
+            {
+                "stage": "enqueued",
+                "job_id": job.id,
+                "trace_id": job.effective_trace_id,
+                "kind": job.kind,
+                **_about(job),
+            }
+            for job in jobs
+        ),
+    )
+
+
+def record_started(jobs: Sequence[Job]) -> None:
+    """Count attempts that began."""
+    for kind, count in _kinds(jobs).items():
+        metrics.JOBS_STARTED.labels(kind).inc(count)
+
+
+def _kinds(jobs: Sequence[Job | NewJob]) -> dict[str, int]:
+    """How many there are of each kind; counted by hand, because most often there is one."""
+    found: dict[str, int] = {}
+    for job in jobs:
+        found[job.kind] = found.get(job.kind, 0) + 1
+    return found
+
+
+def record_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
+    """Count the transitions of judge runs, and time those that ended, once they are committed."""
+    runs = [job for job in jobs if job.kind in COUNTED_KINDS]
+    if not runs:
+        return
+
+    def count() -> None:
+        for job in runs:
+            metrics.JUDGE_RUN_TRANSITIONS.labels(str(job.prior_status), str(job.status)).inc()
+            if job.started_at is not None and job.finished_at is not None:
+                seconds = (job.finished_at - job.started_at) / _SECOND
+                metrics.JUDGE_RUN_DURATION.labels(str(job.status)).observe(seconds)
+
+    tx.on_commit(count)

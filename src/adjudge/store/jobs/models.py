@@ -1,0 +1,271 @@
+"""What goes into and comes out of the operations on jobs.
+
+What is made for every job is a named tuple: a frozen dataclass of twenty fields takes several times as long to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from adjudge.domain.errors import RefusalReason
+from adjudge.domain.states import JobStatus
+from adjudge.domain.traces import trace_id_from
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Dialect
+
+T = TypeVar("T")
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class NewJob(NamedTuple):
+    """A job to be created."""
+
+    id: str
+    kind: str
+    dedupe_key: str | None = None
+    """At most one job of a kind ever exists for a key; asking again returns the one that is there."""
+    submission_id: str | None = None
+    rejudge_batch_id: str | None = None
+    chain_run_id: str | None = None
+    node_id: str | None = None
+    origin_job_id: str | None = None
+    """The job that this one replays."""
+    max_attempts: int | None = None
+    """By default, as many as the retry policy allows."""
+    priority: int = 2
+    """The band: 0 is served first."""
+    timeout_ms: int | None = None
+    delay_ms: int = 0
+    payload: Mapping[str, Any] = _NOTHING
+    """Identifiers only: what is large or private is looked up by them."""
+    actor: str | None = None
+    trace_id: str | None = None
+    """What it is done for; by default a trace of its own."""
+
+    @property
+    def effective_trace_id(self) -> str:
+        """The trace that its row gets."""
+        return self.trace_id or trace_id_from(self.id)
+
+
+class Fence(NamedTuple):
+    """The proof that a write comes from the claim that still holds the job; a tuple, because maps are keyed by it."""
+
+    job_id: str
+    attempt_id: int
+    lease_owner: str
+
+
+class Job(NamedTuple):
+    """A job as an operation left it."""
+
+    id: str
+    kind: str
+    status: JobStatus
+    prior_status: JobStatus
+    attempt_id: int
+    max_attempts: int
+    priority: int
+    timeout_ms: int | None
+    submission_id: str | None
+    rejudge_batch_id: str | None
+    chain_run_id: str | None
+    node_id: str | None
+    origin_job_id: str | None
+    payload: Mapping[str, Any]
+    actor: str | None
+    reason: str | None
+    error_code: str | None
+    trace_id: str | None
+    lease_until: int | None
+    started_at: int | None
+    finished_at: int | None
+    preloaded: object = None
+    """What its handler read for it in the transaction that claimed it."""
+
+
+@dataclass(eq=False, slots=True)
+class Offer:
+    """A place that a worker keeps for one job that follows from the one it ends, to be claimed as it is created.
+
+    Made anew for every try at a transaction: ``taken`` says what that try came to.
+    """
+
+    worker: str
+    lease_ms: int
+    accepts: Callable[[NewJob], bool]
+    taken: Job | None = None
+
+
+class JobResult(NamedTuple):
+    """How a claim ends a job. ``outcome`` is what the job's owner writes in the same transaction."""
+
+    fence: Fence
+    status: JobStatus = JobStatus.SUCCEEDED
+    result: Mapping[str, Any] | None = None
+    typed_result: object = None
+    reason: str | None = "finished"
+    error_code: str | None = None
+    error: str | None = None
+    dead_letter: bool = True
+    """Whether a failed job becomes a dead letter: not where another party failed, whose owner can try again."""
+    offer: Offer | None = None
+    job: Job | None = None
+    """The job itself, where it is at hand: what may then take a short way."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRelease:
+    """How a claim hands a job back."""
+
+    fence: Fence
+    delay_ms: int
+    reason: str
+    error_code: str | None = None
+    error: str | None = None
+    uses_attempt: bool = True
+    """False for a worker that drains: handing back in good order costs the job none of its attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoisonJob:
+    """A job to be ended without ever having been claimed: nobody could run it."""
+
+    job_id: str
+    error_code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedWrite:
+    """A write that changed nothing, and why."""
+
+    job_id: str
+    reason: RefusalReason
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchedMessage:
+    """A message in the stream, and which taking of the outbox row it answers."""
+
+    job_id: str
+    entry_id: str
+    dispatch_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits for a worker to read its message."""
+
+    job_id: str
+    priority: int
+    entry_id: str | None
+    queued_at: int
+
+    @property
+    def scan_position(self) -> tuple[int, str]:
+        """Where it stands among all that are queued."""
+        return self.queued_at, self.job_id
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult(Generic[T]):
+    """What became of a batch: every job asked for is in exactly one of the two."""
+
+    done: tuple[T, ...]
+    refused: tuple[RefusedWrite, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A job that has just ended, on its way to its owner."""
+
+    job: Job
+    typed_result: object = None
+    offer: Offer | None = None
+    """Where its worker has a place for a job that the owner creates now."""
+
+
+class FollowUpSlots(Protocol):
+    """What a worker that ends jobs can go on with."""
+
+    worker: str
+    lease_ms: int
+
+    def reserve(self, ended: Job, job: NewJob) -> bool:
+        """Whether the worker runs ``job``, should it be created because ``ended`` ends; it then keeps a slot for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepTaken:
+    """What a step came to: the jobs that ended, and those that its worker goes on with."""
+
+    ended: frozenset[str]
+    counted: frozenset[str]
+    """Those of them whose outcome now stands; what another belongs to had moved on without it."""
+    born: tuple[Job, ...]
+    tell: Callable[[], None]
+    """Count and log all this, once it is committed; nobody need wait for it."""
+
+
+class Step(Protocol):
+    """Ends of jobs, with what follows from them, that a short way is known for: one transaction, and all of it."""
+
+    after: Mapping[str, str]
+    """Jobs that the worker may go on with, and which of the ended ones each of them follows from."""
+
+    async def take(self, tx: Tx) -> StepTaken:
+        """Write it. ``Unfit`` if the rows ask for the long way; a job that is refused has just not ended."""
+        ...
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """An owner of jobs that knows a short way."""
+
+    def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
+        """A step of those of the ends that can take one."""
+        ...
+
+
+@runtime_checkable
+class Opening(Protocol):
+    """An owner of jobs that knows a short way to claim those that something begins with."""
+
+    def opens(self, payload: Mapping[str, Any], dialect: Dialect) -> bool:
+        """Whether there is a short way in this database for the job that has this payload."""
+        ...
+
+    async def open(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
+        """Claim such jobs as the whole of a transaction, as many as can be had this way."""
+        ...
+
+
+@runtime_checkable
+class ReplayListener(Protocol):
+    """An owner of jobs that sees itself to what dead letters speak of being done again."""
+
+    async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> Mapping[str, str | None]:
+        """By the ids of the jobs that would do it: those that do, or none where they are still to be made."""
+        ...
+
+
+class JobListener(Protocol):
+    """What a kind of job belongs to: told of its fate in the transaction that decides it."""
+
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """These jobs were claimed."""
+        ...
+
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """These jobs went back to waiting."""
+        ...
+
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
+        """These jobs ended and will never change again."""
+        ...

@@ -1,0 +1,255 @@
+"""The outbox: which jobs the stream has still to hear of. Committed with the job, drained by the relay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.notify import CHANNEL_OUTBOX
+from adjudge.store.engine.statement import Dialect, Rows, Statement
+from adjudge.store.jobs.models import DispatchedMessage
+
+# Rows are found by their job; ``COALESCE`` keeps PostgreSQL from starting at the partial index of what is pending.
+
+INSERT = Statement(
+    "outbox.insert",
+    "Insert outbox rows in the transaction that creates their jobs.",
+    """
+    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+    SELECT given_id, given_priority, {now} + given_delay_us, {now} FROM {given}
+    """,
+    input_columns={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
+)
+
+INSERT_AGAIN = Statement(
+    "outbox.insert_again",
+    "Request another delivery of jobs, after a retry or a lost message.",
+    """
+    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+    SELECT given_id, CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END, {now} + given_delay_us,
+           {now}
+    FROM {given} JOIN jobs ON id = given_id WHERE true
+    ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, takings = outbox.takings + 1,
+        next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
+    """,
+    input_columns={"given_id": "text", "given_delay_us": "bigint"},
+)
+"""A job that was claimed as it was created has no row until it comes back."""
+
+DROP = Statement(
+    "outbox.drop",
+    "Deliver no more messages about jobs that have ended.",
+    "UPDATE outbox SET state = 'dropped' FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'",
+    input_columns={"given_id": "text"},
+)
+
+CAPACITY_PARAMETERS = ("urgent_room", "high_room", "ordinary_room", "low_room")
+"""How many rows may be taken of each band, in the order of the bands; a priority in the outbox is a band."""
+
+
+def _due(lock: str = "") -> str:
+    return " UNION ALL ".join(
+        f"""
+        SELECT id FROM (
+            SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
+            ORDER BY next_attempt_at, id LIMIT :{room} {lock}
+        ) AS {room}
+        """
+        for band, room in enumerate(CAPACITY_PARAMETERS)
+    )
+
+
+def _take(smaller: str) -> str:
+    return f"""
+    UPDATE outbox SET attempts = attempts + 1, takings = takings + 1,
+        next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
+    """
+
+
+_TOLD = "jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts"
+
+TAKE_DUE = Statement(
+    "outbox.take_due",
+    "Take due rows of each band for delivery and read their messages.",
+    f"""
+    WITH taken AS (
+        {_take("LEAST").strip()}
+        WHERE id = ANY (ARRAY({_due("FOR UPDATE SKIP LOCKED")}))
+        RETURNING outbox.id AS place, job_id, attempts, takings, created_at
+    )
+    SELECT {_TOLD}, {{now}} - taken.created_at AS waited_us, takings
+    FROM taken JOIN jobs ON jobs.id = job_id ORDER BY place
+    """,
+    only_dialect=Dialect.POSTGRES,
+)
+"""Should the relay die, the rows come due again, later each time.
+
+The array is what makes PostgreSQL choose once. Were the rows to be ``IN`` the choice, it might as well go through the
+table and choose anew for each row it meets; and as a choice passes by what is locked, each would be another.
+"""
+
+TAKE = Statement(
+    "outbox.take",
+    "Take due rows of each band for delivery.",
+    f"{_take('min')} WHERE id IN ({_due()}) RETURNING job_id",
+    only_dialect=Dialect.SQLITE,
+)
+
+NOTE_DELIVERED = """
+    UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
+    RETURNING job_id
+    """
+DELIVERY = {"given_id": "text", "given_entry_id": "text", "given_taking": "bigint"}
+
+MARK_DELIVERED = Statement(
+    "outbox.mark_delivered",
+    "Mark rows delivered unless a newer delivery was requested.",
+    NOTE_DELIVERED,
+    input_columns=DELIVERY,
+    only_dialect=Dialect.SQLITE,
+)
+
+MARK_FAILED = Statement(
+    "outbox.mark_failed",
+    "Store a delivery error; the row stays pending until its next attempt.",
+    """
+    UPDATE outbox SET last_error = given_error
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'
+    """,
+    input_columns={"given_id": "text", "given_error": "text"},
+)
+
+POSTPONE = Statement(
+    "outbox.postpone",
+    "Try deliveries again a little later, without counting the try: the stream was at fault, not the job.",
+    """
+    UPDATE outbox SET last_error = given_error, attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END,
+        next_attempt_at = {now} + given_delay_us
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
+    """,
+    input_columns={"given_id": "text", "given_error": "text", "given_taking": "bigint", "given_delay_us": "bigint"},
+)
+
+READ_MESSAGES = Statement(
+    "outbox.read_messages",
+    "Read the messages of the given jobs.",
+    f"""
+    SELECT {_TOLD}, {{now}} - outbox.created_at AS waited_us, takings
+    FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
+    ORDER BY outbox.id
+    """,
+    input_columns={"given_id": "text"},
+)
+
+_FIRST = " UNION ALL ".join(
+    f"SELECT at FROM (SELECT next_attempt_at AS at FROM outbox WHERE state = 'pending' AND priority = {band} "
+    f"ORDER BY next_attempt_at LIMIT 1) AS {room}"
+    for band, room in enumerate(CAPACITY_PARAMETERS)
+)
+
+NEXT_DUE = Statement(
+    "outbox.next_due",
+    "Read the time until the next row is due.",
+    f"SELECT min(at) - {{now}} AS us FROM ({_FIRST}) AS first_of_each",
+)
+
+COUNT_PENDING = Statement(
+    "outbox.count_pending",
+    "Count pending outbox rows.",
+    "SELECT count(*) AS n FROM outbox WHERE state = 'pending'",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """A job that the stream has to hear of: the columns of ``outbox.take_due``, in their order."""
+
+    job_id: str
+    kind: str
+    priority: int
+    trace_id: str | None
+    payload: str
+    attempts: int
+    waited_us: int
+    dispatch_seq: int
+    """Which taking of the row this is; once it was taken or put back again, this one has nothing more to say."""
+
+
+def band_of(priority: int) -> int:
+    """The band that a priority is delivered with; one that is out of range goes with its nearest."""
+    return min(max(priority, 0), len(CAPACITY_PARAMETERS) - 1)
+
+
+async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
+    """Ask for delivery of new jobs: rows of (job_id, priority, delay_us)."""
+    if rows:
+        await tx.execute(INSERT, [(job_id, band_of(priority), delay_us) for job_id, priority, delay_us in rows])
+        tx.notify(CHANNEL_OUTBOX)
+
+
+async def insert_again(tx: Tx, rows: Rows) -> None:
+    """Ask for delivery once more: rows of (job_id, delay_us)."""
+    if rows:
+        await tx.execute(INSERT_AGAIN, rows)
+        tx.notify(CHANNEL_OUTBOX)
+
+
+async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
+    """Deliver no more messages about these jobs."""
+    if job_ids:
+        await tx.execute(DROP, [(job_id,) for job_id in job_ids])
+
+
+async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, base_us: int = 1_000_000) -> list[DueRow]:
+    """Take up to ``limit`` due rows of each band; other relays skip them until they come due again.
+
+    ``rooms`` says how many more of each band may be delivered now. What is not taken stays in the outbox, where it
+    costs nothing, and does not stand in the way of other bands. Nothing may follow it in its transaction.
+    """
+    limits = [min(limit, room) for room in rooms or [limit] * len(CAPACITY_PARAMETERS)]
+    asked: dict[str, object] = {"base_us": base_us, **dict(zip(CAPACITY_PARAMETERS, limits, strict=True))}
+    if tx.dialect is Dialect.POSTGRES:
+        return [DueRow(*row) for row in await tx.fetch_last(TAKE_DUE, **asked)]
+    taken = await tx.fetch(TAKE, **asked)
+    return await load_messages(tx, [row["job_id"] for row in taken]) if taken else []
+
+
+async def load_messages(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
+    """What the stream is told about each of these jobs: what a message that came to harm should have said."""
+    rows = await tx.fetch(READ_MESSAGES, [(job_id,) for job_id in job_ids])
+    return [DueRow(*row) for row in rows]
+
+
+async def next_due_ms(tx: Tx) -> int | None:
+    """How long it is until the next row comes due, less than nothing if one is; nothing where none waits."""
+    us = (await tx.fetch(NEXT_DUE))[0]["us"]
+    return None if us is None else -(-int(us) // 1_000)
+
+
+async def count_pending(tx: Tx) -> int:
+    """How many jobs the stream has still to hear of."""
+    return int((await tx.fetch(COUNT_PENDING))[0]["n"])
+
+
+def delivery_rows(deliveries: Sequence[DispatchedMessage]) -> Rows:
+    """What to note, in the order in which rows are locked."""
+    return sorted((item.job_id, item.entry_id, item.dispatch_seq) for item in deliveries)
+
+
+async def mark_delivered(tx: Tx, deliveries: Sequence[DispatchedMessage]) -> list[str]:
+    """Note deliveries; return the jobs for which they are still the last word."""
+    return [row["job_id"] for row in await tx.fetch(MARK_DELIVERED, delivery_rows(deliveries))] if deliveries else []
+
+
+async def mark_failed(tx: Tx, rows: Rows) -> None:
+    """Note failures: rows of (job_id, error)."""
+    if rows:
+        await tx.execute(MARK_FAILED, rows)
+
+
+async def postpone(tx: Tx, rows: Rows) -> None:
+    """Put deliveries off that the stream could not take: rows of (job_id, error, taking, delay_us)."""
+    if rows:
+        await tx.execute(POSTPONE, rows)

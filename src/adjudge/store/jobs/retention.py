@@ -1,0 +1,53 @@
+"""Deletes ended jobs whose owner is gone: executions and webhook deliveries are kept for a while only.
+
+Their outbox rows, attempts, logs and progress go with them. Jobs of runs are deleted with their runs, and those of
+submissions and imports are kept as long as these are.
+"""
+
+from __future__ import annotations
+
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Statement
+
+_ORPHANED = """
+    SELECT id FROM jobs
+    WHERE kind IN ('execute', 'webhook') AND finished_at IS NOT NULL AND finished_at <= {now} - :older_than_us
+      AND NOT EXISTS (SELECT 1 FROM executions WHERE executions.job_id = jobs.id)
+      AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE webhook_deliveries.job_id = jobs.id)
+      AND NOT EXISTS (SELECT 1 FROM jobs AS replays WHERE replays.origin_job_id = jobs.id)
+      AND NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.job_id = jobs.id AND dead_letters.state = 'open')
+    ORDER BY finished_at LIMIT :limit
+    """
+SELECT_ORPHANED = Statement(
+    "jobs.select_orphaned",
+    "Hold ended jobs of executions and deliveries that are gone; one that was replayed waits for its replay to go.",
+    _ORPHANED + "FOR UPDATE OF jobs SKIP LOCKED",
+    sqlite_sql=_ORPHANED,
+)
+
+UNLINK_LETTERS = Statement(
+    "jobs.unlink_letters",
+    "Let dead letters no longer name the replays that are deleted.",
+    """
+    UPDATE dead_letters SET replayed_by_job_id = NULL FROM {given}
+    WHERE replayed_by_job_id = given_id AND replayed_by_job_id IS NOT NULL
+    """,
+    input_columns={"given_id": "text"},
+)
+
+DELETE_ORPHANED = Statement(
+    "jobs.delete_orphaned",
+    "Delete ended jobs, with their outbox rows, attempts and logs.",
+    "DELETE FROM jobs WHERE id IN (SELECT given_id FROM {given}) AND finished_at IS NOT NULL",
+    input_columns={"given_id": "text"},
+)
+
+
+async def forget(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
+    """Delete jobs that nothing needs any more; return how many."""
+    rows = await tx.fetch(SELECT_ORPHANED, older_than_us=older_than_ms * 1_000, limit=limit)
+    ids = sorted((row["id"],) for row in rows)
+    if not ids:
+        return 0
+    await tx.execute(UNLINK_LETTERS, ids)
+    return await tx.execute(DELETE_ORPHANED, ids)

@@ -1,0 +1,393 @@
+"""The SQL of jobs: every write names what it expects, so that being late changes nothing.
+
+``given_…`` columns are what the caller hands in; everything else is the row. ``prior_status`` keeps where the row came
+from, because neither database can return the old value of an updated column.
+"""
+
+from __future__ import annotations
+
+from adjudge.store.engine.statement import Dialect, Statement
+from adjudge.store.jobs import outbox
+
+RETURNED = (
+    "id, kind, status, prior_status, attempt_id, max_attempts, priority, timeout_ms, submission_id, rejudge_batch_id, "
+    "chain_run_id, node_id, origin_job_id, payload, actor, reason, error_code, trace_id, lease_until, started_at, "
+    "finished_at"
+)
+"""In the order of the fields of ``Job``, which is built by position."""
+_NOT_LEASED = "lease_owner = NULL, lease_until = NULL"
+_STANDS = "COALESCE(status, '')"
+"""The status as a mere filter on rows that are found by their key.
+
+PostgreSQL believes the partial indexes on a status to be nearly empty, which they are whenever it takes its statistics.
+Left free to, it starts from them and holds the whole backlog against the whole batch.
+"""
+_FENCE = f"id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner AND {_STANDS} = 'running'"
+
+_INSERT = """
+    INSERT INTO jobs (id, kind, dedupe_key, submission_id, rejudge_batch_id, chain_run_id, node_id, origin_job_id,
+                      max_attempts, priority, timeout_ms, available_at, payload, actor, trace_id,
+                      created_at, updated_at)
+    SELECT given_id, given_kind, given_dedupe_key, given_submission_id, given_rejudge_batch_id, given_chain_run_id,
+           given_node_id, given_origin_job_id, given_max_attempts, given_priority, given_timeout_ms,
+           {now} + given_delay_us, given_payload, given_actor, given_trace_id, {now}, {now}
+    FROM {given} WHERE true
+    ON CONFLICT (kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+    RETURNING id"""
+_INSERTED = {
+    "given_id": "text",
+    "given_kind": "text",
+    "given_dedupe_key": "text",
+    "given_submission_id": "text",
+    "given_rejudge_batch_id": "text",
+    "given_chain_run_id": "text",
+    "given_node_id": "text",
+    "given_origin_job_id": "text",
+    "given_max_attempts": "bigint",
+    "given_priority": "bigint",
+    "given_timeout_ms": "bigint",
+    "given_delay_us": "bigint",
+    "given_payload": "jsonb",
+    "given_actor": "text",
+    "given_trace_id": "text",
+}
+
+INSERT = Statement(
+    "jobs.insert",
+    "Insert jobs, skipping those whose dedupe key exists.",
+    _INSERT,
+    input_columns=_INSERTED,
+)
+
+ENQUEUE = Statement(
+    "jobs.enqueue",
+    "Insert jobs and their outbox rows in one round trip.",
+    f"""
+    WITH born AS ({_INSERT}, priority, available_at, created_at)
+    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+    SELECT id, LEAST(GREATEST(priority, 0), 3), available_at, created_at FROM born
+    RETURNING job_id AS id
+    """,
+    input_columns=_INSERTED,
+    only_dialect=Dialect.POSTGRES,
+)
+
+FIND_DEDUPED = Statement(
+    "jobs.find_deduped",
+    "Find existing jobs with the same dedupe keys.",
+    "SELECT given_id, jobs.id AS id FROM {given} JOIN jobs ON kind = given_kind AND dedupe_key = given_dedupe_key",
+    input_columns={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
+)
+
+WIN = f"""
+    UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
+        lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL,
+        actor = :worker, reason = 'claimed', error_code = NULL, error = NULL,
+        started_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} IN ('pending', 'queued') AND available_at <= {{now}} AND attempt_id < max_attempts
+    """
+
+CLAIM = Statement(
+    "jobs.claim",
+    "Claim pending or queued jobs for one worker (compare-and-set to running).",
+    f"{WIN} RETURNING {RETURNED}",
+    input_columns={"given_id": "text"},
+)
+
+RECLAIM = Statement(
+    "jobs.reclaim",
+    "Claim running jobs whose lease expired; attempt_id grows, so that writes of the old worker are refused.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
+        lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL,
+        actor = :worker, reason = 'reclaimed', error_code = NULL, error = NULL,
+        started_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} = 'running' AND lease_until <= {{now}} AND attempt_id < max_attempts
+    RETURNING {RETURNED}
+    """,
+    input_columns={"given_id": "text"},
+)
+
+SELECT_HELD = Statement(
+    "jobs.select_held",
+    "Find the jobs that a worker holds under a valid lease.",
+    f"""
+    SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id
+    WHERE {_STANDS} = 'running' AND lease_owner = :worker AND lease_until > {{now}}
+    """,
+    input_columns={"given_id": "text"},
+)
+
+RENEW = Statement(
+    "jobs.renew",
+    "Extend the leases of a worker's jobs.",
+    f"""
+    UPDATE jobs SET lease_until = {{now}} + :lease_us, heartbeat_at = {{now}} FROM {{given}}
+    WHERE {_FENCE} AND lease_until > {{now}}
+    RETURNING id, attempt_id, lease_owner
+    """,
+    input_columns={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
+)
+
+SELECT_CANCELED = Statement(
+    "jobs.select_canceled",
+    "Find which of the given jobs were canceled.",
+    "SELECT id FROM {given} JOIN jobs ON id = given_id WHERE COALESCE(status, '') = 'canceled'",
+    input_columns={"given_id": "text"},
+)
+
+LOCK = Statement(
+    "jobs.lock",
+    "Lock jobs in id order before several statements update some of them.",
+    "SELECT id FROM {given} JOIN jobs ON id = given_id ORDER BY id FOR NO KEY UPDATE OF jobs",
+    input_columns={"given_id": "text"},
+    only_dialect=Dialect.POSTGRES,
+)
+
+FINISH = Statement(
+    "jobs.finish",
+    "Finish jobs with a result; guarded by job, attempt, lease owner, unexpired lease and status running.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = given_status, result = given_result, {_NOT_LEASED},
+        actor = given_owner, reason = given_reason, error_code = given_error_code, error = given_error,
+        finished_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_FENCE} AND lease_until > {{now}}
+    RETURNING {RETURNED}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_attempt": "bigint",
+        "given_owner": "text",
+        "given_status": "text",
+        "given_result": "jsonb",
+        "given_reason": "text",
+        "given_error_code": "text",
+        "given_error": "text",
+    },
+)
+
+RELEASE = Statement(
+    "jobs.release",
+    "Set jobs back to pending: by their worker, or after their lease expired.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + given_delay_us, {_NOT_LEASED},
+        max_attempts = max_attempts + given_free_attempts,
+        actor = COALESCE(CAST(:actor AS text), given_owner), reason = given_reason,
+        error_code = given_error_code, error = given_error,
+        updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_FENCE} AND (lease_until <= {{now}}) = :expired AND attempt_id < max_attempts + given_free_attempts
+    RETURNING {RETURNED}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_attempt": "bigint",
+        "given_owner": "text",
+        "given_delay_us": "bigint",
+        "given_free_attempts": "bigint",
+        "given_reason": "text",
+        "given_error_code": "text",
+        "given_error": "text",
+    },
+)
+
+DEAD_LETTER = Statement(
+    "jobs.dead_letter",
+    "Fail jobs that cannot be retried; guarded by the status that the caller read.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'failed', {_NOT_LEASED},
+        actor = COALESCE(CAST(:actor AS text), given_owner), reason = given_reason,
+        error_code = given_error_code, error = given_error,
+        finished_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND attempt_id = given_attempt AND status = given_status
+      AND (given_owner IS NULL OR (lease_owner = given_owner AND lease_until > {{now}}))
+    RETURNING {RETURNED}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_attempt": "bigint",
+        "given_status": "text",
+        "given_owner": "text",
+        "given_reason": "text",
+        "given_error_code": "text",
+        "given_error": "text",
+    },
+)
+
+INSERT_DEAD_LETTERS = Statement(
+    "jobs.insert_dead_letters",
+    "Insert dead letters for failed jobs.",
+    """
+    INSERT INTO dead_letters (id, job_id, kind, attempt_id, error_code, error, created_at)
+    SELECT given_letter_id, jobs.id, kind, attempt_id, COALESCE(error_code, 'UNKNOWN'), error, {now}
+    FROM {given} JOIN jobs ON jobs.id = given_id
+    """,
+    input_columns={"given_letter_id": "text", "given_id": "text"},
+)
+
+CANCEL = Statement(
+    "jobs.cancel",
+    "Cancel unfinished jobs; the worker of a running one learns by notification or heartbeat.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'canceled', {_NOT_LEASED},
+        actor = :actor, reason = :reason, finished_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} IN ('pending', 'queued', 'running')
+    RETURNING {RETURNED}
+    """,
+    input_columns={"given_id": "text"},
+)
+
+_QUEUE = f"""
+    UPDATE jobs SET prior_status = status, status = 'queued', queued_at = {{now}},
+        actor = :actor, reason = 'delivered', updated_at = {{now}}
+    FROM {{source}}
+    WHERE id = {{key}} AND {_STANDS} = 'pending'
+    RETURNING {RETURNED}
+    """
+
+MARK_QUEUED = Statement(
+    "jobs.mark_queued",
+    "Set jobs to queued after their message was published.",
+    _QUEUE.replace("{source}", "{given}").replace("{key}", "given_id"),
+    input_columns={"given_id": "text"},
+    only_dialect=Dialect.SQLITE,
+)
+
+MARK_DELIVERED = Statement(
+    "jobs.mark_delivered",
+    "Note deliveries, of the jobs and in the outbox, in one round trip; each job is locked before its outbox row.",
+    f"""
+    WITH told AS (
+        SELECT id AS given_id, given_entry_id, given_taking FROM {{given}} JOIN jobs ON id = given_id
+        ORDER BY id FOR NO KEY UPDATE OF jobs
+    ), noted AS ({outbox.NOTE_DELIVERED.replace("{given}", "told")})
+    {_QUEUE.replace("{source}", "noted").replace("{key}", "job_id")}
+    """,
+    input_columns=outbox.DELIVERY,
+    only_dialect=Dialect.POSTGRES,
+)
+
+UNQUEUE = Statement(
+    "jobs.unqueue",
+    "Set queued jobs whose message was lost back to pending.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}},
+        actor = :actor, reason = 'message_lost', updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} = 'queued'
+    RETURNING {RETURNED}
+    """,
+    input_columns={"given_id": "text"},
+)
+
+SELECT_EXPIRED = Statement(
+    "jobs.select_expired",
+    "Find running jobs whose lease has expired.",
+    """
+    SELECT id, kind FROM jobs WHERE status = 'running' AND lease_until <= {now} AND id > :after
+    ORDER BY id LIMIT :limit
+    """,
+)
+
+_EXPIRED = f"""
+    SELECT id, kind, status, attempt_id, max_attempts, lease_owner, heartbeat_at
+    FROM {{given}} JOIN jobs ON id = given_id
+    WHERE {_STANDS} = 'running' AND lease_until <= {{now}} ORDER BY id
+    """
+LOCK_EXPIRED = Statement(
+    "jobs.lock_expired",
+    "Hold those of the jobs whose lease has expired, each watchdog its own.",
+    _EXPIRED + "FOR NO KEY UPDATE OF jobs SKIP LOCKED",
+    input_columns={"given_id": "text"},
+    sqlite_sql=_EXPIRED,
+)
+
+COUNT_REFUNDS = Statement(
+    "jobs.count_refunds",
+    "Count the attempts of jobs that were given back because they never started.",
+    """
+    SELECT job_id, count(*) AS n FROM {given} JOIN job_attempts ON job_id = given_id
+    WHERE reason = 'never_started' GROUP BY job_id
+    """,
+    input_columns={"given_id": "text"},
+)
+
+DEFER = Statement(
+    "jobs.defer",
+    "Delay pending or queued jobs.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + :delay_us,
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} = 'queued'
+    RETURNING {RETURNED}
+    """,
+    input_columns={"given_id": "text"},
+)
+
+DEFER_PENDING = Statement(
+    "jobs.defer_pending",
+    "Delay due pending jobs whose delivery is not marked yet.",
+    f"""
+    UPDATE jobs SET prior_status = status, available_at = {{now}} + :delay_us,
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} = 'pending' AND available_at <= {{now}}
+    RETURNING {RETURNED}
+    """,
+    input_columns={"given_id": "text"},
+)
+"""A message is often read before its delivery is noted. What is not due waits already, perhaps for longer."""
+
+SELECT_LONG_QUEUED = Statement(
+    "jobs.select_long_queued",
+    "Find jobs queued for so long that their message may be lost.",
+    """
+    SELECT jobs.id AS id, jobs.priority AS priority, stream_entry_id, queued_at
+    FROM jobs JOIN outbox ON job_id = jobs.id
+    WHERE status = 'queued' AND queued_at <= {now} - :older_than_us
+        AND queued_at >= :after_us AND (queued_at > :after_us OR jobs.id > :after_id)
+    ORDER BY queued_at, jobs.id LIMIT :limit
+    """,
+)
+
+INSPECT = Statement(
+    "jobs.inspect",
+    "Read the columns that explain a refused write.",
+    """
+    SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, heartbeat_at, trace_id,
+           {now} AS now
+    FROM {given} JOIN jobs ON id = given_id
+    """,
+    input_columns={"given_id": "text"},
+)
+
+LOCK_OPEN_DEAD_LETTERS = Statement(
+    "dead_letters.lock_open",
+    "Read dead letters that are still open, with the job that each speaks of. They are locked last, when they close.",
+    """
+    SELECT dead_letters.id AS letter_id, jobs.id AS id, jobs.kind AS kind, submission_id, rejudge_batch_id,
+           chain_run_id, node_id, priority, timeout_ms, payload, trace_id
+    FROM {given} JOIN dead_letters ON dead_letters.id = given_id JOIN jobs ON jobs.id = dead_letters.job_id
+    WHERE dead_letters.state = 'open' ORDER BY dead_letters.id
+    """,
+    input_columns={"given_id": "text"},
+)
+
+RESOLVE_DEAD_LETTERS = Statement(
+    "dead_letters.resolve",
+    "Mark open dead letters as replayed or discarded.",
+    """
+    UPDATE dead_letters SET state = :state, replayed_by_job_id = given_job_id, resolved_by = :actor, note = :note,
+        resolved_at = {now}
+    FROM {given}
+    WHERE id = given_id AND state = 'open'
+    RETURNING id, job_id
+    """,
+    input_columns={"given_id": "text", "given_job_id": "text"},
+)

@@ -1,0 +1,86 @@
+"""Why a guarded write changed nothing: explained, logged and counted, never silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from adjudge.domain.errors import RefusalReason
+from adjudge.domain.states import JOB, JobStatus
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Row
+from adjudge.store.jobs.models import Fence, RefusedWrite
+
+Explain = Callable[[Row | None], RefusalReason]
+
+_log = get_logger(__name__)
+
+
+def explain_fenced_write(row: Row | None, fence: Fence) -> RefusalReason:
+    """Why a claimant's write missed."""
+    if row is None:
+        return RefusalReason.NOT_FOUND
+    if row["attempt_id"] > fence.attempt_id:
+        return RefusalReason.STALE_ATTEMPT
+    status = JobStatus(row["status"])
+    if status in JOB.terminal:
+        return RefusalReason.ALREADY_FINISHED
+    if status is not JobStatus.RUNNING:
+        return RefusalReason.NOT_IN_EXPECTED_STATE
+    return RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH
+
+
+def explain_claim(row: Row | None) -> RefusalReason:
+    """Why a waiting job could not be won."""
+    reason = _of_any(row)
+    if reason is not None or row is None:
+        return reason or RefusalReason.NOT_FOUND
+    if row["status"] != JobStatus.RUNNING and row["available_at"] > row["now"]:
+        return RefusalReason.NOT_DUE
+    return RefusalReason.NOT_IN_EXPECTED_STATE
+
+
+def explain_reclaim(row: Row | None) -> RefusalReason:
+    """Why a lost worker's job could not be taken over."""
+    return _of_any(row) or RefusalReason.NOT_IN_EXPECTED_STATE
+
+
+def _of_any(row: Row | None) -> RefusalReason | None:
+    if row is None:
+        return RefusalReason.NOT_FOUND
+    status = JobStatus(row["status"])
+    if status in JOB.terminal:
+        return RefusalReason.ALREADY_FINISHED
+    if status is JobStatus.RUNNING and row["lease_until"] > row["now"]:
+        return RefusalReason.LEASE_STILL_VALID
+    if row["attempt_id"] >= row["max_attempts"]:
+        return RefusalReason.ATTEMPTS_EXHAUSTED
+    return None
+
+
+def log_refusals(
+    tx: Tx, refused: Sequence[RefusedWrite], found: Mapping[str, Row], attempts: Mapping[str, int] | None = None
+) -> None:
+    """Log and count refusals once the transaction that met them is over; ``attempts`` are those of the claimants."""
+    if not refused:
+        return
+
+    def tell() -> None:
+        for item in refused:
+            row = found.get(item.job_id)
+            if row is not None and row["kind"] == "judge":
+                metrics.JUDGE_RUN_CONFLICTS.inc()
+            _log.info(
+                "job_write_refused",
+                job_id=item.job_id,
+                attempt_id=(attempts or {}).get(item.job_id),
+                reason=str(item.reason),
+                trace_id=row and row["trace_id"],
+                db_status=row and row["status"],
+                db_attempt_id=row and row["attempt_id"],
+                db_lease_owner=row and row["lease_owner"],
+                db_lease_until=row and row["lease_until"],
+            )
+
+    tx.on_commit(tell)

@@ -1,0 +1,1 @@
+"""Submissions, judge runs, rejudge batches, executions and their events."""

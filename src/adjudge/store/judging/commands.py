@@ -1,0 +1,385 @@
+"""Submissions: written by version, judged by their jobs.
+
+A submission's status is never set by hand: it follows its judge run, in the transaction that claims or ends the run.
+Once it is terminal it changes only together with the run that judged it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adjudge.domain.errors import InvalidInput, NotFound, VersionConflict
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.notify import CHANNEL_JUDGING
+from adjudge.store.engine.statement import Row
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import FinishedJob, Job, NewJob
+from adjudge.store.judging import statements as sql
+
+JOB_KIND_JUDGE = "judge"
+"""The kind of job that judges a submission."""
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubmission:
+    """A submission to be created. Its source is already stored under ``source_digest``."""
+
+    id: str
+    user_id: str
+    problem_id: str
+    revision_id: str
+    language: str
+    source_digest: str
+    source_bytes: int
+    contest_id: str | None = None
+    priority: int = 2
+    timeout_ms: int | None = None
+    trace_id: str | None = None
+    request_id: str | None = None
+    """The request that handed it in: for the log lines of its job."""
+    delay_ms: int = 0
+    source_text: str | None = None
+    """The source itself where it is small: it is kept in the database then, in the same transaction."""
+    job_id: str | None = None
+    """The id that its job is to have, where somebody had to know it beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResultRow:
+    """What happened on one test."""
+
+    name: str
+    verdict: Verdict
+    time_ms: int
+    wall_ms: int
+    mem_kb: int
+    group: str | None = None
+    score: float | None = None
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    limit_hit: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge run found: the outcome that a ``Finish`` of a judge job carries."""
+
+    verdict: Verdict
+    score: float | None = None
+    time_ms: int | None = None
+    mem_kb: int | None = None
+    cases: tuple[CaseResultRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionUpdate:
+    """A guarded change of a submission: nothing happens unless it still has ``version``."""
+
+    submission_id: str
+    version: int
+    status: SubmissionStatus
+    actor: str | None
+    reason: str | None
+    job_id: str | None = None
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTask:
+    """What a judge needs to know of a submission."""
+
+    submission_id: str
+    language: str
+    source_digest: str
+    revision_id: str
+    manifest_digest: str
+    definition: str
+    """The problem as a JSON document: how its files are used."""
+    source_text: str | None = None
+    """The source, where it is kept in the database; else it is a blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionIds:
+    """The ids of a new submission and of the job that judges it."""
+
+    submission_id: str
+    job_id: str
+
+
+class SubmissionCommands:
+    """The operations that people ask for."""
+
+    def __init__(self, jobs: JobCommands, new_id: IdFactory = new_id) -> None:
+        self._jobs = jobs
+        self._new_id = new_id
+
+    async def submit(self, tx: Tx, submissions: Sequence[NewSubmission]) -> list[SubmissionIds]:
+        """Create submissions, their jobs and their outbox rows together: all of them, or none."""
+        if not submissions:
+            return []
+        texts = {item.source_digest: item.source_text for item in submissions if item.source_text is not None}
+        if texts:
+            await tx.execute(sql.INSERT_SOURCES, sorted(texts.items()))
+        await tx.execute(sql.INSERT, [_insert_row(submission) for submission in submissions])
+        jobs = [
+            NewJob(
+                id=submission.job_id or self._new_id(),
+                kind=JOB_KIND_JUDGE,
+                dedupe_key=submission.id,
+                submission_id=submission.id,
+                priority=submission.priority,
+                timeout_ms=submission.timeout_ms,
+                delay_ms=submission.delay_ms,
+                payload=_payload(submission),
+                actor=submission.user_id,
+                trace_id=submission.trace_id,
+            )
+            for submission in submissions
+        ]
+        job_ids = await self._jobs.enqueue(tx, jobs)
+        return [SubmissionIds(item.id, job_id) for item, job_id in zip(submissions, job_ids, strict=True)]
+
+    async def cancel(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
+        """Cancel a submission that has no verdict yet, by canceling the run that would have given it one."""
+        runs = await _open_runs(tx, submission_id)
+        row = await _standing(tx, submission_id)
+        SUBMISSION.check(SubmissionStatus(row["status"]), SubmissionStatus.CANCELED)
+        await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
+
+    async def change_status(
+        self,
+        tx: Tx,
+        submission_id: str,
+        *,
+        version: int,
+        status: str,
+        actor: str,
+        reason: str,
+        verdict: str | None = None,
+    ) -> int:
+        """Change a submission's status by hand, for operators; return its new version.
+
+        Refuses an unknown status, an edge that does not exist, a missing submission and a version that has moved on,
+        each with its own code.
+        """
+        target = SUBMISSION.parse(status)
+        runs = await _open_runs(tx, submission_id)
+        row = await _standing(tx, submission_id)
+        if row["version"] != version:  # before the edge: whoever decided by an old version is told to read it again
+            raise _conflict([submission_id])
+        SUBMISSION.check(SubmissionStatus(row["status"]), target)
+        judgement = _stated(target, verdict)
+        await update(tx, [SubmissionUpdate(submission_id, version, target, actor, reason, row["job_id"], judgement)])
+        if target in SUBMISSION.terminal:
+            await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
+        return version + 1
+
+
+async def find_judge_task(tx: Tx, submission_id: str, revision_id: str | None = None) -> JudgeTask:
+    """Read what is to be judged, against what: the revision pinned when it was handed in, unless another is named."""
+    row = await fetch_one(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id)
+    if row is None:
+        raise NotFound("submission", submission_id)
+    return JudgeTask(
+        row["id"],
+        row["language"],
+        row["source_digest"],
+        row["revision_id"],
+        row["manifest_digest"],
+        row["definition"],
+        row["source_text"],
+    )
+
+
+async def update(tx: Tx, changes: Sequence[SubmissionUpdate]) -> None:
+    """Apply guarded changes, all or none; a version that has moved on is a CONFLICT."""
+    if not changes:
+        return
+    ordered = sorted(changes, key=lambda item: item.submission_id)
+    rows = await tx.fetch(sql.UPDATE, [_change_row(item) for item in ordered])
+    written = {row["id"] for row in rows}
+    late = [item.submission_id for item in changes if item.submission_id not in written]
+    if late:
+        raise _conflict(late)
+    edges = [(row["prior_status"], row["status"]) for row in rows]
+    tx.on_commit(lambda: record_transitions(edges))
+    tx.notify(CHANNEL_JUDGING)
+
+
+def _conflict(late: Sequence[str]) -> VersionConflict:
+    """Count and log a write by an old version; what to raise."""
+    metrics.SUBMISSION_CONFLICTS.inc(len(late))
+    _log.info("submission_write_refused", submission_ids=late, reason="version_conflict")
+    return VersionConflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
+
+
+class JudgeRunListener:
+    """Keeps submissions in step with their judge runs."""
+
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A submission is being judged from its first claim on; it never goes back."""
+        await self._start_judging(tx, [job for job in jobs if _decides(job)])
+
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A submission stays judging while its run waits for another attempt."""
+
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
+        """Write the verdict, test by test, and what it makes of the submission."""
+        cases = [row for item in ended for row in _case_rows(item)]
+        if cases:
+            await tx.execute(sql.INSERT_CASES, cases)
+        deciding = [item for item in ended if _decides(item.job)]
+        # A run that was buried before anybody claimed it ends a submission that was never judged: through judging.
+        failed = [item.job for item in deciding if item.job.status is JobStatus.FAILED]
+        await self._start_judging(tx, failed)
+        standing = await _lock(tx, [item.job for item in deciding])
+        found = [(item, standing[_submission_id(item.job)]) for item in deciding]
+        await update(tx, [_verdict_change(item, row) for item, row in found if not _leaves_standing(item, row)])
+
+    async def _start_judging(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        standing = await _lock(tx, jobs)
+        await update(
+            tx,
+            [
+                SubmissionUpdate(row["id"], row["version"], SubmissionStatus.JUDGING, job.actor, job.reason, job.id)
+                for job in jobs
+                for row in (standing[_submission_id(job)],)
+                if row["status"] == SubmissionStatus.PENDING
+            ],
+        )
+
+
+def _decides(job: Job) -> bool:
+    """Whether the run's verdict is the submission's at once; a rejudged one becomes so when its batch is applied."""
+    return job.submission_id is not None and job.rejudge_batch_id is None
+
+
+def _leaves_standing(item: FinishedJob, row: Row) -> bool:
+    """Whether a canceled run changes nothing: what it was to replay, or what was decided by hand, stays decided."""
+    return item.job.status is JobStatus.CANCELED and SubmissionStatus(row["status"]) in SUBMISSION.terminal
+
+
+def _submission_id(job: Job) -> str:
+    if job.submission_id is None:
+        raise InvalidInput(f"Job {job.id!r} judges no submission.", field="submission_id")
+    return job.submission_id
+
+
+def _verdict_change(item: FinishedJob, row: Row) -> SubmissionUpdate:
+    job = item.job
+    if job.status is JobStatus.CANCELED:
+        return SubmissionUpdate(row["id"], row["version"], SubmissionStatus.CANCELED, job.actor, job.reason, job.id)
+    judgement = item.typed_result if isinstance(item.typed_result, Judgement) else Judgement(Verdict.SE)
+    status = judgement.verdict.status
+    return SubmissionUpdate(row["id"], row["version"], status, job.actor, job.reason, job.id, judgement)
+
+
+def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
+    """The verdict that a change by hand must name, and name rightly."""
+    needed = target in SUBMISSION.terminal and target is not SubmissionStatus.CANCELED
+    if not needed and verdict is None:
+        return None
+    known = [item for item in Verdict if needed and item.status is target]
+    if verdict not in known:
+        fix = f"give one of {', '.join(known)}" if known else "leave it out"
+        raise InvalidInput(f"verdict: {verdict!r} is not valid for status {target}; {fix}.", field="verdict")
+    return Judgement(Verdict(verdict))
+
+
+def _payload(submission: NewSubmission) -> dict[str, str]:
+    """Identifiers, and nothing else."""
+    payload = {
+        "submission_id": submission.id,
+        "revision_id": submission.revision_id,
+        "language": submission.language,
+        "user_id": submission.user_id,
+    }
+    return payload if submission.request_id is None else {**payload, "request_id": submission.request_id}
+
+
+async def _open_runs(tx: Tx, submission_id: str) -> list[str]:
+    """Runs first, submissions second: the order in which a finishing run takes them, so that the two never deadlock."""
+    return [run["id"] for run in await tx.fetch(sql.LOCK_OPEN_RUNS, submission_id=submission_id)]
+
+
+async def _standing(tx: Tx, submission_id: str) -> Row:
+    rows = await tx.fetch(sql.LOCK, [(submission_id,)])
+    if not rows:
+        raise NotFound("submission", submission_id)
+    return rows[0]
+
+
+async def _lock(tx: Tx, jobs: Sequence[Job]) -> dict[str, Row]:
+    if not jobs:
+        return {}
+    rows = await tx.fetch(sql.LOCK, [(_submission_id(job),) for job in jobs])
+    return {row["id"]: row for row in rows}
+
+
+def record_transitions(edges: Sequence[tuple[str, str]]) -> None:
+    """Count changes of submissions, once they are committed."""
+    for source, target in edges:
+        metrics.SUBMISSION_TRANSITIONS.labels(source, target).inc()
+
+
+def _insert_row(item: NewSubmission) -> tuple[object, ...]:
+    return (
+        item.id,
+        item.user_id,
+        item.problem_id,
+        item.revision_id,
+        item.contest_id,
+        item.language,
+        item.source_digest,
+        item.source_bytes,
+    )
+
+
+def _change_row(item: SubmissionUpdate) -> tuple[object, ...]:
+    found = item.judgement
+    figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None, None, None, None)
+    ends = item.status in SUBMISSION.terminal
+    return (
+        item.submission_id,
+        item.version,
+        str(item.status),
+        *figures,
+        item.job_id,
+        item.actor,
+        item.reason,
+        int(ends),
+    )
+
+
+def _case_rows(item: FinishedJob) -> list[tuple[object, ...]]:
+    if not isinstance(item.typed_result, Judgement):
+        return []
+    return [
+        (
+            item.job.id,
+            item.job.attempt_id,
+            ordinal,
+            case.name,
+            case.group,
+            case.verdict.value,
+            case.score,
+            case.time_ms,
+            case.wall_ms,
+            case.mem_kb,
+            case.exit_code,
+            case.exit_signal,
+            case.limit_hit,
+            case.message,
+        )
+        for ordinal, case in enumerate(item.typed_result.cases, 1)
+    ]

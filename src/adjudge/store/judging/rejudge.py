@@ -1,0 +1,368 @@
+"""Rejudging: new judge runs beside the old ones, looked at first, then applied all at once or not at all.
+
+A batch is made of items, one for each submission: how it stood, and what the new run found. Nothing that readers see
+changes until the batch is applied, in one transaction. A submission that changed meanwhile is never overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.observe import metrics
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.notify import CHANNEL_JUDGING
+from adjudge.store.engine.statement import Row
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import FinishedJob, Job, NewJob
+from adjudge.store.judging import rejudge_statements as sql
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement, record_transitions
+from adjudge.store.ops import audit_log
+from adjudge.store.webhooks import commands as webhook_commands
+
+MAX_SUBMISSIONS: Final = 20_000
+"""How many submissions one batch may hold: it is applied in one transaction."""
+PRIORITY: Final = 3
+"""Those who submit now go first."""
+
+
+class VerdictPolicy(StrEnum):
+    """Which new verdicts replace old ones."""
+
+    LATEST = "latest"
+    BEST = "best"
+    FIRST_ACCEPTED_STAYS = "first_accepted_stays"
+
+
+class RevisionChoice(StrEnum):
+    """Against which test data."""
+
+    PINNED = "pinned"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeSelection:
+    """Which submissions to judge again: those that match everything that is given, and have a verdict."""
+
+    ids: tuple[str, ...] = ()
+    problem_id: str | None = None
+    contest_id: str | None = None
+    user_id: str | None = None
+    language: str | None = None
+    verdict: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is given, by name."""
+        names = ("problem_id", "contest_id", "user_id", "language", "verdict", "since", "until")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class NewRejudgeBatch:
+    """A batch to be created."""
+
+    id: str
+    created_by: str
+    selection: RejudgeSelection
+    policy: VerdictPolicy
+    revision: RevisionChoice
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeBatchRow:
+    """A batch as it stands."""
+
+    id: str
+    created_by: str
+    filter: Mapping[str, Any]
+    policy: str
+    revision: str
+    state: str
+    reason: str | None
+    total: int
+    ended: int
+    version: int
+    created_at: int
+    updated_at: int
+    applied_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeItemRow:
+    """One submission of a batch: how it stood when the batch was made, and what its new run found."""
+
+    submission_id: str
+    job_id: str | None
+    outcome: str | None
+    old_verdict: str | None
+    new_verdict: str | None
+    old_score: float | None
+    new_score: float | None
+    old_time_ms: int | None
+    new_time_ms: int | None
+    old_mem_kb: int | None
+    new_mem_kb: int | None
+    applied: bool
+    has_changed: bool
+    """Whether the submission changed since: by a newer rejudge, a replay, or by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictChangeCount:
+    """How many submissions went from one verdict to another."""
+
+    old_verdict: str | None
+    new_verdict: str | None
+    outcome: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeApplyResult:
+    """What applying a batch did."""
+
+    changed: int
+    kept: int
+    """Left as they were by the policy, or because their new run failed."""
+    skipped: int
+    """Left as they were because they had changed meanwhile."""
+
+
+class RejudgeCommands:
+    """The operations on batches."""
+
+    def __init__(self, jobs: JobCommands, new_id: IdFactory = new_id) -> None:
+        self._jobs = jobs
+        self._new_id = new_id
+
+    async def create(self, tx: Tx, batch: NewRejudgeBatch) -> int:
+        """Start new runs for the submissions that are wanted; return how many."""
+        rows = await self._chosen(tx, batch.selection)
+        await tx.execute(
+            sql.INSERT_BATCH,
+            id=batch.id,
+            created_by=batch.created_by,
+            filter=json.dumps({**batch.selection.as_dict(), "ids": list(batch.selection.ids)}),
+            policy=str(batch.policy),
+            revision=str(batch.revision),
+            reason=batch.reason,
+            total=len(rows),
+        )
+        jobs = [self._job(batch, row) for row in rows]
+        await self._jobs.enqueue(tx, jobs)
+        items = [_item_row(job, row) for job, row in zip(jobs, rows, strict=True)]
+        await tx.execute(sql.INSERT_ITEMS, items, batch_id=batch.id)
+        await _audit(tx, batch.created_by, "create", batch.id, batch.reason, total=len(rows))
+        return len(rows)
+
+    async def _chosen(self, tx: Tx, wanted: RejudgeSelection) -> list[Row]:
+        if wanted.ids:
+            given = [(item,) for item in dict.fromkeys(wanted.ids)]
+            rows = await tx.fetch(sql.SELECT_BY_IDS, given, **wanted.as_dict())
+        else:
+            rows = await tx.fetch(sql.SELECT_BY_FILTER, limit=MAX_SUBMISSIONS + 1, **wanted.as_dict())
+        if not rows:
+            raise InvalidInput("filter: no submission with a verdict matches it.", field="filter")
+        if len(rows) > MAX_SUBMISSIONS:
+            raise InvalidInput(
+                f"filter: more than {MAX_SUBMISSIONS} submissions match it; make it narrower.", field="filter"
+            )
+        return rows
+
+    def _job(self, batch: NewRejudgeBatch, row: Row) -> NewJob:
+        revision_id = (
+            row["current_id"] if batch.revision is RevisionChoice.CURRENT and row["current_id"] else row["pinned_id"]
+        )
+        return NewJob(
+            id=self._new_id(),
+            kind=JOB_KIND_JUDGE,
+            dedupe_key=f"{batch.id}:{row['id']}",
+            submission_id=row["id"],
+            rejudge_batch_id=batch.id,
+            priority=PRIORITY,
+            timeout_ms=row["timeout_ms"],
+            payload={
+                "submission_id": row["id"],
+                "revision_id": revision_id,
+                "language": row["language"],
+                "user_id": row["user_id"],
+            },
+            actor=batch.created_by,
+        )
+
+    async def apply(self, tx: Tx, batch_id: str, *, actor: str, skip_changed: bool = False) -> RejudgeApplyResult:
+        """Let the new verdicts be the submissions', by the batch's policy: all of them at once."""
+        batch = await _lock(tx, batch_id)
+        _check_state(batch, "ready", "applied")
+        standing = await tx.fetch(sql.LOCK_SUBMISSIONS, batch_id=batch_id)
+        late = [row["id"] for row in standing if row["version"] != row["old_version"]]
+        metrics.SUBMISSION_CONFLICTS.inc(len(late))
+        if late and not skip_changed:
+            raise Conflict(
+                f"{len(late)} submissions changed since the batch was created (first: "
+                f"{late[0]!r}); rejudge them again, or apply with skip_changed.",
+                submission_ids=",".join(late[:20]),
+            )
+        rows = await tx.fetch(
+            sql.APPLY, batch_id=batch_id, policy=batch.policy, actor=actor, reason=f"rejudge {batch_id}"
+        )
+        await tx.execute(sql.MARK_APPLIED, [(row["id"],) for row in rows], batch_id=batch_id)
+        await tx.execute(sql.SET_STATE, id=batch_id, state="applied", is_applied=1)
+        done = RejudgeApplyResult(len(rows), len(standing) - len(late) - len(rows), len(late))
+        await _audit(tx, actor, "apply", batch_id, batch.reason or "", changed=done.changed, skipped=done.skipped)
+        await webhook_commands.enqueue_deliveries(
+            tx, [row["id"] for row in rows], webhook_commands.REJUDGED, new_id=self._new_id
+        )
+        event = {"batch_id": batch_id, "changed": done.changed, "skipped": done.skipped}
+        await chain_triggers.fire_event(tx, chain_triggers.REJUDGE_APPLIED, event, key=batch_id)
+        edges = [(row["prior_status"], row["status"]) for row in rows]
+        tx.on_commit(lambda: record_transitions(edges))
+        tx.notify(CHANNEL_JUDGING)
+        return done
+
+    async def discard(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
+        """Let everything stay as it is."""
+        batch = await _lock(tx, batch_id)
+        _check_state(batch, "ready", "discarded")
+        await tx.execute(sql.SET_STATE, id=batch_id, state="discarded", is_applied=0)
+        await _audit(tx, actor, "discard", batch_id, reason)
+
+    async def cancel(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
+        """End a running batch, and the runs of it that have not ended.
+
+        Runs are held before the batch: the order in which they finish. The batch is canceled before its runs are, so
+        that its last run does not make it ready, and whoever waits for it is told that it was canceled.
+        """
+        open_runs = [row["id"] for row in await tx.fetch(sql.LOCK_OPEN_RUNS, batch_id=batch_id)]
+        _check_state(await _lock(tx, batch_id), "running", "canceled")
+        await tx.execute(sql.SET_STATE, id=batch_id, state="canceled", is_applied=0)
+        await self._jobs.cancel(tx, open_runs, actor=actor, reason=reason or "rejudge canceled")
+        await _audit(tx, actor, "cancel", batch_id, reason)
+
+
+async def find(tx: Tx, batch_id: str) -> RejudgeBatchRow:
+    """Read one batch."""
+    row = await fetch_one(tx, sql.FIND, id=batch_id)
+    if row is None:
+        raise NotFound("rejudge_batch", batch_id)
+    return _batch(row)
+
+
+async def page(tx: Tx, *, before: str, limit: int) -> list[RejudgeBatchRow]:
+    """List batches, the newest first."""
+    return [_batch(row) for row in await tx.fetch(sql.PAGE, before=before, limit=limit)]
+
+
+async def items(tx: Tx, batch_id: str, *, after: str, limit: int, only_different: bool) -> list[RejudgeItemRow]:
+    """List the submissions of a batch with their old and new verdicts."""
+    rows = await tx.fetch(sql.ITEMS, batch_id=batch_id, after=after, limit=limit, only_different=int(only_different))
+    return [_item(row) for row in rows]
+
+
+async def count_verdict_changes(tx: Tx, batch_id: str) -> list[VerdictChangeCount]:
+    """Count what would become of what."""
+    rows = await tx.fetch(sql.COUNT_VERDICT_CHANGES, batch_id=batch_id)
+    return [VerdictChangeCount(row["old_verdict"], row["new_verdict"], row["outcome"], row["n"]) for row in rows]
+
+
+class RejudgeListener:
+    """Keeps batches in step with their runs."""
+
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Nothing to note: a batch counts ends."""
+
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Nothing to note: a run that waits again has not ended."""
+
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
+        """Note what runs found; a batch whose last run this was is ready to be looked at."""
+        rows = [_ended_row(item) for item in ended if item.job.rejudge_batch_id is not None]
+        if not rows:
+            return
+        fresh = await tx.fetch(sql.FINISH_ITEMS, rows)
+        if len(fresh) < len(rows):
+            known = {(row["batch_id"], row["submission_id"]) for row in fresh}
+            await tx.execute(sql.FINISH_REPLAYED_ITEMS, [row for row in rows if (row[0], row[1]) not in known])
+        counts = Counter(row["batch_id"] for row in fresh)
+        if counts:
+            await tx.execute(sql.COUNT_FINISHED, sorted(counts.items()))
+
+
+def _ended_row(item: FinishedJob) -> tuple[object, ...]:
+    job, found = item.job, item.typed_result if isinstance(item.typed_result, Judgement) else None
+    is_verdict = found is not None and found.verdict is not Verdict.SE
+    outcome = "judged" if is_verdict else "canceled" if job.status is JobStatus.CANCELED else "failed"
+    figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None,) * 4
+    return (job.rejudge_batch_id, job.submission_id, job.id, outcome, *figures)
+
+
+async def _lock(tx: Tx, batch_id: str) -> RejudgeBatchRow:
+    row = await fetch_one(tx, sql.LOCK_BATCH, id=batch_id)
+    if row is None:
+        raise NotFound("rejudge_batch", batch_id)
+    return _batch(row)
+
+
+def _check_state(batch: RejudgeBatchRow, needed: str, target: str) -> None:
+    if batch.state != needed:
+        raise InvalidTransition(
+            f"A rejudge batch that is {batch.state} cannot be {target}; it must be {needed}.",
+            source=batch.state,
+            target=target,
+        )
+
+
+async def _audit(tx: Tx, actor: str, action: str, batch_id: str, reason: str, **details: int) -> None:
+    await audit_log.record(
+        tx, actor=actor, action=action, object_kind="rejudge_batch", objects={batch_id: details}, reason=reason
+    )
+
+
+def _item_row(job: NewJob, row: Row) -> tuple[object, ...]:
+    return (
+        row["id"],
+        job.id,
+        job.payload["revision_id"],
+        row["version"],
+        row["verdict"],
+        row["score"],
+        row["time_ms"],
+        row["mem_kb"],
+        row["job_id"],
+    )
+
+
+def _batch(row: Row) -> RejudgeBatchRow:
+    return RejudgeBatchRow(
+        row["id"],
+        row["created_by"],
+        json.loads(row["filter"]),
+        row["policy"],
+        row["revision"],
+        row["state"],
+        row["reason"],
+        row["total"],
+        row["ended"],
+        row["version"],
+        row["created_at"],
+        row["updated_at"],
+        row["applied_at"],
+    )
+
+
+def _item(row: Row) -> RejudgeItemRow:
+    found = RejudgeItemRow(*row)
+    return replace(found, applied=bool(found.applied), has_changed=bool(found.has_changed))

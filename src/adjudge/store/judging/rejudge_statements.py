@@ -1,0 +1,199 @@
+"""The SQL of rejudging."""
+
+from __future__ import annotations
+
+from adjudge.store.engine.statement import Statement
+
+_CHOSEN = """submissions.id AS id, submissions.version AS version, verdict, score, time_ms, mem_kb,
+        judged_by_job_id AS job_id, language, submissions.user_id AS user_id, submissions.revision_id AS pinned_id,
+        problems.published_revision_id AS current_id, jobs.timeout_ms AS timeout_ms"""
+_JOINED = """JOIN problems ON problems.id = submissions.problem_id
+        LEFT JOIN jobs ON jobs.id = judged_by_job_id"""
+_MATCH = """verdict IS NOT NULL
+        AND (CAST(:problem_id AS text) IS NULL OR submissions.problem_id = :problem_id)
+        AND (CAST(:contest_id AS text) IS NULL OR contest_id = :contest_id)
+        AND (CAST(:user_id AS text) IS NULL OR submissions.user_id = :user_id)
+        AND (CAST(:language AS text) IS NULL OR language = :language)
+        AND (CAST(:verdict AS text) IS NULL OR verdict = :verdict)
+        AND (CAST(:since AS bigint) IS NULL OR submissions.created_at >= :since)
+        AND (CAST(:until AS bigint) IS NULL OR submissions.created_at < :until)"""
+
+SELECT_BY_FILTER = Statement(
+    "rejudge.select_by_filter",
+    "Select judged submissions by filter.",
+    f"SELECT {_CHOSEN} FROM submissions {_JOINED} WHERE {_MATCH} ORDER BY submissions.id LIMIT :limit",
+    force_custom_plan=True,
+)
+SELECT_BY_IDS = Statement(
+    "rejudge.select_by_ids",
+    "Select judged submissions by id and filter.",
+    f"""
+    SELECT {_CHOSEN} FROM {{given}} JOIN submissions ON submissions.id = given_id {_JOINED}
+    WHERE {_MATCH} ORDER BY submissions.id
+    """,
+    input_columns={"given_id": "text"},
+)
+INSERT_BATCH = Statement(
+    "rejudge.insert_batch",
+    "Create a rejudge batch.",
+    """
+    INSERT INTO rejudge_batches (id, created_by, filter, policy, revision, reason, total, created_at, updated_at)
+    VALUES (:id, :created_by, :filter, :policy, :revision, :reason, :total, {now}, {now})
+    """,
+)
+INSERT_ITEMS = Statement(
+    "rejudge.insert_items",
+    "Insert the items of a batch with the current verdicts and the new judge runs.",
+    """
+    INSERT INTO rejudge_items (batch_id, submission_id, job_id, revision_id, old_version, old_verdict, old_score,
+                               old_time_ms, old_mem_kb, old_job_id)
+    SELECT :batch_id, given_id, given_job_id, given_revision_id, given_version, given_verdict, given_score,
+           given_time_ms, given_mem_kb, given_old_job_id
+    FROM {given}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_revision_id": "text",
+        "given_version": "bigint",
+        "given_verdict": "text",
+        "given_score": "double precision",
+        "given_time_ms": "bigint",
+        "given_mem_kb": "bigint",
+        "given_old_job_id": "text",
+    },
+)
+
+_FOUND = {
+    "given_batch_id": "text",
+    "given_id": "text",
+    "given_job_id": "text",
+    "given_outcome": "text",
+    "given_verdict": "text",
+    "given_score": "double precision",
+    "given_time_ms": "bigint",
+    "given_mem_kb": "bigint",
+}
+_END = """UPDATE rejudge_items SET outcome = given_outcome, job_id = given_job_id, new_verdict = given_verdict,
+        new_score = given_score, new_time_ms = given_time_ms, new_mem_kb = given_mem_kb
+    FROM {given} WHERE batch_id = given_batch_id AND submission_id = given_id"""
+FINISH_ITEMS = Statement(
+    "rejudge.finish_items",
+    "Store the results of a batch's judge runs.",
+    f"{_END} AND outcome IS NULL RETURNING batch_id, submission_id",
+    input_columns=_FOUND,
+)
+FINISH_REPLAYED_ITEMS = Statement(
+    "rejudge.finish_replayed_items",
+    "Store the results of replayed judge runs while the batch is undecided.",
+    f"""
+    {_END} AND outcome = 'failed' AND batch_id IN (
+        SELECT id FROM rejudge_batches WHERE id = given_batch_id AND state IN ('running', 'ready'))
+    """,
+    input_columns=_FOUND,
+)
+COUNT_FINISHED = Statement(
+    "rejudge.count_finished",
+    "Count finished judge runs of batches; the last one makes the batch ready.",
+    """
+    UPDATE rejudge_batches SET ended = ended + given_n, version = version + 1, updated_at = {now},
+        state = CASE WHEN state = 'running' AND ended + given_n >= total THEN 'ready' ELSE state END
+    FROM {given} WHERE id = given_id
+    """,
+    input_columns={"given_id": "text", "given_n": "bigint"},
+)
+
+_BATCH = """id, created_by, filter, policy, revision, state, reason, total, ended, version, created_at, updated_at,
+        applied_at"""
+FIND = Statement("rejudge.find", "Read one rejudge batch.", f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id")
+LOCK_BATCH = Statement(
+    "rejudge.lock_batch",
+    "Lock a rejudge batch.",
+    f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id FOR UPDATE",
+    sqlite_sql=f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id",
+)
+PAGE = Statement(
+    "rejudge.page",
+    "List rejudge batches, newest first, keyset-paginated.",
+    f"SELECT {_BATCH} FROM rejudge_batches WHERE id < :before ORDER BY id DESC LIMIT :limit",
+)
+ITEMS = Statement(
+    "rejudge.items",
+    "List the items of a batch with old and new verdicts.",
+    """
+    SELECT submission_id, job_id, outcome, old_verdict, new_verdict, old_score, new_score, old_time_ms, new_time_ms,
+           old_mem_kb, new_mem_kb, applied,
+           CASE WHEN applied OR submissions.version = old_version THEN 0 ELSE 1 END AS has_changed
+    FROM rejudge_items JOIN submissions ON submissions.id = submission_id
+    WHERE batch_id = :batch_id AND submission_id > :after
+      AND (CAST(:only_different AS bigint) = 0
+           OR (outcome IS NOT NULL AND (COALESCE(old_verdict, '') <> COALESCE(new_verdict, '')
+               OR COALESCE(old_score, 0) <> COALESCE(new_score, 0))))
+    ORDER BY submission_id LIMIT :limit
+    """,
+)
+COUNT_VERDICT_CHANGES = Statement(
+    "rejudge.count_verdict_changes",
+    "Count the items of a batch by old and new verdict.",
+    """
+    SELECT old_verdict, new_verdict, outcome, count(*) AS n FROM rejudge_items WHERE batch_id = :batch_id
+    GROUP BY old_verdict, new_verdict, outcome ORDER BY n DESC, old_verdict, new_verdict
+    """,
+)
+_LOCK = """
+    SELECT submissions.id AS id, submissions.version AS version, old_version
+    FROM rejudge_items JOIN submissions ON submissions.id = submission_id
+    WHERE batch_id = :batch_id ORDER BY submissions.id
+    """
+LOCK_SUBMISSIONS = Statement(
+    "rejudge.lock_submissions",
+    "Lock the submissions of a batch and read their versions.",
+    _LOCK + "FOR UPDATE OF submissions",
+    sqlite_sql=_LOCK,
+)
+APPLY = Statement(
+    "rejudge.apply",
+    "Write the new verdicts to submissions by the batch's policy; concurrently changed ones are skipped.",
+    """
+    UPDATE submissions SET prior_status = status,
+        status = CASE new_verdict WHEN 'AC' THEN 'accepted' WHEN 'WA' THEN 'wrong_answer' WHEN 'PA' THEN 'wrong_answer'
+                 ELSE 'error' END,
+        verdict = new_verdict, score = new_score, time_ms = new_time_ms, mem_kb = new_mem_kb,
+        judged_by_job_id = rejudge_items.job_id,
+        revision_id = COALESCE(rejudge_items.revision_id, submissions.revision_id),
+        version = submissions.version + 1, actor = :actor, reason = :reason, updated_at = {now}
+    FROM rejudge_items
+    WHERE batch_id = :batch_id AND submission_id = submissions.id AND outcome = 'judged'
+      AND submissions.version = old_version
+      AND CASE CAST(:policy AS text)
+          WHEN 'best' THEN (CASE WHEN new_verdict = 'AC' THEN 1 ELSE 0 END, COALESCE(new_score, 0))
+                           > (CASE WHEN verdict = 'AC' THEN 1 ELSE 0 END, COALESCE(score, 0))
+          WHEN 'first_accepted_stays' THEN verdict <> 'AC'
+          ELSE true END
+    RETURNING submissions.id AS id, prior_status, status
+    """,
+)
+MARK_APPLIED = Statement(
+    "rejudge.mark_applied",
+    "Mark the items that a batch changed.",
+    "UPDATE rejudge_items SET applied = true FROM {given} WHERE batch_id = :batch_id AND submission_id = given_id",
+    input_columns={"given_id": "text"},
+)
+SET_STATE = Statement(
+    "rejudge.set_state",
+    "Set the state of a batch.",
+    """
+    UPDATE rejudge_batches SET state = :state, version = version + 1, updated_at = {now},
+        applied_at = CASE WHEN CAST(:is_applied AS bigint) = 1 THEN {now} END
+    WHERE id = :id
+    """,
+)
+_OPEN = """
+    SELECT id FROM jobs WHERE rejudge_batch_id = :batch_id AND status IN ('pending', 'queued', 'running') ORDER BY id
+    """
+LOCK_OPEN_RUNS = Statement(
+    "rejudge.lock_open_runs",
+    "Lock the unfinished judge runs of a batch.",
+    _OPEN + "FOR UPDATE",
+    sqlite_sql=_OPEN,
+)

@@ -1,0 +1,75 @@
+"""Alembic at work. A module of its own: importing Alembic and SQLAlchemy takes longer than most commands do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from adjudge.domain.errors import Unavailable
+from adjudge.store.engine.sqlite import BUSY_TIMEOUT_SEC, enable_wal
+
+_LOCK = 0x61646A75646765
+"""An advisory lock of PostgreSQL's that no one else uses: 'adjudge' in ASCII."""
+
+
+async def upgrade(url: str, revision: str) -> None:
+    """Bring the database at ``url`` up to ``revision``."""
+    await _run(url, command.upgrade, revision)
+
+
+async def downgrade(url: str, revision: str) -> None:
+    """Take the database at ``url`` back to ``revision``."""
+    await _run(url, command.downgrade, revision)
+
+
+async def _run(url: str, step: Any, revision: str) -> None:
+    if url.startswith("sqlite:"):
+        await asyncio.to_thread(_run_sqlite, url, step, revision)
+    else:
+        await _run_postgres(url, step, revision)
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _run_sqlite(url: str, step: Any, revision: str) -> None:
+    engine = create_engine(url, poolclass=NullPool)
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves, so that DDL is part of the transaction
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SEC * 1000}")
+        enable_wal(connection)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    try:
+        opened = engine.connect()
+    except DatabaseError as error:
+        raise Unavailable(f"Cannot open the database file {engine.url.database}: {error.orig}.") from error
+    with opened as connection, connection.begin():
+        step(_config(connection), revision)
+    engine.dispose()
+
+
+async def _run_postgres(url: str, step: Any, revision: str) -> None:
+    address = "postgresql+asyncpg://" + url.split("://", 1)[1]
+    engine = create_async_engine(address, poolclass=NullPool)
+    async with engine.begin() as connection:
+        await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+        await connection.run_sync(lambda plain: step(_config(plain), revision))
+    await engine.dispose()

@@ -1,0 +1,1 @@
+"""Audit log, metric samples, queue statistics, idempotency keys, blob references."""

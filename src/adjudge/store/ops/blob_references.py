@@ -1,0 +1,139 @@
+"""Which blobs the rows name: what garbage collection must leave alone.
+
+A table that comes to name a blob gets a statement here; a test compares them with the schema. Chains name blobs in
+documents too (a run's parameters, a program's outputs in its artifact): whatever looks like a digest there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from adjudge.store.engine.driver import Database
+from adjudge.store.engine.statement import Row, Statement
+
+_PAGE: Final = 5_000
+DOCUMENTS_PAGE: Final = 200
+"""Documents are up to a quarter of a megabyte."""
+DIGEST: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+def _of(table: str, column: str, key: str, purpose: str) -> Statement:
+    return Statement(
+        f"blob_uses.{table}_{column}",
+        purpose,
+        f"""
+        SELECT {key} AS key, {column} AS digest FROM {table}
+        WHERE {key} > :after ORDER BY {key} LIMIT :limit
+        """,
+    )
+
+
+SOURCES = _of("submissions", "source_digest", "id", "Page through the sources that were handed in.")
+MANIFESTS = _of("problem_revisions", "manifest_digest", "id", "Page through the manifests of revisions.")
+ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives that problems are read from.")
+FILES = Statement(
+    "blob_references.manifest_files_digest",
+    "Page through the distinct file digests of all revisions.",
+    """
+    SELECT digest AS key, digest FROM manifest_files WHERE digest > :after GROUP BY digest
+    ORDER BY digest LIMIT :limit
+    """,
+)
+ARTIFACTS = Statement(
+    "blob_references.chain_nodes_artifact_digest",
+    "Page through the artifact digests of chain nodes, run by run.",
+    """
+    SELECT chain_runs.id AS key, artifact_digest AS digest
+    FROM (SELECT id FROM chain_runs WHERE id > :after ORDER BY id LIMIT :limit) AS chain_runs
+    LEFT JOIN chain_nodes ON run_id = chain_runs.id
+    ORDER BY chain_runs.id
+    """,
+)
+
+STATEMENTS: Final[Mapping[str, Statement]] = MappingProxyType(
+    {
+        "submissions.source_digest": SOURCES,
+        "problem_revisions.manifest_digest": MANIFESTS,
+        "problem_imports.archive_digest": ARCHIVES,
+        "manifest_files.digest": FILES,
+        "chain_nodes.artifact_digest": ARTIFACTS,
+    }
+)
+"""Column → what pages through it."""
+
+
+def _within(table: str, column: str, key: str, part: str, purpose: str) -> Statement:
+    """Page through the documents of a table whose rows are known by two columns."""
+    return Statement(
+        f"blob_uses.{table}_{column}",
+        purpose,
+        f"""
+        SELECT {key} AS key, {part} AS part, CAST({column} AS TEXT) AS document FROM {table}
+        WHERE ({key}, {part}) > (:after, :after_part) ORDER BY {key}, {part} LIMIT :limit
+        """,
+    )
+
+
+_VERSIONS = _within("chain_versions", "dag", "chain_id", "version", "Page through what chains were made of.")
+_PARAMETERS = _within("chain_runs", "parameters", "id", "chain_id", "Page through what runs were given.")
+_LEFT = _within("chain_nodes", "artifact", "run_id", "node_id", "Page through what nodes left in their rows.")
+_ITEMS = _within("chain_nodes", "item", "run_id", "node_id", "Page through what instances of maps were given.")
+_CHECKPOINTS = _within("chain_checkpoints", "checkpoint", "run_id", "node_id", "Page through how far nodes had come.")
+_SPECS = _within("chain_triggers", "spec", "chain_id", "id", "Page through what triggers give their runs.")
+
+DOCUMENTS: Final[Mapping[str, tuple[Statement, str | int]]] = MappingProxyType(
+    {
+        "chain_versions.dag": (_VERSIONS, 0),
+        "chain_runs.parameters": (_PARAMETERS, ""),
+        "chain_nodes.artifact": (_LEFT, ""),
+        "chain_nodes.item": (_ITEMS, ""),
+        "chain_checkpoints.checkpoint": (_CHECKPOINTS, ""),
+        "chain_triggers.spec": (_SPECS, ""),
+    }
+)
+"""Column → what pages through it, and the second part of the key from which it begins."""
+
+
+async def iter_referenced_digests(database: Database) -> AsyncIterator[str]:
+    """Every digest that a row names; one may come several times. Each page is a transaction of its own."""
+    for statement in STATEMENTS.values():
+        async for digest in _named(database, statement):
+            yield digest
+    for statement, first in DOCUMENTS.values():
+        async for digest in _named_within(database, statement, first):
+            yield digest
+
+
+async def iter_artifact_digests(database: Database) -> AsyncIterator[str]:
+    """The artifacts of nodes that lie in blobs: what those name is no garbage, either."""
+    async for digest in _named(database, ARTIFACTS):
+        yield digest
+
+
+async def _named(database: Database, statement: Statement) -> AsyncIterator[str]:
+    after = ""
+    while rows := await _page(database, statement, after):
+        for row in rows:
+            if row["digest"] is not None:
+                yield row["digest"]
+        after = rows[-1]["key"]
+
+
+async def _named_within(database: Database, statement: Statement, first: str | int) -> AsyncIterator[str]:
+    place: dict[str, Any] = {"after": "", "after_part": first}
+    while rows := await _documents(database, statement, place):
+        for row in rows:
+            for digest in DIGEST.findall(row["document"] or ""):
+                yield digest
+        place = {"after": rows[-1]["key"], "after_part": rows[-1]["part"]}
+
+
+async def _documents(database: Database, statement: Statement, place: Mapping[str, Any]) -> list[Row]:
+    return await database.read(lambda tx: tx.fetch(statement, limit=DOCUMENTS_PAGE, **place))
+
+
+async def _page(database: Database, statement: Statement, after: str) -> list[Row]:
+    return await database.read(lambda tx: tx.fetch(statement, after=after, limit=_PAGE))

@@ -1,0 +1,63 @@
+"""Revisions of what is cached: a write bumps those it makes obsolete, in its own transaction.
+
+All bumps count on one row, which a transaction holds until it commits. So numbers appear in the order of commits, and
+whoever has seen number 7 and asks for what came after it misses nothing. Only rare writes bump (an edit of a problem,
+never a verdict), so nobody queues there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Statement
+
+CHANNEL_CACHE: Final = "adjudge_cache"
+"""Rung when a revision was bumped."""
+CATALOGUE: Final = "catalogue"
+"""Bumped by whatever changes the list of problems."""
+_COUNTER: Final = "*"
+
+NEXT = Statement(
+    "cache_revisions.next",
+    "Increment the revision counter; the row stays locked until commit.",
+    """
+    INSERT INTO cache_revisions (name, revision) VALUES (:name, 1)
+    ON CONFLICT (name) DO UPDATE SET revision = cache_revisions.revision + 1
+    RETURNING revision
+    """,
+)
+
+BUMP = Statement(
+    "cache_revisions.bump",
+    "Set the revision of cache keys that the write invalidates.",
+    """
+    INSERT INTO cache_revisions (name, revision) SELECT given_name, :revision FROM {given} WHERE true
+    ON CONFLICT (name) DO UPDATE SET revision = :revision
+    """,
+    input_columns={"given_name": "text"},
+)
+
+SELECT_SINCE = Statement(
+    "cache_revisions.select_since",
+    "List cache keys whose revision is newer than a given one.",
+    "SELECT name, revision FROM cache_revisions WHERE revision > :revision",
+)
+
+
+def problem_key(name: str) -> str:
+    """What a problem's page hangs on; ``name`` is its slug or its id."""
+    return f"problem:{name}"
+
+
+async def bump(tx: Tx, names: Iterable[str]) -> None:
+    """Make everything cached under ``names`` obsolete once this transaction commits."""
+    rows = await tx.fetch(NEXT, name=_COUNTER)
+    await tx.execute(BUMP, [(name,) for name in sorted(set(names))], revision=rows[0]["revision"])
+    tx.notify(CHANNEL_CACHE)
+
+
+async def find_changed_since(tx: Tx, revision: int) -> dict[str, int]:
+    """What was bumped after ``revision``."""
+    return {row["name"]: int(row["revision"]) for row in await tx.fetch(SELECT_SINCE, revision=revision)}

@@ -1,0 +1,344 @@
+"""Imports: packages on their way to becoming revisions, and revisions being verified again.
+
+An import is the owner of a job. What the job found (findings, the new revision, the jury's table) is written in the
+transaction that ends the job, so an import never shows a revision that is not there, and a claim that lost its lease
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.states import JobStatus
+from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.notify import CHANNEL_JUDGING
+from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import FinishedJob, Job, NewJob
+from adjudge.store.ops import audit_log
+from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems.commands import NewProblem, NewRevision
+
+JOB_KIND_IMPORT: Final = "import"
+
+INSERT = Statement(
+    "problem_imports.insert",
+    "Insert an import or verification request.",
+    """
+    INSERT INTO problem_imports (id, purpose, created_by, job_id, archive_digest, file_name, wanted, problem_id,
+                                 revision_id, created_at, updated_at)
+    VALUES (:id, :purpose, :created_by, :job_id, :archive_digest, :file_name, :wanted, :problem_id, :revision_id,
+            {now}, {now})
+    """,
+)
+
+START = Statement(
+    "problem_imports.start",
+    "Set imports to running.",
+    """
+    UPDATE problem_imports SET state = 'running', updated_at = {now}
+    FROM {given} WHERE id = given_id AND state = 'pending'
+    """,
+    input_columns={"given_id": "text"},
+)
+
+FINISH = Statement(
+    "problem_imports.finish",
+    "Store the result of a running import.",
+    """
+    UPDATE problem_imports SET state = :state, findings = :findings, jury = :jury, error = :error,
+        problem_id = COALESCE(CAST(:problem_id AS text), problem_id),
+        revision_id = COALESCE(CAST(:revision_id AS text), revision_id), updated_at = {now}, finished_at = {now}
+    WHERE id = :id AND finished_at IS NULL
+    """,
+)
+
+_OPEN = "SELECT id FROM problem_imports WHERE id = :id AND finished_at IS NULL"
+LOCK_OPEN = Statement(
+    "problem_imports.lock_open",
+    "Hold an import that is still under way.",
+    _OPEN + " FOR NO KEY UPDATE",
+    sqlite_sql=_OPEN,
+)
+
+REOPEN = Statement(
+    "problem_imports.reopen",
+    "Let an import that failed be under way again, by another job.",
+    """
+    UPDATE problem_imports SET state = 'pending', job_id = :job_id, error = NULL, findings = NULL, finished_at = NULL,
+        updated_at = {now}
+    WHERE id = :id AND state = 'failed'
+    """,
+)
+
+INSERT_PROBLEM = Statement(
+    "problem_imports.insert_problem",
+    "Insert the problem of an import unless its slug exists.",
+    """
+    INSERT INTO problems (id, slug, title, owner_id, tags, difficulty, created_at, updated_at)
+    VALUES (:id, :slug, :title, :owner_id, :tags, :difficulty, {now}, {now})
+    ON CONFLICT (slug) DO NOTHING
+    """,
+)
+
+_LOCK = "SELECT id, owner_id, version FROM problems WHERE slug = :slug"
+LOCK_PROBLEM = Statement(
+    "problem_imports.lock_problem",
+    "Lock the problem that a revision is added to, so that revision numbers are consecutive.",
+    _LOCK + " FOR UPDATE",
+    sqlite_sql=_LOCK,
+)
+
+_COLUMNS: Final = """
+    SELECT problem_imports.id AS id, purpose, problem_imports.created_by AS created_by, job_id, archive_digest,
+           file_name, wanted, problem_imports.state AS state, problem_imports.problem_id AS problem_id, slug,
+           revision_id, number, findings, jury, error, problem_imports.created_at AS created_at,
+           problem_imports.updated_at AS updated_at, finished_at
+    FROM problem_imports
+    LEFT JOIN problems ON problems.id = problem_imports.problem_id
+    LEFT JOIN problem_revisions ON problem_revisions.id = revision_id
+    """
+
+SELECT = Statement("problem_imports.select", "Read one import.", _COLUMNS + "WHERE problem_imports.id = :id")
+
+SELECT_PAGE = Statement(
+    "problem_imports.select_page",
+    "List a user's imports, newest first.",
+    _COLUMNS
+    + """
+    WHERE problem_imports.created_by = :created_by AND problem_imports.id < :before_id
+    ORDER BY problem_imports.id DESC LIMIT :limit
+    """,
+)
+
+SELECT_VERIFICATION = Statement(
+    "problem_imports.select_verification",
+    "Find the last verification result of a revision.",
+    """
+    SELECT jury FROM problem_imports
+    WHERE revision_id = :revision_id AND jury IS NOT NULL
+    ORDER BY id DESC LIMIT 1
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewImport:
+    """Work to be done: an archive to be imported, or a revision to be verified."""
+
+    id: str
+    created_by: str
+    purpose: str = JOB_KIND_IMPORT
+    archive_digest: str | None = None
+    file_name: str = ""
+    requested: Mapping[str, Any] | None = None
+    problem_id: str | None = None
+    revision_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """An import as it stands."""
+
+    id: str
+    purpose: Literal["import", "verify"]
+    created_by: str
+    job_id: str
+    archive_digest: str | None
+    file_name: str
+    requested: dict[str, Any]
+    state: Literal["pending", "running", "succeeded", "failed", "canceled"]
+    problem_id: str | None
+    slug: str | None
+    revision_id: str | None
+    revision: int | None
+    findings: list[dict[str, Any]]
+    jury: dict[str, Any] | None
+    error: str | None
+    created_at: int
+    updated_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What a job found. ``error`` says why nothing became of it; the findings say where."""
+
+    findings: Sequence[Mapping[str, Any]] = ()
+    jury: Mapping[str, Any] | None = None
+    error: str | None = None
+    problem: NewProblem | None = None
+    """Whose revision it is: created if its slug is free."""
+    revision: NewRevision | None = None
+    may_edit_others_problems: bool = False
+    publish_after_import: bool = False
+
+
+async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, new_id: IdFactory = new_id) -> str:
+    """Remember an import and make its job; return the job's id."""
+    job = NewJob(
+        new_id(), JOB_KIND_IMPORT, dedupe_key=new.id, payload={"import_id": new.id}, actor=new.created_by, priority=1
+    )
+    (job_id,) = await jobs.enqueue(tx, [job._replace(timeout_ms=timeout_ms)])
+    await tx.execute(
+        INSERT,
+        id=new.id,
+        purpose=new.purpose,
+        created_by=new.created_by,
+        job_id=job_id,
+        archive_digest=new.archive_digest,
+        file_name=new.file_name,
+        wanted=json.dumps(dict(new.requested or {})),
+        problem_id=new.problem_id,
+        revision_id=new.revision_id,
+    )
+    return job_id
+
+
+async def find(tx: Tx, import_id: str) -> ImportRow:
+    """Read one import."""
+    row = await fetch_one(tx, SELECT, id=import_id)
+    if row is None:
+        raise NotFound("import", import_id)
+    return _import(row)
+
+
+async def page(tx: Tx, *, created_by: str, before_id: str | None, limit: int) -> list[ImportRow]:
+    """Somebody's imports, the latest first."""
+    rows = await tx.fetch(SELECT_PAGE, created_by=created_by, before_id=before_id or "~", limit=limit)
+    return [_import(row) for row in rows]
+
+
+async def find_verification(tx: Tx, revision_id: str) -> dict[str, Any] | None:
+    """What the jury's solutions last did on a revision."""
+    row = await fetch_one(tx, SELECT_VERIFICATION, revision_id=revision_id)
+    return json.loads(row["jury"]) if row else None
+
+
+class ImportListener:
+    """Keeps imports in step with their jobs."""
+
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """An import is under way from its first claim on."""
+        await tx.execute(START, sorted((str(job.payload["import_id"]),) for job in jobs))
+        tx.notify(CHANNEL_JUDGING)
+
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """It stays under way while its job waits for another attempt."""
+
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
+        """Write what was found, and the revision that came of it."""
+        for item in ended:
+            await self._end(tx, str(item.job.payload["import_id"]), item)
+        tx.notify(CHANNEL_JUDGING)
+
+    async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> dict[str, str | None]:  # noqa: ARG002
+        """Let the imports of dead letters be under way again, and their new jobs with them."""
+        for job in sorted(jobs, key=lambda job: str(job.payload["import_id"])):
+            import_id = str(job.payload["import_id"])
+            if not await tx.execute(REOPEN, id=import_id, job_id=job.id):
+                raise Conflict(f"Import {import_id!r} has moved on; discard its dead letter.", id=import_id)
+        tx.notify(CHANNEL_JUDGING)
+        await JobCommands({}).enqueue(tx, jobs)  # creating jobs asks nothing of their owners
+        return {job.id: job.id for job in jobs}
+
+    async def _end(self, tx: Tx, import_id: str, item: FinishedJob) -> None:
+        if await fetch_one(tx, LOCK_OPEN, id=import_id) is None:  # it was decided already: nothing may follow from it
+            return
+        found = item.typed_result if isinstance(item.typed_result, ImportResult) else ImportResult(error=_why(item.job))
+        placed = None
+        if found.error is None and found.problem is not None and found.revision is not None:
+            placed = await add_imported_revision(tx, found.problem, found.revision, found)
+            if placed is None:
+                found = replace(found, error=f"slug: {found.problem.slug!r} belongs to somebody else; choose another.")
+        state = "succeeded" if found.error is None else "failed"
+        await tx.execute(
+            FINISH,
+            id=import_id,
+            state="canceled" if item.job.status is JobStatus.CANCELED else state,
+            findings=json.dumps(list(found.findings)),
+            jury=json.dumps(found.jury) if found.jury is not None else None,
+            error=found.error,
+            problem_id=placed.problem_id if placed else None,
+            revision_id=placed.revision_id if placed else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRevision:
+    """Where a revision went."""
+
+    problem_id: str
+    revision_id: str
+    number: int
+
+
+async def add_imported_revision(
+    tx: Tx, problem: NewProblem, revision: NewRevision, found: ImportResult
+) -> AddedRevision | None:
+    """Add a revision to the problem of its slug, which is created if the slug is free; None where it is another's."""
+    created = await tx.execute(
+        INSERT_PROBLEM,
+        id=problem.id,
+        slug=problem.slug,
+        title=problem.title,
+        owner_id=problem.owner_id,
+        tags=json.dumps(list(problem.tags)),
+        difficulty=problem.difficulty,
+    )
+    row = await fetch_one(tx, LOCK_PROBLEM, slug=problem.slug)
+    if row is None:
+        raise NotFound("problem", problem.slug)
+    if created:
+        await problem_commands.index_for_search(tx, problem)
+    elif row["owner_id"] != problem.owner_id and not found.may_edit_others_problems:
+        return None
+    number = await problem_commands.add_revision(tx, replace(revision, problem_id=row["id"]))
+    if found.publish_after_import:
+        await problem_commands.publish(tx, problem_id=row["id"], revision_id=revision.id, version=row["version"])
+        await audit_log.record(
+            tx,
+            actor=revision.created_by,
+            action="problem.publish",
+            object_kind="problem",
+            objects={row["id"]: {"revision": number}},
+            reason="imported to be published",
+        )
+        event = {"problem_id": row["id"], "slug": problem.slug, "revision": number}
+        await chain_triggers.fire_event(tx, chain_triggers.PROBLEM_PUBLISHED, event)
+    return AddedRevision(row["id"], revision.id, number)
+
+
+def _why(job: Job) -> str | None:
+    if job.status is JobStatus.CANCELED:
+        return job.reason or "It was canceled."
+    return None if job.status is JobStatus.SUCCEEDED else f"It could not be carried out ({job.error_code})."
+
+
+def _import(row: Row) -> ImportRow:
+    return ImportRow(
+        row["id"],
+        row["purpose"],
+        row["created_by"],
+        row["job_id"],
+        row["archive_digest"],
+        row["file_name"],
+        json.loads(row["wanted"]),
+        row["state"],
+        row["problem_id"],
+        row["slug"],
+        row["revision_id"],
+        row["number"],
+        json.loads(row["findings"]) if row["findings"] else [],
+        json.loads(row["jury"]) if row["jury"] else None,
+        row["error"],
+        row["created_at"],
+        row["updated_at"],
+        row["finished_at"],
+    )

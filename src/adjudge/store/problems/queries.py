@@ -1,0 +1,358 @@
+"""Reading the catalogue: lists and searches, one problem, its revisions and their files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from adjudge.domain.errors import NotFound
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.statement import Row, Statement
+
+_BEYOND: Final = "\U0010ffff"
+"""Behind every character: a word's beginning and this bound all words that begin so."""
+
+_WANTED: Final = {
+    "postgresql": 'SELECT item COLLATE "C" AS item FROM jsonb_array_elements_text(CAST(:NAME AS jsonb)) AS given(item)',
+    "sqlite": "SELECT value AS item FROM json_each(:NAME)",
+}
+_END: Final = {"postgresql": '((item || :beyond) COLLATE "C")', "sqlite": "(item || :beyond)"}
+
+
+def _list_text(dialect: str, key: str, key_type: str, way: str) -> str:
+    """One list in one order. Words and tags are found by their own indexes first; what is left is filtered."""
+    wanted_words, wanted_tags = (_WANTED[dialect].replace("NAME", name) for name in ("words", "tags"))
+    than = ">" if way == "ASC" else "<"
+    own = """SELECT 1 FROM submissions WHERE submissions.user_id = CAST(:viewer AS text)
+                        AND submissions.problem_id = problems.id"""
+    solved = f"EXISTS ({own} AND submissions.verdict = 'AC')"
+    tried = f"(NOT {solved} AND EXISTS ({own} AND submissions.verdict IS NOT NULL))"
+    return f"""
+    SELECT problems.id AS id, slug, title, tags, difficulty, version, number, problems.updated_at AS updated_at,
+           {solved} AS is_solved, {tried} AS is_tried, {key} AS sort_key
+    FROM problems LEFT JOIN problem_revisions ON problem_revisions.id = published_revision_id
+    WHERE (CAST(:owner AS text) = owner_id OR CAST(:owner AS text) IS NULL AND published_revision_id IS NOT NULL)
+      AND (CAST(:word_count AS bigint) = 0 OR problems.id IN (
+            SELECT problem_id FROM ({wanted_words}) AS wanted
+            JOIN problem_words ON word >= item AND word < {_END[dialect]}
+            GROUP BY problem_id HAVING count(DISTINCT item) = CAST(:word_count AS bigint)))
+      AND (CAST(:tag_count AS bigint) = 0 OR problems.id IN (
+            SELECT problem_id FROM ({wanted_tags}) AS wanted JOIN problem_tags ON tag = item
+            GROUP BY problem_id HAVING count(*) = CAST(:tag_count AS bigint)))
+      AND (CAST(:hardest AS double precision) IS NULL OR difficulty <= CAST(:hardest AS double precision))
+      AND (CAST(:easiest AS double precision) IS NULL OR difficulty >= CAST(:easiest AS double precision))
+      AND (CAST(:solved AS bigint) IS NULL OR CAST(:solved AS bigint) = CASE WHEN {solved} THEN 1 ELSE 0 END)
+      AND (CAST(:tried AS bigint) IS NULL OR CAST(:tried AS bigint) = CASE WHEN {tried} THEN 1 ELSE 0 END)
+      AND (CAST(:after_id AS text) IS NULL
+           OR ({key}, problems.id) {than} (CAST(:after_key AS {key_type}), CAST(:after_id AS text)))
+    ORDER BY {key} {way}, problems.id {way} LIMIT :limit
+    """
+
+
+def _list(name: str, purpose: str, key: str, key_type: str, way: str) -> Statement:
+    return Statement(
+        f"problems.list_{name}",
+        purpose,
+        _list_text("postgresql", key, key_type, way),
+        sqlite_sql=_list_text("sqlite", key, key_type, way),
+    )
+
+
+LIST_NEWEST = _list("newest", "List problems, the newest first.", "problems.created_at", "bigint", "DESC")
+LIST_TITLES = _list("titles", "List problems by title.", "title", "text", "ASC")
+LIST_EASIEST = _list(
+    "easiest", "List problems, the easiest first.", "COALESCE(difficulty, 1000000)", "double precision", "ASC"
+)
+LIST_HARDEST = _list(
+    "hardest", "List problems, the hardest first.", "COALESCE(difficulty, -1)", "double precision", "DESC"
+)
+
+SELECT_PROBLEM = Statement(
+    "problems.select_problem",
+    "Find a problem by its slug or its id.",
+    """
+    SELECT id, slug, title, owner_id, tags, difficulty, version, published_revision_id, created_at, updated_at
+    FROM problems WHERE slug = :name OR id = :name
+    """,
+)
+
+_REVISION: Final = """
+    SELECT id, problem_id, number, state, format, manifest_digest, definition, created_by, created_at, published_at
+    FROM problem_revisions
+    """
+
+SELECT_REVISION = Statement(
+    "problems.select_revision", "Read a revision by its id.", _REVISION + "WHERE id = :revision_id"
+)
+
+SELECT_NUMBERED = Statement(
+    "problems.select_numbered",
+    "Read a revision by its number.",
+    _REVISION + "WHERE problem_id = :problem_id AND number = :number",
+)
+
+SELECT_LATEST = Statement(
+    "problems.select_latest",
+    "Read a problem's latest revision.",
+    _REVISION + "WHERE problem_id = :problem_id ORDER BY number DESC LIMIT 1",
+)
+
+SELECT_PREVIOUS_PUBLISHED = Statement(
+    "problems.select_previous_published",
+    "Find the previously published revision.",
+    _REVISION
+    + """
+    WHERE problem_id = :problem_id AND published_at IS NOT NULL
+      AND id <> (SELECT COALESCE(published_revision_id, '') FROM problems WHERE problems.id = :problem_id)
+    ORDER BY published_at DESC, number DESC LIMIT 1
+    """,
+)
+
+SELECT_REVISIONS = Statement(
+    "problems.select_revisions",
+    "List a problem's revisions, the latest first.",
+    """
+    SELECT id, problem_id, number, state, format, manifest_digest, '{}' AS definition, created_by, created_at,
+           published_at
+    FROM problem_revisions
+    WHERE problem_id = :problem_id AND number < :before_number
+    ORDER BY number DESC LIMIT :limit
+    """,
+)
+
+SELECT_ALL_FILES = Statement(
+    "problems.select_all_files",
+    "List every file of a revision.",
+    "SELECT path, digest, size_bytes, is_secret FROM manifest_files WHERE revision_id = :revision_id ORDER BY path",
+)
+
+SELECT_FILE = Statement(
+    "problems.select_file",
+    "Find one file of a revision.",
+    """
+    SELECT path, digest, size_bytes, is_secret FROM manifest_files
+    WHERE revision_id = :revision_id AND path = :path
+    """,
+)
+
+
+class ProblemSort(StrEnum):
+    """In which order problems are listed."""
+
+    NEWEST = "newest"
+    TITLE = "title"
+    EASIEST = "easiest"
+    HARDEST = "hardest"
+
+
+_BY_SORT: Final = {
+    ProblemSort.NEWEST: LIST_NEWEST,
+    ProblemSort.TITLE: LIST_TITLES,
+    ProblemSort.EASIEST: LIST_EASIEST,
+    ProblemSort.HARDEST: LIST_HARDEST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemFilter:
+    """Which problems are asked for. ``owner_id`` asks for somebody's own, drafts and all."""
+
+    words: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    min_difficulty: float | None = None
+    max_difficulty: float | None = None
+    is_solved: bool | None = None
+    is_tried: bool | None = None
+    """Tried, and not solved yet."""
+    owner_id: str | None = None
+    sort: ProblemSort = ProblemSort.NEWEST
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemListRow:
+    """A problem in a list."""
+
+    id: str
+    slug: str
+    title: str
+    tags: tuple[str, ...]
+    difficulty: float | None
+    version: int
+    revision: int | None
+    """The number of the published revision; None: a draft."""
+    updated_at: int
+    is_solved: bool
+    is_tried: bool
+    """By whoever is asking: something of theirs was judged, nothing accepted yet."""
+    sort_key: str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRow:
+    """A problem as the catalogue has it."""
+
+    id: str
+    slug: str
+    title: str
+    owner_id: str
+    tags: tuple[str, ...]
+    difficulty: float | None
+    version: int
+    published_revision_id: str | None
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRow:
+    """One revision. In lists its definition is left empty."""
+
+    id: str
+    problem_id: str
+    number: int
+    state: Literal["draft", "published", "withdrawn"]
+    format: str
+    manifest_digest: str
+    definition: dict[str, Any]
+    created_by: str
+    created_at: int
+    published_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionFileRow:
+    """One file of a revision."""
+
+    path: str
+    digest: str
+    size_bytes: int
+    is_secret: bool
+
+
+async def list_problems(
+    tx: Tx, wanted: ProblemFilter, *, viewer_id: str | None, after: tuple[object, str] | None, limit: int
+) -> list[ProblemListRow]:
+    """One page, beginning after the row whose sort key and id are given."""
+    key, row_id = after or (None, None)
+    rows = await tx.fetch(
+        _BY_SORT[wanted.sort],
+        words=json.dumps(wanted.words, ensure_ascii=False),
+        word_count=len(wanted.words),
+        beyond=_BEYOND,
+        tags=json.dumps(wanted.tags, ensure_ascii=False),
+        tag_count=len(wanted.tags),
+        easiest=wanted.min_difficulty,
+        hardest=wanted.max_difficulty,
+        solved=None if wanted.is_solved is None else int(wanted.is_solved),
+        tried=None if wanted.is_tried is None else int(wanted.is_tried),
+        owner=wanted.owner_id,
+        viewer=viewer_id,
+        after_key=key,
+        after_id=row_id,
+        limit=limit,
+    )
+    return [_listed(row) for row in rows]
+
+
+def _listed(row: Row) -> ProblemListRow:
+    return ProblemListRow(
+        row["id"],
+        row["slug"],
+        row["title"],
+        tuple(json.loads(row["tags"])),
+        row["difficulty"],
+        row["version"],
+        row["number"],
+        row["updated_at"],
+        bool(row["is_solved"]),
+        bool(row["is_tried"]),
+        row["sort_key"],
+    )
+
+
+async def find(tx: Tx, name: str) -> ProblemRow | None:
+    """Find a problem by its slug or its id."""
+    row = await fetch_one(tx, SELECT_PROBLEM, name=name)
+    if row is None:
+        return None
+    return ProblemRow(
+        row["id"],
+        row["slug"],
+        row["title"],
+        row["owner_id"],
+        tuple(json.loads(row["tags"])),
+        row["difficulty"],
+        row["version"],
+        row["published_revision_id"],
+        row["created_at"],
+        row["updated_at"],
+    )
+
+
+async def find_revision(tx: Tx, revision_id: str) -> RevisionRow:
+    """Read a revision by its id."""
+    row = await fetch_one(tx, SELECT_REVISION, revision_id=revision_id)
+    if row is None:
+        raise NotFound("revision", revision_id)
+    return _revision(row)
+
+
+async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> RevisionRow:
+    """Read a revision by its number."""
+    row = await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number)
+    if row is None:
+        raise NotFound("revision", str(number))
+    return _revision(row)
+
+
+async def find_latest_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
+    """Read a problem's latest revision."""
+    row = await fetch_one(tx, SELECT_LATEST, problem_id=problem_id)
+    return _revision(row) if row else None
+
+
+async def find_previous_published_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
+    """The revision that was published before the present one."""
+    row = await fetch_one(tx, SELECT_PREVIOUS_PUBLISHED, problem_id=problem_id)
+    return _revision(row) if row else None
+
+
+async def list_revisions(tx: Tx, problem_id: str, *, before_number: int | None, limit: int) -> list[RevisionRow]:
+    """A problem's revisions, the latest first, without their definitions."""
+    before = before_number if before_number is not None else 2**62
+    rows = await tx.fetch(SELECT_REVISIONS, problem_id=problem_id, before_number=before, limit=limit)
+    return [_revision(row) for row in rows]
+
+
+async def list_files(tx: Tx, revision_id: str) -> list[RevisionFileRow]:
+    """Every file of a revision, by path."""
+    return [_file(row) for row in await tx.fetch(SELECT_ALL_FILES, revision_id=revision_id)]
+
+
+async def find_file(tx: Tx, revision_id: str, path: str) -> RevisionFileRow:
+    """One file of a revision."""
+    row = await fetch_one(tx, SELECT_FILE, revision_id=revision_id, path=path)
+    if row is None:
+        raise NotFound("file", path)
+    return _file(row)
+
+
+def _file(row: Row) -> RevisionFileRow:
+    return RevisionFileRow(row["path"], row["digest"], row["size_bytes"], bool(row["is_secret"]))
+
+
+def _revision(row: Row) -> RevisionRow:
+    return RevisionRow(
+        row["id"],
+        row["problem_id"],
+        row["number"],
+        row["state"],
+        row["format"],
+        row["manifest_digest"],
+        json.loads(row["definition"]),
+        row["created_by"],
+        row["created_at"],
+        row["published_at"],
+    )

@@ -1,0 +1,73 @@
+"""How each problem fares: how many submissions were judged and accepted, how many people solved it, and how one stands.
+
+Counted from the submissions whenever it is asked for, never kept beside them: a counter would have every verdict on a
+popular problem queue at one row. Whoever asks often keeps the answer for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.statement import Statement
+
+COUNT_BY_PROBLEM = Statement(
+    "problems.count_by_problem",
+    "Count judged and accepted submissions and solvers of every problem.",
+    """
+    SELECT problem_id, sum(judged) AS judged, sum(accepted) AS accepted,
+           sum(CASE WHEN accepted > 0 THEN 1 ELSE 0 END) AS solvers
+    FROM (SELECT user_id, problem_id, count(*) AS judged, sum(CASE WHEN verdict = 'AC' THEN 1 ELSE 0 END) AS accepted
+          FROM submissions WHERE verdict IS NOT NULL AND verdict <> 'SE' GROUP BY user_id, problem_id) AS people
+    GROUP BY problem_id
+    """,
+)
+
+SELECT_USER_STATUS = Statement(
+    "problems.select_user_status",
+    "Read whether a user has solved or attempted a problem.",
+    """
+    SELECT EXISTS (SELECT 1 FROM submissions
+                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict = 'AC') AS is_solved,
+           EXISTS (SELECT 1 FROM submissions
+                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict IS NOT NULL) AS is_judged
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemStats:
+    """How one problem fares. What waits, was canceled or failed through us counts for nothing."""
+
+    accepted: int = 0
+    solvers: int = 0
+    """How many people have solved it."""
+    judged: int = 0
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Which part of what was judged was accepted; nothing where nothing was."""
+        return self.accepted / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class UserProblemStatus:
+    """What somebody has to do with a problem: at most one of the two is so."""
+
+    is_solved: bool = False
+    is_tried: bool = False
+    """Something of theirs was judged, nothing accepted yet."""
+
+
+async def count_by_problem(tx: Tx) -> dict[str, ProblemStats]:
+    """Problem → how it fares; those that nobody has tried are left out."""
+    rows = await tx.fetch(COUNT_BY_PROBLEM)
+    return {
+        row["problem_id"]: ProblemStats(int(row["accepted"]), int(row["solvers"]), int(row["judged"])) for row in rows
+    }
+
+
+async def find_user_status(tx: Tx, *, user_id: str, problem_id: str) -> UserProblemStatus:
+    """How somebody stands with a problem, whatever they have handed in since."""
+    (row,) = await tx.fetch(SELECT_USER_STATUS, user_id=user_id, problem_id=problem_id)
+    return UserProblemStatus(bool(row["is_solved"]), bool(row["is_judged"]) and not row["is_solved"])

@@ -1,0 +1,149 @@
+"""The SQL of webhooks."""
+
+from __future__ import annotations
+
+from adjudge.store.engine.statement import Statement
+
+_COLUMNS = "id, user_id, url, events, is_active, created_at, updated_at, failures, disabled_at, disabled_reason"
+
+INSERT = Statement(
+    "webhooks.insert",
+    "Insert a webhook.",
+    """
+    INSERT INTO webhooks (id, user_id, url, secret, events, created_at, updated_at)
+    VALUES (:id, :user_id, :url, :secret, :events, {now}, {now})
+    """,
+)
+OF_USER = Statement(
+    "webhooks.of_user",
+    "List a user's webhooks.",
+    f"SELECT {_COLUMNS} FROM webhooks WHERE user_id = :user_id ORDER BY id",
+)
+FIND = Statement(
+    "webhooks.find",
+    "Read one of a user's webhooks.",
+    f"SELECT {_COLUMNS} FROM webhooks WHERE id = :id AND user_id = :user_id",
+)
+UPDATE = Statement(
+    "webhooks.update",
+    "Update one of a user's webhooks; enabling it resets its failure count.",
+    """
+    UPDATE webhooks SET url = :url, events = :events, is_active = :is_active, updated_at = {now},
+        failures = CASE WHEN :begins_anew THEN 0 ELSE failures END,
+        disabled_at = CASE WHEN :begins_anew THEN NULL ELSE disabled_at END,
+        disabled_reason = CASE WHEN :begins_anew THEN NULL ELSE disabled_reason END
+    WHERE id = :id AND user_id = :user_id
+    """,
+)
+DELETE = Statement(
+    "webhooks.delete",
+    "Delete one of a user's webhooks.",
+    "DELETE FROM webhooks WHERE id = :id AND user_id = :user_id",
+)
+SELECT_SUBSCRIBERS = Statement(
+    "webhooks.select_subscribers",
+    "Find the webhooks subscribed to given submissions, with their state.",
+    """
+    SELECT webhooks.id AS webhook_id, events, submissions.id AS submission_id, problem_id, status, verdict, score,
+           time_ms, mem_kb, version
+    FROM {given} JOIN submissions ON submissions.id = given_id JOIN webhooks ON webhooks.user_id = submissions.user_id
+    WHERE is_active
+    """,
+    input_columns={"given_id": "text"},
+)
+INSERT_DELIVERIES = Statement(
+    "webhook_deliveries.insert",
+    "Insert webhook deliveries.",
+    """
+    INSERT INTO webhook_deliveries (id, job_id, webhook_id, event, body, created_at)
+    SELECT given_id, given_job_id, given_webhook_id, given_event, given_body, {now} FROM {given}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_webhook_id": "text",
+        "given_event": "text",
+        "given_body": "text",
+    },
+)
+SELECT_REQUEST = Statement(
+    "webhook_deliveries.select_request",
+    "Read the URL, secret and body of a delivery.",
+    """
+    SELECT webhook_deliveries.id AS id, url, secret, event, body, is_active
+    FROM webhook_deliveries JOIN webhooks ON webhooks.id = webhook_id WHERE webhook_deliveries.id = :id
+    """,
+)
+FINISH = Statement(
+    "webhook_deliveries.finish",
+    "Store the results of deliveries.",
+    """
+    UPDATE webhook_deliveries SET job_id = given_job_id, state = given_state, response_status = given_status,
+        error = given_error, finished_at = {now}
+    FROM {given} WHERE id = given_id
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_state": "text",
+        "given_status": "bigint",
+        "given_error": "text",
+    },
+)
+UPDATE_FAILURES = Statement(
+    "webhooks.update_failures",
+    "Update consecutive failures and disable a webhook past the limit; failed pings do not count.",
+    """
+    UPDATE webhooks SET
+        failures = CASE WHEN delivered > 0 THEN 0 ELSE failures + failed END,
+        disabled_at = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :limit THEN {now}
+                      ELSE disabled_at END,
+        disabled_reason = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :limit THEN last_error
+                          ELSE disabled_reason END,
+        is_active = CASE WHEN delivered = 0 AND failures + failed >= :limit THEN FALSE ELSE is_active END
+    FROM (
+        SELECT webhook_id, max(given_error) AS last_error,
+               CAST(sum(CASE WHEN given_error IS NULL THEN 1 ELSE 0 END) AS bigint) AS delivered,
+               CAST(sum(CASE WHEN given_error IS NULL OR event = 'ping' THEN 0 ELSE 1 END) AS bigint) AS failed
+        FROM {given} JOIN webhook_deliveries ON webhook_deliveries.id = given_id GROUP BY webhook_id
+    ) AS told
+    WHERE webhooks.id = told.webhook_id AND (failed > 0 OR (delivered > 0 AND failures > 0))
+    """,
+    input_columns={"given_id": "text", "given_error": "text"},
+)
+REDELIVER = Statement(
+    "webhook_deliveries.redeliver",
+    "Set a finished delivery to pending with a new job.",
+    """
+    UPDATE webhook_deliveries SET job_id = :job_id, state = 'pending', response_status = NULL, error = NULL,
+        finished_at = NULL
+    WHERE id = :id AND webhook_id = :webhook_id AND state <> 'pending'
+    """,
+)
+DELIVERY_STATE = Statement(
+    "webhook_deliveries.state",
+    "Read the state of one delivery.",
+    "SELECT state FROM webhook_deliveries WHERE id = :id AND webhook_id = :webhook_id",
+)
+PAGE_DELIVERIES = Statement(
+    "webhook_deliveries.page",
+    "List the deliveries of a webhook, newest first, keyset-paginated.",
+    """
+    SELECT webhook_deliveries.id AS id, webhook_id, job_id, event, body, state, response_status,
+           jobs.attempt_id AS attempts, COALESCE(webhook_deliveries.error, jobs.error) AS error,
+           CASE WHEN jobs.status = 'pending' THEN jobs.available_at END AS next_attempt_at,
+           webhook_deliveries.created_at AS created_at, webhook_deliveries.finished_at AS finished_at
+    FROM webhook_deliveries JOIN jobs ON jobs.id = job_id
+    WHERE webhook_id = :webhook_id AND webhook_deliveries.id < :before
+    ORDER BY webhook_deliveries.id DESC LIMIT :limit
+    """,
+)
+DELETE_OLD = Statement(
+    "webhook_deliveries.delete_old",
+    "Delete deliveries finished before the retention period.",
+    """
+    DELETE FROM webhook_deliveries WHERE id IN (
+        SELECT id FROM webhook_deliveries WHERE created_at < {now} - :older_than_us AND finished_at IS NOT NULL
+        ORDER BY created_at LIMIT :limit)
+    """,
+)

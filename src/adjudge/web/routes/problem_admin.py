@@ -1,0 +1,191 @@
+"""What setters do: upload a package, watch it being checked and verified, compare revisions, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import Field
+
+from adjudge.api.actions import catalogue, imports, revisions
+from adjudge.api.actions.imports import ImportRequest
+from adjudge.api.dependencies import require_permission
+from adjudge.api.parts import Parts
+from adjudge.api.schema.problems import ProblemPage, ProblemUpdate
+from adjudge.api.uploads import iter_file
+from adjudge.api.viewer import Viewer
+from adjudge.domain.errors import AdjudgeError, InvalidInput
+from adjudge.domain.permissions import Permission
+from adjudge.store.problems.queries import ProblemFilter
+from adjudge.web import forms
+from adjudge.web.plots import Bar, rows
+from adjudge.web.render import PageRenderer, redirect, request_translations
+from adjudge.web.routes.router import page_router
+
+Writer = Annotated[Viewer, require_permission(Permission.PROBLEM_WRITE)]
+Publisher = Annotated[Viewer, require_permission(Permission.PROBLEM_PUBLISH)]
+Number = Annotated[int, Field(ge=1, le=2**53)]
+
+
+def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+    """Routes of setters."""
+    routes = page_router(pages)
+    _add_import_routes(routes, pages, parts)
+    _add_problem_routes(routes, pages, parts)
+    _add_action_routes(routes, parts)
+    return routes
+
+
+def _add_import_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+    async def desk(request: Request, viewer: Viewer, error: AdjudgeError | None = None) -> Response:
+        wanted = catalogue.filter_own(ProblemFilter(), viewer)
+        found = await catalogue.list_problems(parts, viewer, wanted, cursor=None, limit=100)
+        return await pages.render(
+            request,
+            "problem_admin.html",
+            status=error.http_status if error else 200,
+            problems=ProblemPage.model_validate_json(found.body).items,
+            imports=(await imports.list_imports(parts, viewer, cursor=None, limit=10)).items,
+            error=error,
+        )
+
+    @routes.get("/setting")
+    async def setting(request: Request, viewer: Writer) -> Response:
+        return await desk(request, viewer)
+
+    @routes.post("/setting/import")
+    async def take(request: Request, viewer: Writer) -> Response:
+        try:
+            file = await forms.upload(request, "package")
+            if file is None:
+                raise InvalidInput("package: select a ZIP archive.", field="package")
+            asked = await forms.checked_values(request, "do")
+            order = ImportRequest(
+                slug=(await forms.text(request, "slug", limit=64)).strip() or None,
+                tags=_tags(await forms.text(request, "tags", limit=500)),
+                verify=True if "verify" in asked else None,
+                publish="publish" in asked,
+            )
+            accepted = await imports.start_import(parts, viewer, order, iter_file(file), file.filename or "")
+        except AdjudgeError as error:
+            return await desk(request, viewer, error)
+        return redirect(f"/setting/imports/{accepted.id}")
+
+    @routes.get("/setting/imports/{import_id}")
+    async def imported(request: Request, viewer: Writer, import_id: str) -> Response:
+        return await pages.render(request, "import.html", **await _import(parts, viewer, request, import_id))
+
+    @routes.get("/setting/imports/{import_id}/state")
+    async def import_state(request: Request, viewer: Writer, import_id: str) -> Response:
+        return await pages.render(request, "import_state.html", **await _import(parts, viewer, request, import_id))
+
+    @routes.post("/setting/imports/{import_id}/cancel")
+    async def cancel(viewer: Writer, import_id: str) -> Response:
+        await imports.cancel_import(parts, viewer, import_id)
+        return redirect(f"/setting/imports/{import_id}")
+
+
+async def _import(parts: Parts, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
+    found = await imports.get_import(parts, viewer, import_id)
+    return {"found": found, "jury": found.jury, "plot": _jury_plot(request, found.jury)}
+
+
+def _add_problem_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+    @routes.get("/setting/problems/{name}")
+    async def manage(request: Request, viewer: Writer, name: str) -> Response:
+        return await pages.render(
+            request,
+            "setting_problem.html",
+            problem=await revisions.get_problem_admin(parts, viewer, name),
+            revisions=(await revisions.list_revisions(parts, viewer, name, cursor=None, limit=100)).items,
+        )
+
+    @routes.get("/setting/problems/{name}/revisions/{number}")
+    async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
+        found = await revisions.get_revision(parts, viewer, name, number)
+        return await pages.render(
+            request,
+            "revision.html",
+            name=name,
+            found=found,
+            jury=found.jury,
+            plot=_jury_plot(request, found.jury),
+            tests=(await revisions.tests(parts, viewer, name, number)).items,
+        )
+
+    @routes.get("/setting/problems/{name}/diff")
+    async def diff(request: Request, viewer: Writer, name: str, old: Number, new: Number) -> Response:
+        found = await revisions.diff_revisions(parts, viewer, name, old=old, new=new)
+        return await pages.render(request, "revision_diff.html", name=name, found=found)
+
+
+def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
+    @routes.post("/setting/problems/{name}")
+    async def edit(request: Request, viewer: Writer, name: str) -> Response:
+        difficulty = (await forms.text(request, "difficulty", limit=20)).strip()
+        patch = ProblemUpdate(
+            version=await _number(request, "version"),
+            title=(await forms.text(request, "title", limit=300)).strip() or None,
+            tags=list(_tags(await forms.text(request, "tags", limit=500)) or ()),
+            difficulty=_as_float(difficulty),
+        )
+        await revisions.update_metadata(parts, viewer, name, patch)
+        return redirect(f"/setting/problems/{name}", done="saved")
+
+    @routes.post("/setting/problems/{name}/publish")
+    async def publish(request: Request, viewer: Publisher, name: str) -> Response:
+        version, number = await _number(request, "version"), await _number(request, "revision")
+        reason = await forms.text(request, "reason", limit=500)
+        await revisions.publish_revision(parts, viewer, name, version=version, number=number, reason=reason)
+        return redirect(f"/setting/problems/{name}", done="published")
+
+    @routes.post("/setting/problems/{name}/withdraw")
+    async def withdraw(request: Request, viewer: Publisher, name: str) -> Response:
+        version, reason = await _number(request, "version"), await forms.text(request, "reason", limit=500)
+        await revisions.withdraw_problem(parts, viewer, name, version=version, reason=reason)
+        return redirect(f"/setting/problems/{name}", done="withdrawn")
+
+    @routes.post("/setting/problems/{name}/revisions/{number}/verify")
+    async def verify(viewer: Writer, name: str, number: Number) -> Response:
+        accepted = await imports.start_verification(parts, viewer, name, number)
+        return redirect(f"/setting/imports/{accepted.id}")
+
+
+def _tags(text: str) -> tuple[str, ...] | None:
+    tags = tuple(tag.strip() for tag in text.replace(";", ",").split(",") if tag.strip())
+    return tags or None
+
+
+async def _number(request: Request, name: str) -> int:
+    text = await forms.text(request, name, limit=20)
+    if not text.isdecimal():
+        raise InvalidInput(f"{name}: expected a number, got {text!r}.", field=name)
+    return int(text)
+
+
+def _as_float(text: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise InvalidInput(f"difficulty: expected a number, got {text!r}.", field="difficulty") from None
+
+
+def _jury_plot(request: Request, jury: Mapping[str, Any] | None) -> str:
+    """The jury's times against the limit."""
+    tried = jury["submissions"] if jury else []
+    if not tried:
+        return ""
+    items = [
+        Bar(
+            row["path"],
+            row["time_ms"],
+            "good" if row["ok"] else "bad",
+            f"{row['path']}: {row['verdict']}, {row['time_ms']} ms",
+        )
+        for row in tried
+    ]
+    limits = jury["time_limit"] if jury else {}
+    limit = limits.get("stated_ms") or limits.get("suggested_ms")
+    return rows(request_translations(request)("problem_admin.jury_times"), items, limit=limit, unit="ms")

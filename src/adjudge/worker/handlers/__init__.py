@@ -1,0 +1,1 @@
+"""Handlers: what a worker does for each kind of job."""

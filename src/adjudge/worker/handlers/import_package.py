@@ -1,0 +1,172 @@
+"""The handler of imports: from an archive to a revision, or a revision verified again by its jury's solutions.
+
+What a package's author did wrong is what the import found, not a failure of ours: the job succeeds and its import says
+where and why. What passes (a file store away, a sandbox that could not start) is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.driver import BlobStore
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.problem_metadata import parse_slug, parse_tags, parse_title, tags_from_keywords
+from adjudge.judge.pipeline import Judge
+from adjudge.packages.archive import open_package
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
+from adjudge.packages.jury_runner import generate_missing_files
+from adjudge.packages.load import Package, check_test_files, default_name, read_package
+from adjudge.packages.problem_json import encode, problem_from_json
+from adjudge.packages.storing import new_revision, store_package_files
+from adjudge.packages.verifier import Verifier, verification_to_json
+from adjudge.store import Database
+from adjudge.store.jobs.models import Job
+from adjudge.store.problems import imports
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.commands import NewProblem
+from adjudge.store.problems.imports import ImportResult, ImportRow
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter
+
+
+class ProblemImportHandler:
+    """Imports packages and verifies revisions."""
+
+    def __init__(
+        self,
+        database: Database,
+        blobs: BlobStore,
+        cache: BlobCache,
+        judge: Judge,
+        *,
+        slots: int = 1,  # how many solutions are judged side by side: never all, so that submissions get through
+        board: ProgressWriter | None = None,
+        new_id: IdFactory = new_id,
+    ) -> None:
+        self._database, self._blobs, self._cache, self._judge = database, blobs, cache, judge
+        self._slots, self._board, self._new_id = slots, board, new_id
+
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG002  # it is the same for all
+        """Nothing that is limited."""
+        return ()
+
+    async def run(self, job: Job) -> HandlerResult:
+        """Do what the import asks for."""
+        import_id = str(job.payload["import_id"])
+        row = await self._database.read(lambda tx: imports.find(tx, import_id))
+        reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
+        try:
+            if row.purpose == "verify":
+                found = await self._verify_again(row, reporter)
+            else:
+                found = await self._import(row, reporter)
+        except PackageRefused as refusal:
+            found = ImportResult(findings=_findings(refusal.findings), error="The package has errors.")
+        except (InvalidInput, NotFound) as error:
+            found = ImportResult(error=error.message)
+        return HandlerResult(result={"ok": found.error is None}, typed_result=found)
+
+    async def _import(self, row: ImportRow, reporter: ProgressReporter) -> ImportResult:
+        if row.archive_digest is None:
+            raise NotFound("archive", row.id)
+        async with AsyncExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-import-")))
+            archive = scratch / "package.zip"
+            reporter.report("fetching")
+            await self._blobs.fetch_to(row.archive_digest, archive)
+            reporter.report("reading")
+            files = await asyncio.to_thread(stack.enter_context, open_package(archive, None, scratch))
+            package = await asyncio.to_thread(_read, files, _name(row))
+            if package.generated_files:
+                reporter.report("making tests", 0, len(package.generated_files))
+            package = await generate_missing_files(package, self._judge)
+            return await self._kept(row, package, reporter)
+
+    async def _kept(self, row: ImportRow, package: Package, reporter: ProgressReporter) -> ImportResult:
+        """Verify a package that could be read, if that is wanted, and store its files."""
+        problem, findings = self._problem(row, package), list(package.findings)
+        await asyncio.to_thread(_digest, package.files)
+        jury = await self._judged(package, reporter) if row.requested.get("verify") else None
+        is_sound = jury is None or bool(jury["ok"])
+        if row.requested.get("publish") and not is_sound:
+            message = "Not published: some jury solutions did not meet their expectations."
+            findings.append(
+                Finding(Severity.WARNING, "", 0, message, "Look at the jury's table, then publish by hand.")
+            )
+        reporter.report("storing", 0, len(package.files.names()))
+        stored = await store_package_files(self._blobs, package)
+        return ImportResult(
+            findings=_findings(findings),
+            jury=jury,
+            problem=problem,
+            revision=new_revision(
+                package, stored, problem_id=problem.id, created_by=row.created_by, new_id=self._new_id
+            ),
+            may_edit_others_problems=bool(row.requested.get("may_change_others")),
+            publish_after_import=bool(row.requested.get("publish")) and is_sound,
+        )
+
+    def _problem(self, row: ImportRow, package: Package) -> NewProblem:
+        wanted, problem = row.requested, package.problem
+        return NewProblem(
+            id=self._new_id(),
+            slug=parse_slug(wanted.get("slug") or problem.short_name),
+            title=parse_title(wanted.get("title") or problem.title),
+            owner_id=row.created_by,
+            tags=parse_tags(wanted["tags"]) if wanted.get("tags") is not None else tags_from_keywords(problem.keywords),
+            difficulty=wanted.get("difficulty"),
+        )
+
+    async def _verify_again(self, row: ImportRow, reporter: ProgressReporter) -> ImportResult:
+        if row.revision_id is None:
+            raise NotFound("revision", row.id)
+        async with self._revision(row.revision_id) as package:
+            return ImportResult(jury=await self._judged(package, reporter))
+
+    async def _judged(self, package: Package, reporter: ProgressReporter) -> dict[str, Any]:
+        verifier = Verifier(self._judge, package, self._slots, reporter.report)
+        return verification_to_json(package.problem, await verifier.run())
+
+    @asynccontextmanager
+    async def _revision(self, revision_id: str) -> AsyncIterator[Package]:
+        """A revision as a package again: all its files, held in the cache."""
+        revision = await self._database.read(lambda tx: problem_queries.find_revision(tx, revision_id))
+        rows = await self._database.read(lambda tx: problem_queries.list_files(tx, revision_id))
+        async with AsyncExitStack() as held:
+            found = {row.path: await held.enter_async_context(self._cache.pin(row.digest)) for row in rows}
+            derived = held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))
+            yield Package(problem_from_json(revision.definition), PackageFiles(found, Path(derived)), ())
+
+
+def _name(row: ImportRow) -> str:
+    """What a package is called that has no name of its own: as was asked for, else like its file."""
+    return str(row.requested.get("slug") or default_name(Path(row.file_name or "problem.zip")))
+
+
+def _read(files: PackageFiles, name: str) -> Package:
+    """Read and look at every test, so that all findings come at once."""
+    findings = Findings()
+    package = read_package(files, name, findings)
+    if not findings.has_errors:
+        check_test_files(package, findings)
+    if findings.has_errors:
+        raise PackageRefused(findings)
+    return Package(package.problem, package.files, findings.in_order(), package.generated_files)
+
+
+def _digest(files: PackageFiles) -> None:
+    """Read every file once, off the event loop; whoever wants a digest from here on has it at hand."""
+    for name in files.names():
+        files.sha256(name)
+
+
+def _findings(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    return [encode(item) for item in findings]

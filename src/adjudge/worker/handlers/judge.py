@@ -1,0 +1,164 @@
+"""The handler of judge runs: from a job to a verdict, by the same pipeline that ``adjudge judge`` runs."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.driver import BlobStore
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.problem import Feedback, Problem
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.case_results import CaseResult as JudgedCase
+from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
+from adjudge.judge.result_document import JudgeResult, feedback_for_case
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.observe import metrics
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.problem_json import problem_from_json
+from adjudge.store import Database
+from adjudge.store.jobs.models import Job
+from adjudge.store.judging.commands import CaseResultRow, Judgement, JudgeTask, find_judge_task
+from adjudge.store.problems import commands as problem_commands
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter
+from adjudge.worker.slots import language_needs
+
+JURY_FAULT = "JURY_FAULT"
+"""The error code of a run whose checker, validator or other file of the problem is broken; our own faults raise."""
+_ERROR_CHARACTERS = 2_000
+SOURCE_BYTES_MAX = 16 * 1024 * 1024
+
+
+class JudgeHandler:
+    """Judges the submission that a job names, against the revision that was pinned when it was handed in."""
+
+    def __init__(
+        self,
+        database: Database,
+        blobs: BlobStore,
+        cache: BlobCache,
+        judge: Judge,
+        *,
+        margin: float,
+        board: ProgressWriter | None = None,
+    ) -> None:
+        self._board = board
+        self._database = database
+        self._blobs = blobs
+        self._cache = cache
+        self._judge = judge
+        self._margin = margin
+
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+        """One of the places of the language and of its family, where they are limited."""
+        return language_needs(self._judge.languages, job_payload)
+
+    async def run(self, job: Job) -> HandlerResult:
+        """Judge; a broken package or checker is a verdict too (SE), and trying it again would not mend it."""
+        if job.submission_id is None:
+            raise InvalidInput(f"Job {job.id!r} names no submission.", field="submission_id")
+        reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
+        reporter.report("preparing")
+        submission_id, revision_id = job.submission_id, job.payload.get("revision_id")
+        task = await self._database.read(lambda tx: find_judge_task(tx, submission_id, revision_id))
+        source = ProgramSource((SourceFile("source", await self._source(task)),))
+        options = JudgeOptions(
+            time_margin=self._margin, revision=task.manifest_digest, job_id=job.id, attempt_id=job.attempt_id
+        )
+        problem = problem_from_json(json.loads(task.definition))
+        async with self._files(task) as files:
+            watched = JudgeProgressReporter(problem, reporter)
+            result = await self._judge.judge(problem, files, SubmittedProgram(source, task.language), options, watched)
+        metrics.JUDGE_VERDICT.labels(result.verdict.value).inc()
+        return _completion(result)
+
+    async def _source(self, task: JudgeTask) -> bytes:
+        if task.source_text is not None:
+            return task.source_text.encode()
+        data = bytearray()
+        async with aclosing(self._blobs.open(task.source_digest)) as pieces:
+            async for piece in pieces:
+                data += piece
+                if len(data) > SOURCE_BYTES_MAX:
+                    raise InvalidInput(f"source: longer than {SOURCE_BYTES_MAX} bytes.", field="source")
+        return bytes(data)
+
+    @asynccontextmanager
+    async def _files(self, task: JudgeTask) -> AsyncIterator[PackageFiles]:
+        """The files that verdicts depend on, held in the cache while they are judged against."""
+        digests = await self._database.read(lambda tx: problem_commands.list_judging_files(tx, task.revision_id))
+        async with AsyncExitStack() as held:
+            found = {path: await held.enter_async_context(self._cache.pin(digest)) for path, digest in digests.items()}
+            yield PackageFiles(found, Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))))
+
+
+class JudgeProgressReporter:
+    """Tells those who watch what the judge does, test by test, and which of it the author may see."""
+
+    def __init__(self, problem: Problem, reporter: ProgressReporter) -> None:
+        self._problem = problem
+        self._reporter = reporter
+        self._cases = {case.name: case for case in problem.cases}
+        self._failed: set[str] = set()
+
+    def __call__(self, event: CompileDone | CaseDone) -> None:
+        """Report one step."""
+        if isinstance(event, CompileDone):
+            self._reporter.report("testing", 0, len(self._cases))
+            return
+        row = event.result
+        step = {
+            "name": row.name,
+            "verdict": row.verdict.value if row.verdict else None,
+            "time_ms": row.run.time_ms if row.run else 0,
+            "mem_kb": row.run.mem_kb if row.run else 0,
+            "shown": self._is_shown(row),
+        }
+        self._reporter.report("testing", event.index + 1, event.total, step=step)
+
+    def _is_shown(self, row: JudgedCase) -> bool:
+        """As the result's ``author_view`` has it: a group that shows its first failure shows nothing after it."""
+        feedback = feedback_for_case(self._problem, self._cases[row.name])
+        if feedback in (Feedback.NONE.value, Feedback.POINTS.value) or row.group in self._failed:
+            return False
+        if feedback == Feedback.FIRST_FAILURE.value and row.verdict not in (None, Verdict.AC):
+            self._failed.add(row.group)
+        return True
+
+
+def _completion(result: JudgeResult) -> HandlerResult:
+    judgement = Judgement(
+        verdict=result.verdict,
+        score=float(result.score),
+        time_ms=result.time_ms,
+        mem_kb=result.mem_kb,
+        cases=tuple(_case(case) for case in result.cases if case.verdict is not None),
+    )
+    if result.verdict is not Verdict.SE:
+        return HandlerResult(JobStatus.SUCCEEDED, result.document(), judgement)
+    error = result.message or "A program or file of the problem is broken."
+    return HandlerResult(JobStatus.FAILED, result.document(), judgement, JURY_FAULT, error[:_ERROR_CHARACTERS])
+
+
+def _case(case: JudgedCase) -> CaseResultRow:
+    run = case.run
+    return CaseResultRow(
+        name=case.name,
+        verdict=case.verdict or Verdict.SE,
+        time_ms=run.time_ms if run else 0,
+        wall_ms=run.wall_ms if run else 0,
+        mem_kb=run.mem_kb if run else 0,
+        group=case.group,
+        score=float(case.score.value) if case.score else None,
+        exit_code=run.exit_code if run else None,
+        exit_signal=run.exit_signal if run else None,
+        limit_hit=run.limit.value if run and run.limit else None,
+        message=case.message or None,
+    )

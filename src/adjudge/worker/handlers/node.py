@@ -1,0 +1,458 @@
+"""The handler of nodes: from a job to what its executor made of it.
+
+It reads what the node may know, fills its cfg in, runs the executor under the node's own deadline and hands the result
+to the engine, which writes it in the transaction that ends the job. What the executor raises goes up unchanged: the
+worker classifies it, and the job's own attempts are the node's retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from adjudge.blobs.driver import BlobStore
+from adjudge.chains import artifacts
+from adjudge.chains.conditions import find_blob_dependency
+from adjudge.chains.dag_cache import DagCache
+from adjudge.chains.executor import Executor, NodeResult, NodeWaiting, StopSignal
+from adjudge.chains.rights import rights_of
+from adjudge.chains.secrets import SECRETS, Keyring, Redaction, names_in, refuse_missing
+from adjudge.chains.templating import render
+from adjudge.chains.validation import check_rendered
+from adjudge.domain.authority import Authority
+from adjudge.domain.chain import Dag, DependencyRule, Node, is_instance
+from adjudge.domain.chain_condition import Condition
+from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound, Unavailable
+from adjudge.domain.permissions import Permission
+from adjudge.domain.states import CHAIN_RUN, ChainRunStatus
+from adjudge.observe import metrics
+from adjudge.observe.logs import context as log_context
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import secrets
+from adjudge.store.chains.models import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended, node_attempt
+from adjudge.store.chains.queries import NodeTask
+from adjudge.store.engine.notify import Wakeup
+from adjudge.store.jobs.models import Fence, Job
+from adjudge.worker.foresight import Key, Memory
+from adjudge.worker.handler import HandlerResult
+
+LAST_MOMENT_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: nothing later can be told to anybody."""
+INSTANCES_MAX: Final = 10_000
+LOG_LINE_CHARACTERS: Final = 16_384
+_NOTHING_HIDDEN: Final = Redaction()
+_POLL_MS: Final = 2_000
+
+_log = get_logger(__name__)
+
+
+class ChainRunStopWatcher:
+    """Tells running nodes that their run is to stop: at the bell, and at every poll in case a ring was lost.
+
+    It watches by a task of its own that ends by itself once a poll finds nothing left to watch: neither is a query
+    canceled because a node was quick, nor does each of many quick ones have it begin again.
+    """
+
+    def __init__(self, database: Database, poll_ms: int = _POLL_MS) -> None:
+        self._database = database
+        self._poll_ms = poll_ms
+        self._watched: dict[asyncio.Event, str] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watch_run(self, run_id: str) -> Iterator[asyncio.Event]:
+        """Watch one run, which was not to stop a moment ago, while the block lasts."""
+        event = asyncio.Event()
+        self._watched[event] = run_id
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch(), name="chain-stop-watch")
+        try:
+            yield event
+        finally:
+            del self._watched[event]
+
+    async def _watch(self) -> None:
+        wakeup = Wakeup()
+        silence = self._database.listen(chain_queries.STOPPING, wakeup.set)
+        try:
+            await wakeup.wait(self._poll_ms)
+            while self._watched:
+                wakeup.clear()
+                await self._look()
+                await wakeup.wait(self._poll_ms)
+        finally:
+            silence()
+
+    async def _look(self) -> None:
+        waiting = {run_id for event, run_id in self._watched.items() if not event.is_set()}
+        try:
+            stopping = (
+                await self._database.read(lambda tx: chain_queries.find_stopping_runs(tx, waiting))
+                if waiting
+                else set()
+            )
+        except Unavailable:  # the next poll asks again
+            return
+        except Exception:  # noqa: BLE001 — a fault of one look must not leave running nodes untold
+            _log.exception("run_stop_watcher_failed")
+            return
+        for event, run_id in tuple(self._watched.items()):
+            if run_id in stopping:
+                event.set()
+
+
+@dataclass(frozen=True)
+class ExecutorContext:
+    """What an executor is handed: ``chains.executor.NodeContext``."""
+
+    run_id: str
+    chain_id: str
+    chain_name: str
+    node_id: str
+    attempt: int
+    cfg: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    artifacts: Mapping[str, Any]
+    checkpoint: Any
+    actor: str
+    authority: Authority | None
+    trace_id: str | None
+    stop_requested: StopSignal
+    _database: Database
+    _fence: Fence
+    _hidden: Redaction
+
+    async def save_checkpoint(self, document: Any) -> None:
+        """Keep ``document`` for the next attempt."""
+        await self._database.transact(
+            lambda tx: chain_queries.save_checkpoint(
+                tx, self._fence, attempt=self.attempt, document=self._hidden.document(document)
+            )
+        )
+
+    async def log(self, text: str) -> None:
+        """Add lines to the node's log."""
+        lines = [line[:LOG_LINE_CHARACTERS].replace("\0", "�") for line in self._hidden.text(text).splitlines()]
+        await self._database.transact(
+            lambda tx: chain_queries.append_log(tx, self.run_id, self.node_id, attempt=self.attempt, lines=lines)
+        )
+
+
+Stored = Mapping[str, Artifact | list[Artifact]]
+
+
+@dataclass(frozen=True, slots=True)
+class _PreloadedNode:
+    """What a node may know, as the rows have it."""
+
+    task: NodeTask
+    node: Node
+    stored: Stored
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeExecution:
+    """A node with everything it may know."""
+
+    job: Job
+    run_id: str
+    node_id: str
+    task: NodeTask
+    node: Node
+    scope: Mapping[str, Any]
+    stored: Stored
+
+
+class NodeHandler:
+    """Runs jobs of kind ``node``."""
+
+    def __init__(
+        self,
+        database: Database,
+        blobs: BlobStore,
+        executors: Mapping[str, Executor],
+        dags: DagCache | None = None,
+        *,
+        inline_bytes: int = artifacts.INLINE_BYTES,
+        keyring: Keyring | None = None,
+    ) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._executors = executors
+        self._dags = dags or DagCache()
+        self._inline_bytes = inline_bytes
+        self._keyring = keyring
+        self._stops = ChainRunStopWatcher(database)
+        self._memory = Memory()
+
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+        """A place of the node's type, where they are limited: ``node:sandbox=2``."""
+        return (f"node:{job_payload.get('type')}",)
+
+    def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
+        """Whether the executor of the node's type says so."""
+        return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_light", False))
+
+    def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _PreloadedNode]:
+        """What nodes may know that run for the first time, if everything they depend on is remembered."""
+        for before, outcome in ended:
+            if isinstance(outcome, NodeDone):
+                self._memory.keep_artifact((before.chain_run_id or "", before.node_id or ""), outcome.artifact)
+        found = {job.id: self._remembered(job) for job in jobs}
+        return {job_id: brief for job_id, brief in found.items() if brief is not None}
+
+    def _remembered(self, job: Job) -> _PreloadedNode | None:
+        run_id = job.chain_run_id or ""
+        task = self._memory.first_task(run_id, str(job.payload.get("type")), job.id)
+        dag = None if task is None else self._dags.get(task.chain_id, task.chain_version)
+        if task is None or dag is None:
+            return None
+        node = dag.node_for(job.node_id or "")
+        stored = None if _mapped(dag, node) else self._memory.artifacts(run_id, node.deps)
+        return None if stored is None else _PreloadedNode(task, node, stored)
+
+    async def run(self, job: Job) -> HandlerResult:
+        """Execute the node that a job names."""
+        if job.chain_run_id is None or job.node_id is None:
+            raise InvalidInput(f"Job {job.id!r} names no node.", field="node_id")
+        metrics.CHAIN_NODES_INFLIGHT.inc()
+        try:
+            with log_context(run_id=job.chain_run_id, node_id=job.node_id, node_attempt=node_attempt(job)):
+                outcome = await self._outcome(job, job.chain_run_id, job.node_id)
+                return HandlerResult(typed_result=outcome, may_spawn_followups=True)
+        finally:
+            metrics.CHAIN_NODES_INFLIGHT.dec()
+
+    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, _PreloadedNode]:
+        """Read what nodes may know, with two statements for all of them.
+
+        One of which something is missing is left out: it alone is to fail, when it runs, and to say why.
+        """
+        keys = {job.id: (job.chain_run_id or "", job.node_id or "") for job in jobs}
+        tasks = await chain_queries.find_node_tasks(tx, keys.values())
+        dags, nodes = dict[str, Dag](), dict[Key, Node]()
+        for key, task in tasks.items():
+            with suppress(AdjudgeError):
+                dags[key[0]] = await self._dags.of_run(tx, key[0], task.chain_id, task.chain_version)
+                nodes[key] = dags[key[0]].node_for(key[1])
+        plain = {key: node for key, node in nodes.items() if not _mapped(dags[key[0]], node)}
+        left = await chain_queries.find_artifacts_by_node(
+            tx, ((key[0], dep) for key, node in plain.items() for dep in node.deps)
+        )
+        stored: dict[Key, Stored] = {
+            key: {dep: left[key[0], dep] for dep in node.deps if (key[0], dep) in left} for key, node in plain.items()
+        }
+        for key in nodes:
+            self._memory.keep_run(key[0], tasks[key])
+        for key, artifact in left.items():
+            self._memory.keep_artifact(key, artifact)
+        for key, node in nodes.items():
+            if key not in plain:
+                mapped = _mapped(dags[key[0]], node)
+                stored[key] = await chain_queries.find_artifacts(tx, key[0], set(node.deps) - mapped, mapped)
+        return {
+            job_id: _PreloadedNode(tasks[key], nodes[key], stored[key]) for job_id, key in keys.items() if key in nodes
+        }
+
+    async def _briefed(self, job: Job, run_id: str, node_id: str) -> _PreloadedNode:
+        if isinstance(job.preloaded, _PreloadedNode):
+            return job.preloaded
+        if isinstance(job.preloaded, NodeTask) and (
+            dag := self._dags.get(job.preloaded.chain_id, job.preloaded.chain_version)
+        ):
+            self._memory.keep_run(run_id, job.preloaded)
+            return _PreloadedNode(
+                job.preloaded, dag.node_for(node_id), {}
+            )  # a first node: there is nothing that it depends on
+        found = await self._database.read(lambda tx: self.preload(tx, [job]))
+        if job.id not in found:
+            raise NotFound("node", f"{run_id}/{node_id}")
+        return found[job.id]
+
+    async def _outcome(self, job: Job, run_id: str, node_id: str) -> object:
+        brief = await self._briefed(job, run_id, node_id)
+        task, node, stored = brief.task, brief.node, brief.stored
+        if task.job_id != job.id or task.attempt != node_attempt(job):  # read up late, by one that was thought dead
+            raise Conflict(f"Node {node_id!r} of run {run_id}: this attempt is stale.")
+        if task.run_status is ChainRunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
+            return NodeStopped("the run is to stop")
+        scope = {
+            "parameters": task.parameters,
+            "artifacts": {key: await self._loaded(value) for key, value in stored.items()},
+            "run": {"id": run_id, "chain": task.chain_name, "node": node_id, "started_by": task.started_by},
+        }
+        work = _NodeExecution(job, run_id, node_id, task, node, scope, stored)
+        if node.map_spec is not None and not is_instance(node_id):
+            return _expanded(work)
+        return await self._executed(work)
+
+    async def _loaded(self, value: Artifact | list[Artifact]) -> Any:
+        """An artifact as JSON, from its row or its blob."""
+        if isinstance(value, list):
+            return [await self._loaded(item) for item in value]
+        if value.digest is None:
+            return None if value.text is None else json.loads(value.text)
+        return json.loads(await artifacts.load_artifact(value, self._blobs))
+
+    async def _executed(self, work: _NodeExecution) -> object:
+        node, task = work.node, work.task
+        if node.condition is not None and node.when is not DependencyRule.ALWAYS:
+            _refuse_false(node.condition, work)
+        executor = self._executors.get(node.type)
+        if executor is None:
+            raise NodeFailed(f"This worker has no executor for nodes of type {node.type!r}; install or enable it.")
+        if getattr(executor, "permissions", ()):
+            rights = await self._database.read(lambda tx: rights_of(tx, task.authority))
+            rights.require_type(node.type, executor)
+        item = {node.map_spec.item: task.item} if node.map_spec is not None else {}
+        given = await self._secrets(work) if getattr(executor, "secret_fields", ()) else {}
+        hidden = Redaction(tuple(given.values())) if given else _NOTHING_HIDDEN
+        try:
+            cfg = render(dict(node.cfg), {**work.scope, **item, SECRETS: given})
+            check_rendered(executor.cfg_schema, node.cfg, cfg)
+            return await self._done(work, executor, cfg, hidden)
+        except Exception as error:
+            if not given:
+                raise
+            raise hidden.error(error) from None  # neither its text nor what caused it may show a secret
+
+    async def _secrets(self, work: _NodeExecution) -> dict[str, str]:
+        """The secrets that a node refers to, which whoever the run acts for must be allowed to use."""
+        names = names_in(dict(work.node.cfg))
+        if not names:
+            return {}
+        if self._keyring is None:
+            raise NodeFailed("This worker has no key of secrets.")
+        rights = await self._database.read(lambda tx: rights_of(tx, work.task.authority))
+        rights.require(Permission.SECRET_USE, "use secrets")
+        found = await self._database.read(lambda tx: secrets.read(tx, names))
+        refuse_missing(names, found)
+        return {name: self._keyring.decrypt(name, text) for name, text in found.items()}
+
+    async def _done(
+        self, work: _NodeExecution, executor: Executor, cfg: Mapping[str, Any], hidden: Redaction
+    ) -> object:
+        node = work.node
+        with self._stops.watch_run(work.run_id) as stop:
+            context = self._context(work, cfg, stop, hidden)
+            try:
+                result = await _until_stopped(executor, context, _within(node.timeout_ms, executor, context), stop)
+                if result is None:
+                    return NodeStopped("stopped at once")
+            except Exception as error:  # whatever it was, a node that ends because its run stops has not failed
+                if not stop.is_set():
+                    raise
+                _log.info("node_stopped", error=hidden.text(repr(error)))
+                return NodeStopped(f"stopped: {type(error).__name__}")
+        if hidden is not _NOTHING_HIDDEN:
+            result = replace(result, artifact=hidden.document(result.artifact))
+        return await self._kept(node, result)
+
+    def _context(
+        self, work: _NodeExecution, cfg: Mapping[str, Any], stop: asyncio.Event, hidden: Redaction
+    ) -> ExecutorContext:
+        task, job = work.task, work.job
+        return ExecutorContext(
+            work.run_id,
+            task.chain_id,
+            task.chain_name,
+            work.node_id,
+            task.attempt,
+            cfg,
+            task.parameters,
+            work.scope["artifacts"],
+            task.checkpoint,
+            task.started_by,
+            task.authority,
+            task.trace_id,
+            stop,
+            self._database,
+            Fence(job.id, job.attempt_id, job.actor or ""),
+            hidden,
+        )
+
+    async def _kept(self, node: Node, result: NodeResult | NodeWaiting) -> object:
+        if isinstance(result, NodeWaiting):
+            artifact = await artifacts.store_artifact(result.artifact, self._blobs, self._inline_bytes)
+            if artifact.digest is not None:  # who may answer a question is read from the row
+                raise InvalidInput(
+                    f"artifact: a node waits with at most {self._inline_bytes} bytes, these are "
+                    f"{artifact.size_bytes}; shorten what is shown meanwhile, or name a blob.",
+                    field="artifact",
+                )
+            if result.until_ms is not None and not 0 <= result.until_ms <= LAST_MOMENT_MS:
+                raise InvalidInput(f"until_ms: {result.until_ms} is beyond the year 9999.", field="until_ms")
+            return NodeSuspended(result.wait_kind, result.wait_key, artifact, result.until_ms, node.timeout_ms)
+        return NodeDone(await artifacts.store_artifact(result.artifact, self._blobs, self._inline_bytes))
+
+
+async def _until_stopped(
+    executor: Executor,
+    context: ExecutorContext,
+    work: Coroutine[Any, Any, NodeResult | NodeWaiting],
+    stop: asyncio.Event,
+) -> NodeResult | NodeWaiting | None:
+    """Do the work; none where the run is to stop and the executor loses nothing by being cut short."""
+    if not getattr(executor, "stops_at_once", False):
+        return await work
+    doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return await doing
+        await context.log("stopped: the run is to stop")
+        return None
+    finally:
+        for task in (doing, stopping):
+            task.cancel()
+        await asyncio.gather(doing, stopping, return_exceptions=True)
+
+
+def _refuse_false(condition: Condition, work: _NodeExecution) -> None:
+    """A condition was decided before its node began, unless it could not be: then it says why, or is decided here."""
+    holds, dep = condition.evaluate(work.scope), find_blob_dependency(condition, work.stored)
+    if not holds and dep is not None:
+        raise InvalidInput(
+            f"if: {condition.text} is false. It was evaluated late because the artifact of "
+            f"{dep!r} is too large to be stored inline; with an inline artifact the node is "
+            "skipped.",
+            field="if",
+        )
+
+
+async def _within(timeout_ms: int | None, executor: Executor, context: ExecutorContext) -> NodeResult | NodeWaiting:
+    """Execute under the node's deadline; being late is a failure that another attempt may mend.
+
+    A node without one is ended by the deadline of its job, which every job has.
+    """
+    if timeout_ms is None:
+        return await executor.execute(context)
+    limit = asyncio.timeout(timeout_ms / 1_000)
+    try:
+        async with limit:
+            return await executor.execute(context)
+    except TimeoutError as error:
+        if limit.expired():
+            raise NodeFailed(f"Timed out after {timeout_ms} ms.") from error
+        raise
+
+
+def _expanded(work: _NodeExecution) -> NodeExpanded:
+    """The items of a mapped node."""
+    fan = work.node.map_spec
+    items = render(fan.over if fan is not None else [], work.scope, "map.over")
+    if not isinstance(items, list):
+        raise InvalidInput(f"map.over: must evaluate to a list, not {type(items).__name__}.", field="map.over")
+    if len(items) > INSTANCES_MAX:
+        raise InvalidInput(f"map.over: {len(items)} items are more than {INSTANCES_MAX}.", field="map.over")
+    return NodeExpanded(tuple(items))
+
+
+def _mapped(dag: Dag, node: Node) -> set[str]:
+    return {dep for dep in node.deps if dag.by_id[dep].map_spec is not None}

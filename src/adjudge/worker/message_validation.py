@@ -1,0 +1,128 @@
+"""Which messages can be worked on. A message is a hint: what it lacks is looked up in the job's row.
+
+A payload that expired, a field that got lost, a kind that nobody has heard of: none of them says anything of the job.
+The row does. Only what the row itself makes unusable is buried, with a code, and never holds its neighbours up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from adjudge.domain.errors import RefusalReason
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx
+from adjudge.store.jobs import outbox
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.isolation import Isolation
+from adjudge.store.jobs.models import PoisonJob, RefusedWrite
+from adjudge.stream.driver import Message, MessageBody
+
+_log = get_logger(__name__)
+_UNKNOWN_KIND = "unknown_kind"
+_DECISIONS = {
+    RefusalReason.NOT_FOUND: "not_found",
+    RefusalReason.LEASE_STILL_VALID: "lease_still_valid",
+    RefusalReason.NOT_IN_EXPECTED_STATE: "unclaimed",
+    RefusalReason.ATTEMPTS_EXHAUSTED: "buried",
+}
+"""What is made of a message whose job could not be taken over; for any other reason, there is nothing left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedMessages:
+    """What became of a batch of messages."""
+
+    usable: dict[str, Message] = field(default_factory=dict)
+    """By job, one each, with all that a worker has to know."""
+    to_acknowledge: list[Message] = field(default_factory=list)
+    """To be acknowledged: poison that is buried by now, messages about nothing, and second ones about the same job."""
+
+
+class MessageValidator:
+    """Sorts messages, and buries the jobs that nobody can run."""
+
+    def __init__(self, database: Database, jobs: JobCommands, kinds: Collection[str], *, actor: str) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._kinds = kinds
+        self._actor = actor
+        self._isolation = Isolation(database, jobs, actor=actor)
+
+    async def validate(self, messages: Sequence[Message]) -> ValidatedMessages:
+        """Look at each message, and at the rows of those that are not what they should be."""
+        result, suspects = ValidatedMessages(), {}
+        for message in messages:
+            if message.job_id is None:
+                metrics.WORKER_CLAIM.labels("poison", str(message.defect)).inc()
+                result.to_acknowledge.append(message)
+            elif message.job_id in result.usable or message.job_id in suspects:
+                result.to_acknowledge.append(message)
+            elif message.body is not None and message.body.kind in self._kinds:
+                result.usable[message.job_id] = message
+            else:
+                suspects[message.job_id] = message
+        if suspects:
+            await self._look_up(suspects, result)
+        return result
+
+    async def _look_up(self, suspects: dict[str, Message], result: ValidatedMessages) -> None:
+        rows = await self._database.read(lambda tx: outbox.load_messages(tx, list(suspects)))
+        burials, traces = dict[str, PoisonJob](), {row.job_id: row.trace_id for row in rows}
+        for row in rows:
+            message = suspects[row.job_id]
+            problem = str(message.defect or _UNKNOWN_KIND)
+            try:
+                hint = MessageBody(row.job_id, row.priority, row.kind, row.trace_id, dict(json.loads(row.payload)))
+            except (TypeError, ValueError) as error:
+                why = f"The job's payload is not an object: {error}"
+                burials[row.job_id] = PoisonJob(row.job_id, problem.upper(), why)
+                continue
+            if row.kind not in self._kinds:
+                why = f"No handler is registered for jobs of kind {row.kind!r}."
+                burials[row.job_id] = PoisonJob(row.job_id, _UNKNOWN_KIND.upper(), why)
+                continue
+            metrics.WORKER_CLAIM.labels("restored", problem).inc()
+            _log.warning("message_payload_recovered", job_id=row.job_id, reason=problem, trace_id=row.trace_id)
+            result.usable[row.job_id] = replace(message, body=hint, defect=None)
+        for burial in burials.values():
+            metrics.WORKER_CLAIM.labels("poison", burial.error_code.lower()).inc()
+            _log.warning(
+                "job_dead_lettered",
+                stage="poisoned",
+                job_id=burial.job_id,
+                trace_id=traces[burial.job_id],
+                reason=burial.error_code,
+                error=burial.error,
+            )
+        left = set(burials) - set(await self._bury(burials)) if burials else set()
+        kept = left.union(result.usable)  # what could not be buried stays pending and comes back
+        result.to_acknowledge.extend(message for job_id, message in suspects.items() if job_id not in kept)
+
+    async def _bury(self, burials: Mapping[str, PoisonJob]) -> list[str]:
+        """Bury jobs; return those that are ended by now. One whose owner fails stops no other."""
+
+        async def bury(tx: Tx, job_ids: Sequence[str]) -> Sequence[str]:
+            await self._jobs.dead_letter(tx, [burials[job_id] for job_id in job_ids], actor=self._actor)
+            return job_ids
+
+        return await self._isolation.run(list(burials), bury)
+
+
+def split_unreclaimed(
+    refused: Sequence[RefusedWrite], usable: Mapping[str, Message]
+) -> tuple[list[Message], list[Message]]:
+    """Of messages that their readers kept for too long: those to be won the ordinary way, and those to acknowledge.
+
+    Whose lease still holds is left alone: its worker is alive, and only slow.
+    """
+    unclaimed, over = [], []
+    for item in refused:
+        metrics.WORKER_RECLAIM.labels(_DECISIONS.get(item.reason, "done_or_stale"), str(item.reason)).inc()
+        if item.reason is RefusalReason.NOT_IN_EXPECTED_STATE:  # its reader died before the claim
+            unclaimed.append(usable[item.job_id])
+        elif item.reason is not RefusalReason.LEASE_STILL_VALID:
+            over.append(usable[item.job_id])
+    return unclaimed, over

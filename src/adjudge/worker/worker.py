@@ -1,0 +1,452 @@
+"""The worker: reads no more than it can run, runs nothing it has not won, acknowledges nothing it has not written."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from adjudge.domain.errors import RefusalReason, Unavailable
+from adjudge.observe import metrics
+from adjudge.observe.health_server import LoopHeartbeat
+from adjudge.observe.logs import context, get_logger
+from adjudge.observe.outages import Outage
+from adjudge.store import Database, Tx
+from adjudge.store.engine.notify import CHANNEL_CANCELED
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.metrics import log_fields
+from adjudge.store.jobs.models import Fence, Job, NewJob, Offer
+from adjudge.stream.driver import Message, Stream
+from adjudge.worker.acknowledger import Acknowledger
+from adjudge.worker.claimer import Claimer
+from adjudge.worker.execution import Execution, stop_all
+from adjudge.worker.finisher import REASON_WORKER_DRAINED, AttemptResult, Finisher
+from adjudge.worker.going import Going
+from adjudge.worker.handler import Foresight, Handler, foreseen, with_preloaded
+from adjudge.worker.leases import LeaseKeeper
+from adjudge.worker.message_validation import MessageValidator, split_unreclaimed
+from adjudge.worker.parking import Parking
+from adjudge.worker.rate_limit import StartRateLimiter
+from adjudge.worker.slots import Slots
+from adjudge.worker.worker_settings import WorkerSettings
+
+_log = get_logger(__name__)
+_SECOND_US = 1_000_000
+_LONGEST_PAUSE_SEC = 5.0
+"""Between two tries to read while the stream or the database cannot serve."""
+_HANDED_ON = metrics.WORKER_CLAIM.labels("won", "handed_on")
+
+
+class Worker:
+    """One worker process, or one of several in a process."""
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobCommands,
+        stream: Stream,
+        handlers: Mapping[str, Handler],
+        settings: WorkerSettings,
+        *,
+        keeper: LeaseKeeper | None = None,
+        pace: StartRateLimiter | None = None,
+        random_unit: Callable[[], float] = random.random,
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._stream = stream
+        self._handlers = handlers
+        self._foresight = {kind: handler for kind, handler in handlers.items() if isinstance(handler, Foresight)}
+        self._settings = settings
+        self._consumer = settings.consumer or settings.name
+        self._slots = Slots(settings.slots, settings.limits)
+        self._keeper = keeper or LeaseKeeper(
+            database,
+            jobs,
+            lease_ms=settings.lease_ms,
+            heartbeat_ms=settings.heartbeat_ms,
+            clock=asyncio.get_running_loop().time,
+        )
+        self._keeps_own_leases = keeper is None
+        self._claimer = Claimer(database, jobs, handlers, name=settings.name, lease_ms=settings.lease_ms)
+        self._execution = Execution(database, jobs, handlers, lease_ms=settings.lease_ms)
+        self._triage = MessageValidator(database, jobs, handlers, actor=settings.name)
+        self._pace = pace
+        self._random_unit = random_unit
+        self.pulse = LoopHeartbeat("reader")
+        self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit, places=self)
+        self._acknowledger = Acknowledger(stream)
+        self._running: dict[Fence, asyncio.Task[None]] = {}
+        self._working: dict[Fence, tuple[str, ...]] = {}
+        self._lost: dict[Fence, RefusalReason] = {}
+        self._writing: set[Fence] = set()
+        self._parking = Parking(database, jobs, self._slots, self._needs_of, self._keeper.clock, actor=settings.name)
+        self._may_unpark = asyncio.Event()
+        self._claiming = asyncio.Lock()
+        """Held by the reader from a claim to the start of its jobs; whoever stops the reader waits for it."""
+        self._draining = asyncio.Event()
+        self._handing_back = False
+
+    @property
+    def running(self) -> int:
+        """How many jobs it is running."""
+        return len(self._running)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it takes no more."""
+        return self._draining.is_set()
+
+    def drain(self) -> None:
+        """Read no more; finish what runs. Asked a second time, hand back what runs at once."""
+        if self._draining.is_set():
+            self._hand_back()
+        self._draining.set()
+
+    async def run(self) -> None:
+        """Work until drained."""
+        background = [
+            asyncio.create_task(self._unpark_for_ever(), name="unpark"),
+            *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
+        ]
+        reader = asyncio.create_task(self._read_for_ever(), name="reader")
+        silence = self._database.listen(CHANNEL_CANCELED, self._keeper.request_cancel_check)
+        try:
+            await self._until_drained([reader, *background])
+            deadline = asyncio.get_running_loop().time() + self._settings.drain_grace_ms / 1_000
+            await self._stop_reading(reader, deadline)
+            await self._acknowledger.ack(await self._parking.give_back_all())
+            await self._finish_running(deadline)
+            await self._acknowledger.flush()
+        finally:
+            silence()
+            await stop_all([reader, *background])
+            await stop_all([*self._running.values()])  # a worker that is canceled leaves nothing at work
+            await self._finisher.close()
+            await self._acknowledger.close()
+
+    async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:
+        """Wait for the order to drain; a loop that dies of a bug takes the worker with it, loudly."""
+        drained = asyncio.create_task(self._draining.wait())
+        await asyncio.wait([drained, *loops], return_when=asyncio.FIRST_COMPLETED)
+        drained.cancel()
+        for task in loops:
+            if task.done():
+                task.result()
+
+    async def _stop_reading(self, reader: asyncio.Task[None], deadline: float) -> None:
+        """Stop the reader, but not between a claim and its start: the jobs would cost an attempt and wait for a lease.
+
+        Only a database that does not answer at all keeps a claim under way for longer than the grace.
+        """
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._claiming.acquire()
+        except TimeoutError:
+            _log.warning("claim_abandoned", reason="drain_grace_over")
+        await stop_all([reader])
+
+    async def _finish_running(self, deadline: float) -> None:
+        """Until nothing runs; one more may have been taken on while the order to drain came."""
+        clock = asyncio.get_running_loop().time
+        while self._running and clock() < deadline:
+            await asyncio.wait(set(self._running.values()), timeout=deadline - clock())
+        if self._running:
+            self._hand_back()
+        while self._running:
+            await asyncio.wait(set(self._running.values()))
+        outage = Outage(_log, "release_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
+        while self._claimer.unsure and clock() < deadline:
+            try:
+                await self._claimer.release_unsure(self._running)
+            except Unavailable as error:
+                await asyncio.sleep(outage.failed(error))
+
+    def _hand_back(self) -> None:
+        self._handing_back = True
+        for fence in self._running:
+            self._hand_back_soon(fence)
+
+    def _hand_back_soon(self, fence: Fence) -> None:
+        """Stop a job to hand it back, after its first step: a task that is canceled before could not write that."""
+
+        def stop() -> None:
+            task = self._running.get(fence)
+            if task is not None and fence not in self._writing:  # what is done is better written than done again
+                task.cancel()
+
+        asyncio.get_running_loop().call_soon(stop)
+
+    # Reading.
+
+    async def _read_for_ever(self) -> None:
+        """Read and take over by turns: one of the two at a time, so that no slot is promised twice."""
+        clock, interval = asyncio.get_running_loop().time, self._settings.reclaim_interval_ms / 1_000
+        next_reclaim = clock() + interval
+        outage = Outage(_log, "reader_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
+        while not self.is_draining:
+            self.pulse.pause()
+            await self._slots.wait_free()
+            self.pulse.beat()
+            try:
+                if self._claimer.unsure:
+                    await self._claimer.release_unsure(self._running)
+                if clock() >= next_reclaim:
+                    next_reclaim = clock() + interval
+                    async with self._claiming:
+                        await self.reclaim()
+                    continue
+                limit = await self._may_start(next_reclaim - clock())
+                left_ms = max(1, round((next_reclaim - clock()) * 1_000))
+                messages = await self._stream.read(
+                    consumer=self._consumer,
+                    limit=limit,
+                    wait_ms=min(self._settings.read_wait_ms, left_ms),
+                )
+                async with self._claiming:
+                    await self.claim_messages(messages)
+                outage.over()
+            except Unavailable as error:  # nothing is acknowledged: the messages stay pending and come back
+                await asyncio.sleep(outage.failed(error))
+
+    async def _may_start(self, wait_sec: float) -> int:
+        free = self._slots.free
+        return free if self._pace is None else await self._pace.acquire(free, wait_sec=max(0.001, wait_sec))
+
+    async def claim_messages(self, messages: Sequence[Message]) -> bool:
+        """Win the jobs that messages speak of, and start them; whether there was anything to claim."""
+        ready = await self._fitting(await self._usable(messages))
+        if not ready:
+            return False
+        claimed_at, asked = self._keeper.clock(), len(ready)
+        try:
+            async for outcome in self._claimer.claim(ready, self._running):
+                asked -= len(outcome.done)
+                metrics.WORKER_CLAIM.labels("won", "ok").inc(len(outcome.done))
+                for job in outcome.done:
+                    self._start(job, ready[job.id], claimed_at)
+                for refused in outcome.refused:
+                    metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
+                await self._acknowledger.ack([ready[refused.job_id] for refused in outcome.refused])
+        except Unavailable:
+            metrics.WORKER_CLAIM.labels("failed", "db_error").inc(asked)
+            raise
+        return True
+
+    async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
+        """The messages that can be worked on, by job; the others are dealt with."""
+        sorted_out = await self._triage.validate(messages)
+        await self._acknowledger.ack(sorted_out.to_acknowledge)
+        return sorted_out.usable
+
+    async def _fitting(self, usable: dict[str, Message]) -> dict[str, Message]:
+        """What there is capacity for now; the rest is parked, or goes back to the outbox."""
+        if not self._slots.has_limits:
+            return usable
+        ready, given_back = await self._parking.admit(usable)
+        await self._acknowledger.ack(given_back)
+        return ready
+
+    def _unpark_soon(self) -> None:
+        """Claim what is parked and fits now. A paced worker does so when it reads: only then it has permits."""
+        if len(self._parking) and self._pace is None and not self.is_draining:
+            self._may_unpark.set()
+
+    async def _unpark_for_ever(self) -> None:
+        """Claim parked jobs whenever a slot becomes free; an error that is no outage ends the worker."""
+        while True:
+            await self._may_unpark.wait()
+            self._may_unpark.clear()
+            try:
+                async with self._claiming:
+                    while await self.claim_messages([]):
+                        pass
+            except Unavailable as error:  # the messages stay pending and come back
+                _log.warning("claiming_waits", reason=error.code, error=error.message)
+            except Exception:
+                _log.exception("unpark_failed", worker=self._settings.name)
+                raise
+
+    def _needs_of(self, message: Message) -> tuple[str, ...]:
+        return () if message.body is None else self._needs(message.body.kind, message.body.payload)
+
+    def _needs(self, kind: str, payload: Mapping[str, Any]) -> tuple[str, ...]:
+        return (f"kind:{kind}", *self._handlers[kind].limit_keys(payload)) if self._slots.has_limits else ()
+
+    # Running.
+
+    def _start(self, job: Job, message: Message | None, claimed_at: float) -> None:
+        fence = Fence(job.id, job.attempt_id, self._settings.name)
+        needs = self._needs(job.kind, job.payload)
+        self._slots.acquire(needs)
+        self._working[fence] = needs
+        if self._pace is not None:
+            self._pace.consume()
+        loop = asyncio.get_running_loop()
+        fields = log_fields(job)
+        task = loop.create_task(self._run(job, fence, message, fields), name=f"job-{job.id}")
+        self._running[fence] = task
+
+        def lose(reason: RefusalReason) -> None:
+            if not task.done():  # else a renewal met the end that was written just then
+                self._lost[fence] = reason
+                task.cancel()
+
+        def over(_: object) -> None:
+            self._keeper.remove(fence)
+            del self._running[fence]
+            self._lost.pop(fence, None)
+            self._work_is_done(fence)  # unless it was done before: a task may be canceled before its first step
+            self._slots.job_written()
+
+        def on_lost(reason: RefusalReason) -> None:
+            loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
+
+        self._keeper.add(fence, on_lost, claimed_at=claimed_at, fields=fields)
+        task.add_done_callback(over)
+        if self._handing_back:
+            self._hand_back_soon(fence)
+        if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
+            metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
+
+    async def _run(self, job: Job, fence: Fence, message: Message | None, fields: Mapping[str, object]) -> None:
+        with context(**fields):
+            _log.info("job_started", stage="started", worker=self._settings.name)
+            try:
+                end = await self._execution.run(job, fence)
+                if not self._may_go_on(end):
+                    self._work_is_done(fence)
+                end, refused = await self._write(end)
+                self._work_is_done(fence)
+            except asyncio.CancelledError:
+                if not await self._stopped(job, fence, message):
+                    raise
+                return
+            if refused is not None:
+                _log.warning("finish_refused", stage="refused", reason=str(refused))
+            else:
+                _log.info("job_finished", stage="finished", status=str(end.status))
+            if message is not None:
+                self._acknowledger.offer([message])  # written, or refused for good: either way nothing is left to do
+
+    def _work_is_done(self, fence: Fence) -> None:
+        """Let the next job begin while this one's end is written: a commit takes its time and no processor."""
+        if (needs := self._working.pop(fence, None)) is not None:
+            self._slots.release(needs)
+            self._unpark_soon()
+
+    async def _write(self, end: AttemptResult) -> tuple[AttemptResult, RefusalReason | None]:
+        """Write the end, or, where that is impossible, why it is: else the job would seem to have lost its worker."""
+        self._writing.add(end.fence)
+        try:
+            return end, await self._finisher.finish(end)
+        except Exception as error:
+            if end.error is not None:
+                raise
+            instead = AttemptResult(end.job, end.fence, error=error)
+            return instead, await self._finisher.finish(instead)
+        finally:
+            self._writing.discard(end.fence)
+
+    # What follows from an ended job: the next node of a chain goes on in the slot of the last.
+
+    def _may_go_on(self, end: AttemptResult) -> bool:
+        """Whether to keep the slot for what follows: only while another is free, so that nobody waits for it."""
+        return end.completion is not None and end.completion.may_spawn_followups and self._slots.free > 0
+
+    def now(self) -> float:
+        """The clock that leases are held by."""
+        return self._keeper.clock()
+
+    def offer(self, end: AttemptResult) -> Offer | None:
+        """The slot of an ended job, for one that follows from it."""
+        held = self._working.get(end.fence) if self._may_go_on(end) else None
+        if held is None or self.is_draining or self._pace is not None:
+            return None
+
+        def accepts(job: NewJob) -> bool:
+            known = job.kind in self._handlers and not job.delay_ms and not self.is_draining
+            return known and self._slots.can_reuse_slot_for(held, self._needs(job.kind, job.payload))
+
+        return Offer(self._settings.name, self._settings.lease_ms, accepts)
+
+    def room(self, ends: Sequence[AttemptResult]) -> Going:
+        """What can be gone on with: in the slots of these ends, and for a moment in any that is free."""
+        stays = self.is_draining or self._pace is not None
+        held = {} if stays else {end.fence.job_id: self._working.get(end.fence) for end in ends}
+        return Going(self._settings, self._slots, self._handlers, self._is_light, held)
+
+    def _is_light(self, job: NewJob) -> bool:
+        handler = self._foresight.get(job.kind)
+        return handler is not None and handler.is_instant(job.payload)
+
+    def foresee(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
+        """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
+        return foreseen(
+            self._foresight, jobs, [(end.job, end.completion.typed_result) for end in ends if end.completion]
+        )
+
+    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
+        """The jobs, just claimed, with what they need to know."""
+        return await with_preloaded(tx, self._handlers, jobs)
+
+    def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
+        """Run a job that was claimed as it was created, in the slot of the one that it follows from."""
+        _HANDED_ON.inc()
+        self._work_is_done(end.fence)
+        self._start(job, None, claimed_at)
+
+    def not_started(self, job_ids: Collection[str]) -> None:
+        """These may have been claimed in a transaction whose answer was lost: the reader releases them."""
+        self._claimer.unsure.update(job_ids)
+
+    async def _stopped(self, job: Job, fence: Fence, message: Message | None) -> bool:
+        """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
+        lost, messages = self._lost.get(fence), [] if message is None else [message]
+        if lost is None and self._handing_back:
+            _, refused = await self._write(AttemptResult(job, fence))
+            _log.info("job_released", stage="handed_back", reason=str(refused or REASON_WORKER_DRAINED))
+            await self._acknowledger.ack(messages)
+        elif lost is RefusalReason.ALREADY_FINISHED:
+            await self._acknowledger.ack(messages)  # canceled by somebody: there is nothing left to run
+        return lost is not None or self._handing_back
+
+    # Taking over.
+
+    async def reclaim(self) -> None:
+        """Look at messages that their readers have kept for too long, and take over what is really lost."""
+        settings = self._settings
+        limit = min(settings.reclaim_count, self._slots.free)
+        if limit <= 0:
+            return
+        idle_ms = settings.lease_ms + settings.reclaim_grace_ms
+        started = asyncio.get_running_loop().time()
+        messages = await self._stream.autoclaim(consumer=self._consumer, idle_ms=idle_ms, limit=limit)
+        usable = await self._usable(messages)
+        if fitting := self._parking.fitting(usable) if self._slots.has_limits else usable:
+            await self._take_over(fitting)  # the others stay pending: a lost job is the watchdog's, the rest come back
+        metrics.WORKER_RECLAIM_LATENCY.observe(asyncio.get_running_loop().time() - started)
+
+    async def _take_over(self, usable: dict[str, Message]) -> None:
+        settings, claimed_at = self._settings, self._keeper.clock()
+        try:
+            outcome = await self._database.transact(
+                lambda tx: self._jobs.reclaim(tx, list(usable), worker=settings.name, lease_ms=settings.lease_ms)
+            )
+        except Unavailable:
+            self._claimer.unsure.update(usable)  # it may have been committed: what was taken over is released
+            metrics.WORKER_RECLAIM.labels("failed", "db_error").inc(len(usable))
+            raise
+        except Exception as error:  # noqa: BLE001 — the watchdog frees these jobs, and sets aside the one at fault
+            _log.warning("takeover_failed", jobs=len(usable), error=repr(error))
+            return
+        for job in outcome.done:
+            metrics.WORKER_RECLAIM.labels("claimed", "lease_expired").inc()
+            self._start(job, usable[job.id], claimed_at)
+            metrics.WORKER_RECLAIM_INFLIGHT.inc()
+            task = self._running[Fence(job.id, job.attempt_id, settings.name)]
+            task.add_done_callback(lambda _: metrics.WORKER_RECLAIM_INFLIGHT.dec())
+        unclaimed, over = split_unreclaimed(outcome.refused, usable)
+        await self._acknowledger.ack(over)
+        await self.claim_messages(unclaimed)

@@ -1,0 +1,106 @@
+"""A house where everything has happened once, with hostile text wherever a program or a person can put some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+
+from tests.browser.seed_data import HOSTILE, SUM, package_with_large_limits
+from tests.support.installation import Installation
+
+CHECKER: Final = f"""
+import sys
+from pathlib import Path
+
+for name in ("teammessage.txt", "judgemessage.txt"):
+    Path(sys.argv[3], name).write_text({HOSTILE!r})
+sys.exit(43)
+"""
+DOES_NOT_COMPILE: Final = f"#error {HOSTILE}\n"
+SAYS_IT: Final = f"import sys\nprint({HOSTILE!r})\nprint({HOSTILE!r}, file=sys.stderr)\nsys.exit(1)\n"
+
+
+@dataclass(frozen=True)
+class CreatedObjects:
+    """Where to look."""
+
+    paths: dict[str, str]
+    """A page of each kind, by the template of its address."""
+    more: dict[str, str]
+    """Further pages worth a look, by what is on them."""
+
+
+def populate(house: Installation) -> CreatedObjects:
+    """Let everything happen once; say where it can be seen."""
+    checked = package_with_large_limits("Checked", **{"output_validator/check.py": CHECKER})
+    house.publish_by_hand(checked, "checked")  # its own solutions are rejected
+    house.publish(package_with_large_limits("Twice"), slug="twice")
+    twice = house.publish(
+        package_with_large_limits("Twice", **{"attachments/hint.txt": HOSTILE}), slug="twice", verify=True
+    )
+    with house.client("contestant") as contestant:
+        accepted = house.submit_and_wait(contestant, "sum", SUM)
+        rejected = house.submit_and_wait(contestant, "checked", SUM)
+        refused = house.submit_and_wait(contestant, "sum", DOES_NOT_COMPILE, "c")
+        crashed = house.submit_and_wait(contestant, "hostile", SAYS_IT)
+    run = _posted(house.admin, "/api/v1/chains/release:start", {"parameters": {"slug": HOSTILE}, "reason": HOSTILE})
+    run_id = run["run_id"]
+    house.wait_until(f"/api/v1/runs/{run_id}/nodes/ask", lambda it: it["wait_on"] is not None)
+    decision = {"approved": True, "reason": HOSTILE}
+    _posted(house.admin, f"/api/v1/runs/{run_id}/nodes/ask:decide", decision)
+    house.wait_until(f"/api/v1/runs/{run_id}", lambda it: it["status"] == "failed")
+    batch = _posted(house.admin, "/api/v1/rejudge-batches", {"filter": {"problem": "sum"}, "reason": HOSTILE})
+    house.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
+    _posted(house.admin, "/api/v1/me/tokens", {"name": HOSTILE[:100], "scopes": ["problem:read"]})
+    wish = {"url": "https://hooks.invalid/hostile?<script>", "events": ["submission.judged", "submission.rejudged"]}
+    webhook_id = _posted(house.admin, "/api/v1/webhooks", wish)["webhook"]["id"]
+    _posted(house.admin, f"/api/v1/webhooks/{webhook_id}:ping", {})
+    house.admin.put("/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}).raise_for_status()
+    job_id = house.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
+    paths = {
+        "/login": "/login",
+        "/register": "/register",
+        "/me": "/me",
+        "/me/password": "/me/password",
+        "/me/tokens": "/me/tokens",
+        "/me/webhooks": "/me/webhooks",
+        "/me/webhooks/{webhook_id}": f"/me/webhooks/{webhook_id}",
+        "/problems": "/problems",
+        "/problems/{name}": "/problems/hostile",
+        "/submissions": "/submissions?everybody=1",
+        "/submissions/{submission_id}": f"/submissions/{accepted}",
+        "/setting": "/setting",
+        "/setting/imports/{import_id}": f"/setting/imports/{twice['id']}",
+        "/setting/problems/{name}": "/setting/problems/twice",
+        "/setting/problems/{name}/revisions/{number}": "/setting/problems/twice/revisions/2",
+        "/setting/problems/{name}/diff": "/setting/problems/twice/diff?old=1&new=2",
+        "/chains": "/chains",
+        "/chains/{chain}": "/chains/release",
+        "/runs/{run_id}": f"/runs/{run_id}",
+        "/runs/{run_id}/nodes/{node_id}": f"/runs/{run_id}/nodes/fragile",
+        "/rejudge": "/rejudge",
+        "/rejudge/{batch_id}": f"/rejudge/{batch['id']}",
+        "/api/v1/docs": "/api/v1/docs",
+        "/ops": "/ops",
+        "/ops/dead-letters": "/ops/dead-letters",
+        "/ops/jobs/{job_id}": f"/ops/jobs/{job_id}",
+        "/ops/audit": "/ops/audit",
+        "/ops/secrets": "/ops/secrets",
+    }
+    more = {
+        "a checker's message": f"/submissions/{rejected}",
+        "a compiler's message": f"/submissions/{refused}",
+        "a program's own words": f"/submissions/{crashed}",
+        "a question": f"/runs/{run_id}/nodes/ask",
+        "an empty list": "/problems?q=nothing-is-called-that",
+    }
+    return CreatedObjects(paths, more)
+
+
+def _posted(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = client.post(path, json=body)
+    assert answer.is_success, answer.text
+    found: dict[str, Any] = answer.json()
+    return found

@@ -1,0 +1,176 @@
+"""What holds for every page: it can be used by everybody, takes nothing for more than text, and stays at home."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import pytest
+from fastapi import FastAPI, routing
+from playwright.async_api import Page, expect
+
+from adjudge import settings as settings_source
+from adjudge.api.parts import Parts
+from adjudge.web.app import install
+from tests.browser.checked_tab import CheckedTab
+from tests.browser.conftest import Visit
+from tests.browser.populated_database import CreatedObjects, populate
+from tests.browser.seed_data import HOSTILE
+from tests.support.installation import Installation
+from tests.support.links import complaint
+from tests.support.servers import AXE
+
+NO_PAGES: Final = {"/", "/ops/find", "/{path:path}"}
+"""They lead elsewhere, or nowhere."""
+_RUN_AXE: Final = """async (rules) => {
+  const options = {resultTypes: ["violations"], ...(rules ? {runOnly: {type: "rule", values: rules}} : {})};
+  const found = (await axe.run(document, options)).violations;
+  return found.filter((item) => ["serious", "critical"].includes(item.impact))
+    .map((item) => `${item.id}: ${item.help}: ${item.nodes.slice(0, 3).map((node) => node.html).join(" | ")}`);
+}"""
+_TOO_WIDE: Final = """() => {
+  const wide = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= wide) return [];
+  const out = [...document.querySelectorAll("main *")].filter((item) => item.getBoundingClientRect().right > wide + 1);
+  return out.filter((item) => !item.closest(".scroll, pre")).slice(-3).map((item) => item.outerHTML.slice(0, 200));
+}"""
+_ADDRESSES: Final = """() => {
+  const links = [...document.querySelectorAll("a[href], [data-live]")]
+    .map((item) => ["GET", new URL(item.dataset.live ?? item.href, location.href).href]);
+  const forms = [...document.forms].map((form) => {
+    const address = new URL(form.getAttribute("action") ?? location.pathname, location.href);
+    if (form.method === "post") {
+      const buttons = [...form.elements].filter((item) => item.hasAttribute("formaction"));
+      return buttons.length ? ["POST", buttons[0].formAction] : ["POST", address.href];
+    }
+    const named = [...form.elements].filter((item) => item.name);
+    address.search = new URLSearchParams(named.map((item) => [item.name, "1"]));
+    return ["GET", address.href];
+  });
+  return [...links, ...forms].filter(([, address]) => new URL(address).origin === location.origin);
+}"""
+PHONE: Final = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def traces(up: Installation) -> CreatedObjects:
+    return populate(up)
+
+
+def page_paths() -> set[str]:
+    """Every page that there is, from the application itself: a new one cannot be forgotten here."""
+    app = FastAPI()
+    install(app, cast("Parts", SimpleNamespace(settings=settings_source.load({}, environ={}))))
+    routes = [route for route in routing.iter_route_contexts(app.routes) if "GET" in (route.methods or ())]
+    paths = {str(route.path) for route in routes if isinstance(route.original_route, routing.APIRoute)}
+    paths = {path for path in paths if not path.endswith("/state")}
+    return {path for path in paths if not path.startswith("/static")} - NO_PAGES
+
+
+def test_a_page_of_each_kind_is_looked_at(traces: CreatedObjects) -> None:
+    assert set(traces.paths) == page_paths()
+
+
+@pytest.mark.usefixtures("axe")
+async def test_every_page_is_accessible_and_takes_text_for_text(
+    up: Installation, visit: Visit, traces: CreatedObjects
+) -> None:
+    # Without its policy a page has only its own escaping to rely on: the probes would run.
+    tab = await visit(up, "admin", bypass_csp=True)
+    found: list[str] = []
+    for path in [*traces.paths.values(), *traces.more.values()]:
+        page = await tab.open(path)
+        found += [f"{path} {item}" for item in await _look(page)]
+        policy = tab.policies[path.partition("?")[0]]
+        assert "unsafe" not in policy, path
+        assert "default-src 'none'" in policy, path
+        assert "script-src 'self';" in policy, path
+    assert not found, "\n".join(found)
+
+
+async def _look(page: Page) -> list[str]:
+    """Everything wrong with a page, in words."""
+    await page.evaluate(AXE.read_text())
+    found: list[str] = await page.evaluate(_RUN_AXE)
+    await page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    found += [f"(dark) {item}" for item in await page.evaluate(_RUN_AXE, ["color-contrast"])]
+    if await page.evaluate("window.pwned") is not None:
+        found.append("a probe ran")
+    if await page.locator("main img[src='x'], main script, a[href^='javascript']").count():
+        found.append("a probe became an element")
+    addresses = await page.evaluate(_ADDRESSES)
+    found += [wrong for method, address in addresses if (wrong := complaint(method, address)) is not None]
+    viewport: Any = page.viewport_size
+    await page.set_viewport_size(cast("Any", PHONE))
+    found += [f"wider than a phone: {item}" for item in await page.evaluate(_TOO_WIDE)]
+    await page.set_viewport_size(viewport)
+    return found
+
+
+@pytest.fixture
+def axe() -> None:
+    if not AXE.exists():
+        pytest.fail("axe-core is not installed: run `npm ci` in frontend/, or `python hatch_build.py`.")
+
+
+async def test_hostile_text_is_shown_as_it_was_written(up: Installation, visit: Visit, traces: CreatedObjects) -> None:
+    tab = await visit(up, "admin")
+    shown = {
+        traces.paths["/problems/{name}"]: "h1",
+        traces.paths["/rejudge/{batch_id}"]: "h1",
+        traces.paths["/runs/{run_id}/nodes/{node_id}"]: ".notice",
+        traces.paths["/setting/problems/{name}/diff"]: "ins",
+        traces.more["a checker's message"]: "table pre",
+        traces.more["a compiler's message"]: "details pre",
+        traces.more["a question"]: "pre",
+    }
+    for path, where in shown.items():
+        page = await tab.open(path)
+        texts = await page.locator(where).all_text_contents()
+        assert any(HOSTILE[:60] in text for text in texts), (path, texts)
+    await _is_unharmed(tab)
+
+
+async def _is_unharmed(tab: CheckedTab) -> None:
+    assert await tab.page.evaluate("window.pwned") is None
+
+
+async def test_an_address_that_leads_nowhere_says_so(up: Installation, visit: Visit) -> None:
+    tab = await visit(up)
+    tab.expected.append("status of 404")
+    page = await tab.open(f"/{HOSTILE.replace('/', '%2F')}")
+    await expect(page.locator("h1")).to_have_text("There is no such page")
+    await page.get_by_role("link", name="To the front page").click()
+    await expect(page).to_have_url(re.compile("/problems$"))
+
+
+@pytest.mark.parametrize("width", [PHONE["width"], 1280])
+async def test_first_tab_reaches_the_skip_link_on_every_page_of_the_bar(
+    up: Installation, visit: Visit, width: int
+) -> None:
+    tab = await visit(up, "admin")
+    await tab.page.set_viewport_size({"width": width, "height": 740})
+    page = await tab.open("/problems")
+    paths = await page.locator(".top nav a").evaluate_all("links => links.map((link) => link.getAttribute('href'))")
+    assert len(paths) > 3
+    for path in paths:
+        await tab.open(path)
+        current = page.locator(".top [aria-current]")
+        await expect(current).to_be_in_viewport()
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="Skip to the content"), path).to_be_focused()
+
+
+async def test_the_keyboard_reaches_the_content_first_and_leaves_the_editor(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    page = await tab.open("/problems/sum")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("main")).to_be_focused()
+    await page.locator(".cm-content").focus()
+    await page.clock.set_fixed_time(0)  # the editor minds how soon one key follows the other
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Tab")
+    await expect(page.locator(".cm-content")).not_to_be_focused()

@@ -1,0 +1,109 @@
+"""Chains steered and dead letters replayed from their pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+
+from playwright.async_api import Locator, Page, expect
+
+from tests.browser.conftest import Visit
+from tests.browser.seed_data import HOSTILE, SUM, package_with_large_limits
+from tests.support.installation import Installation
+
+
+async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation, visit: Visit) -> None:
+    tab = await visit(house, "setter")
+    page = await tab.open("/chains/release")
+    await page.locator("#parameters").fill(json.dumps({"slug": "later"}))
+    await page.get_by_role("button", name="Start").click()
+    await page.wait_for_url("**/runs/*")
+    arrived = list(tab.navigations)
+    await expect(_node(page, "ask")).to_contain_text("waits for an approval")
+    await expect(page.locator(".notice")).to_contain_text("ask asks: Go on?")
+    await expect(page.locator("svg.dag .node.good")).to_have_count(1)
+    assert tab.navigations == arrived, "the run was followed without loading the page again"
+    run = page.url
+    await page.locator("svg.dag a", has_text="ask").click()
+    await expect(page.locator(".notice")).to_contain_text(HOSTILE)
+    await page.locator("#reason").fill("looks right")
+    await page.get_by_role("button", name="Yes", exact=True).click()
+    await expect(page).to_have_url(run)
+    await expect(_node(page, "fragile")).to_contain_text("failed")
+    await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
+    with house.client("setter") as setter:  # a run verifies only what whoever started it may see
+        house.publish(package_with_large_limits("Later"), by=setter, slug="later")
+    await page.get_by_role("link", name="fragile", exact=True).last.click()
+    await page.locator("#reason").fill("it is there now")
+    await page.get_by_role("button", name="Retry").click()
+    await expect(page).to_have_url(run)
+    arrived = list(tab.navigations)
+    await expect(_node(page, "end")).to_contain_text("done")
+    await expect(page.locator("svg.dag .node.good")).to_have_count(4)
+    await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
+    assert tab.navigations == arrived
+    await page.reload()
+    await page.get_by_text("History").or_(page.locator("summary").last).first.click()
+    await expect(page.locator(".timeline")).to_contain_text("it is there now")
+
+
+async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Installation, visit: Visit) -> None:
+    secret = "640 2\n"
+    house.publish(
+        package_with_large_limits("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"}), slug="lost"
+    )
+    file = _blob(house.blobs, sha256(secret.encode()).hexdigest())
+    kept = file.read_bytes()
+    file.unlink()
+    with house.client("contestant") as contestant:
+        body = {"problem": "lost", "language": "python3", "source": SUM}
+        taken = contestant.post("/api/v1/submissions", json=body).json()
+    submission_id, job_id = taken["submission_id"], taken["job_id"]
+    house.wait_until("/api/v1/ops/dead-letters", lambda it: job_id in [letter["job_id"] for letter in it["items"]])
+    file.write_bytes(kept)
+    tab = await visit(house, "admin")
+    page = await tab.open("/ops")
+    await page.get_by_role("link", name="Dead letters").first.click()
+    await page.get_by_role("link", name=job_id).click()
+    await expect(page.locator(".timeline")).to_contain_text("failed")
+    await tab.open("/ops/dead-letters")
+    await page.get_by_label(f"Choose {job_id}").check()
+    await page.locator("#reason").fill(HOSTILE)
+    await page.get_by_role("button", name="Replay").click()
+    await expect(page.get_by_label(f"Choose {job_id}")).to_have_count(0)
+    house.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["verdict"] == "AC")
+    await tab.open(f"/submissions/{submission_id}")
+    await expect(page.locator(".verdict")).to_contain_text("Accepted")
+    await tab.open("/ops/audit")
+    await expect(page.get_by_role("row", name=re.compile("replay"))).to_contain_text(HOSTILE)
+
+
+async def test_a_secret_is_set_and_deleted_on_its_page_and_never_shown(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "admin")
+    tab.agrees = True
+    tab.expected.append("status of 400")
+    page = await tab.open("/ops")
+    await page.get_by_role("link", name="Secrets of chains").click()
+    for value in ("short", "correct-horse-battery"):
+        await page.locator("#name").fill("MAIL_TOKEN")
+        await page.locator("#value").fill(value)
+        await page.get_by_role("button", name="Save").click()
+        if value == "short":
+            await expect(page.locator("#value-error")).to_contain_text("8 to 8192 characters")
+    row = page.get_by_role("row", name=re.compile("MAIL_TOKEN"))
+    await expect(row).to_contain_text("admin")
+    assert "correct-horse" not in await page.content()
+    await page.get_by_role("button", name="Delete MAIL_TOKEN").click()
+    await expect(row).to_have_count(0)
+
+
+def _node(page: Page, node_id: str) -> Locator:
+    return page.get_by_role("row", name=re.compile(f"^{node_id} "))
+
+
+def _blob(folder: Path, digest: str) -> Path:
+    """The file of a blob, wherever its folder puts it."""
+    (found,) = [path for path in folder.rglob("*") if path.is_file() and digest in path.as_posix().replace("/", "")]
+    return found

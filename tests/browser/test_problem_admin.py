@@ -1,0 +1,75 @@
+"""Setters and the jury: a package becomes a problem, a rejudge is looked at and applied."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import FilePayload, expect
+
+from tests.browser.conftest import Visit
+from tests.browser.seed_data import HOSTILE, SUM, package_with_large_limits
+from tests.support.installation import Installation
+from tests.support.problem_packages import zip_files
+
+
+async def test_a_package_is_uploaded_watched_verified_and_published(house: Installation, visit: Visit) -> None:
+    tab = await visit(house, "setter")
+    page = await tab.open("/setting")
+    data = package_with_large_limits("Brand new")
+    await page.locator("#package").set_input_files(FilePayload(name="new.zip", mimeType="application/zip", buffer=data))
+    await page.locator("#slug").fill("brand-new")
+    await page.get_by_role("button", name="Upload a package").click()
+    await page.wait_for_url("**/setting/imports/*")
+    arrived = list(tab.navigations)
+    state = page.locator("[data-live]")
+    await expect(state).to_have_attribute("data-state", "done")
+    await expect(state).to_contain_text("done")
+    await expect(state.get_by_role("row", name=re.compile("sum.py.*Accepted"))).to_be_visible()
+    assert tab.navigations == arrived, "the page was not loaded again"
+    visitor = await visit(house)
+    await visitor.open("/problems?q=brand")
+    await expect(visitor.page.locator(".empty")).to_be_visible()
+    await state.get_by_role("link", name="brand-new").click()
+    await page.get_by_role("row", name=re.compile("^1 ")).get_by_label("Reason").fill(HOSTILE)
+    await page.get_by_role("button", name="Publish").click()
+    await expect(page.get_by_role("row", name=re.compile("in use"))).to_be_visible()
+    await visitor.open("/problems?q=brand")
+    await visitor.page.get_by_role("link", name="Brand new").click()
+    await expect(visitor.page.locator("math").first).to_be_visible()
+
+
+async def test_what_is_wrong_with_a_package_is_said_with_its_fix(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "setter")
+    page = await tab.open("/setting")
+    broken = zip_files({"problem.yaml": f"name: {HOSTILE!r}\nlimits: 7\n".encode()})
+    file = FilePayload(name=f"{HOSTILE}.zip", mimeType="application/zip", buffer=broken)
+    await page.locator("#package").set_input_files(file)
+    await page.get_by_role("button", name="Upload a package").click()
+    state = page.locator("[data-live]")
+    await expect(state).to_have_attribute("data-state", "done")
+    await expect(state).to_contain_text("failed")
+    assert await page.evaluate("window.pwned") is None
+
+
+async def test_a_rejudge_is_previewed_then_applied(house: Installation, visit: Visit) -> None:
+    house.publish(package_with_large_limits("Moving"), slug="moving")
+    with house.client("contestant") as contestant:
+        submission_id = house.submit_and_wait(contestant, "moving", SUM)
+    moved = {"data/secret/1.ans": "12\n", "submissions/accepted/sum.py": "print(12)\n"}
+    house.publish_by_hand(package_with_large_limits("Moving", **moved), "moving")
+    tab = await visit(house, "judge")
+    page = await tab.open("/rejudge")
+    await page.locator("#problem").fill("moving")
+    await page.locator("#reason").fill(HOSTILE)
+    await page.get_by_role("button", name="Judge again").click()
+    await page.wait_for_url("**/rejudge/*")
+    state = page.locator("[data-live]")
+    await expect(state).to_contain_text("ready to apply")
+    await expect(state.get_by_role("row", name=re.compile("^Accepted Wrong answer 1$"))).to_be_visible()
+    public = await visit(house, "contestant")
+    await public.open(f"/submissions/{submission_id}")
+    await expect(public.page.locator(".verdict")).to_contain_text("Accepted")
+    await page.get_by_role("button", name="Apply").click()
+    await expect(state).to_contain_text("applied")
+    await public.page.reload()
+    await expect(public.page.locator(".verdict")).to_contain_text("Wrong answer")

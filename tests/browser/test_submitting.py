@@ -1,0 +1,172 @@
+"""From the form to the verdict, as a contestant sees it."""
+
+from __future__ import annotations
+
+from playwright.async_api import FilePayload, expect
+
+from tests.browser.checked_tab import write
+from tests.browser.conftest import Visit
+from tests.browser.paused_solution import PausedSolution
+from tests.browser.seed_data import HOSTILE, SUM
+from tests.support.installation import PASSWORD, Installation
+
+_COUNT_ROWS = """() => {
+  window.counts = [];
+  const part = document.querySelector('[data-live]');
+  const note = () => window.counts.push(part.querySelectorAll('tbody tr').length);
+  new MutationObserver(note).observe(part, {subtree: true, childList: true, characterData: true});
+  note();
+}"""
+
+
+async def test_somebody_logs_in_and_out_by_the_form(up: Installation, visit: Visit) -> None:
+    tab = await visit(up)
+    page = await tab.open("/submissions")
+    assert page.url.endswith("/login?next=/submissions")
+    await page.get_by_label("Name").fill("contestant")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{up.url}/submissions")
+    await page.get_by_role("button", name="Log out").click()
+    await expect(page.get_by_role("link", name="Log in")).to_be_visible()
+
+
+async def test_a_newcomer_chooses_a_password_first(up: Installation, visit: Visit) -> None:
+    one_time = up.user_with_one_time_password("newcomer")
+    tab = await visit(up)
+    tab.expected.append("status of 4")  # the wrong password is refused
+    page = await tab.open("/login")
+    for password in ("wrong password", one_time):
+        await page.get_by_label("Name").fill("newcomer")
+        await page.get_by_label("Password").fill(password)
+        await page.keyboard.press("Enter")
+        if password != one_time:
+            await expect(page.get_by_role("alert")).to_be_visible()
+    await expect(page).to_have_url(f"{up.url}/me/password")
+    await page.locator("#current").fill(one_time)
+    await page.locator("#new").fill(PASSWORD)
+    await page.locator("#again").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{up.url}/problems")
+
+
+async def test_a_verdict_arrives_test_by_test_without_reloading(house: Installation, visit: Visit) -> None:
+    tab = await visit(house, "contestant")
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    async with PausedSolution(house) as gate:
+        await write(page, gate.source)
+        await page.locator("#submit button").click()
+        await page.wait_for_url("**/submissions/*")
+        arrived = list(tab.navigations)
+        await page.evaluate(_COUNT_ROWS)
+        for number, numbers in enumerate(("1 2", "1 1", "2 2", "3 3"), start=1):
+            await gate.open(numbers)
+            await expect(page.locator("[data-live] tbody tr")).to_have_count(number)
+    await expect(page.locator("[data-live] .verdict")).to_contain_text("Accepted")
+    await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
+    counts = await page.evaluate("window.counts")
+    assert counts == sorted(counts), "tests appear, none goes"
+    assert {1, 2, 3, 4} <= set(counts), f"they did not come one by one: {counts}"
+    assert counts[-1] == 5
+    assert tab.navigations == arrived, "the page was not loaded again"
+    await expect(page.locator("svg.plot rect")).to_have_count(10)  # time and memory
+    await expect(page).to_have_title("Accepted · Sum of two · Adjudge")
+
+
+async def test_the_keyboard_submits_the_list_follows_and_a_refusal_keeps_all(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    tab.expected.append("status of 400")  # a program of nothing
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    async with PausedSolution(up) as gate:
+        await write(page, gate.source)
+        await page.keyboard.press("ControlOrMeta+Enter")
+        await page.wait_for_url("**/submissions/*")
+        await tab.open("/submissions?problem=sum")
+        await gate.open()
+    await expect(page.locator("#submissions tbody tr").first).to_contain_text("Accepted")
+    await expect(page.locator("#submissions")).to_have_attribute("data-state", "done")
+    await tab.open("/problems/sum")
+    await write(page, "")
+    await page.keyboard.press("ControlOrMeta+Enter")
+    await expect(page.get_by_role("alert")).to_contain_text("empty")
+    await expect(page.locator("#language")).to_have_value("python3")
+
+
+async def test_without_scripts_the_form_and_the_pages_work(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant", java_script_enabled=False)
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    await page.locator("textarea#source").fill(SUM)
+    await page.locator("#submit button").click()
+    await page.wait_for_url("**/submissions/*")
+    submission_id = page.url.rpartition("/")[2]
+    up.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+    await page.reload()
+    await expect(page.locator(".verdict")).to_contain_text("Accepted")
+
+
+async def test_a_file_is_handed_in(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    file = FilePayload(name="wrong.py", mimeType="text/x-python", buffer=b"print(0)\n")
+    await page.locator("#file").set_input_files(file)
+    await page.locator("#submit button").click()
+    await expect(page.locator(".verdict")).to_contain_text("Wrong answer")
+    await expect(page.locator("#source")).to_have_text("print(0)\n")
+
+
+async def test_a_program_is_coloured_and_a_compiler_s_message_leads_to_its_line(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    source = "\n" * 60 + f"int main() {{\n  return nowhere; // {HOSTILE}\n}}\n"
+    with up.client("contestant") as contestant:
+        refused = up.submit_and_wait(contestant, "sum", source, "c")
+    page = await tab.open(f"/submissions/{refused}")
+    await expect(page.locator("#source .tok-keyword").first).to_have_text("return")
+    await expect(page.locator("#source .tok-comment")).to_have_text(f"// {HOSTILE}")
+    assert await page.locator("#source").evaluate("element => element.textContent") == source
+    await page.get_by_role("link", name="main.c:62").first.press("Enter")
+    await expect(page.locator("#L62:target")).to_be_in_viewport()
+    assert await page.evaluate("window.pwned") is None
+
+
+async def test_a_line_s_end_that_only_browsers_know_hides_nothing(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    with up.client("contestant") as contestant:
+        refused = up.submit_and_wait(contestant, "sum", "int a;\rint b;\nint nowhere;;(\n", "c")
+    page = await tab.open(f"/submissions/{refused}")
+    await page.wait_for_load_state("networkidle")  # colours have been put in, or not
+    await expect(page.locator("#source")).to_contain_text("int nowhere")
+
+
+async def test_a_draft_is_remembered_per_language(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    page = await tab.open("/problems/sum")
+    editor = page.locator(".cm-content")
+    await page.locator("#language").select_option("python3")
+    await write(page, "my own draft")
+    await page.locator("#language").select_option("cpp20")
+    await expect(editor).not_to_contain_text("my own draft")
+    await page.reload()
+    await page.locator("#language").select_option("python3")
+    await expect(editor).to_contain_text("my own draft")
+
+
+async def test_language_and_theme_are_chosen_and_kept(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    page = await tab.open("/problems")
+    await page.get_by_role("button", name="中文").click()
+    await expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
+    await expect(page.locator("h1")).not_to_have_text("Problems")
+    await page.get_by_role("button", name="English").click()
+    await expect(page.locator("h1")).to_have_text("Problems")
+    await page.wait_for_load_state()  # the heading is there before the script that the button of the theme needs
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = await page.evaluate(ground)
+    await page.locator("[data-theme-toggle]").click()
+    dark = await page.evaluate(ground)
+    assert dark != light
+    await page.reload()
+    assert await page.evaluate(ground) == dark

@@ -1,0 +1,174 @@
+"""A worker that tests move by hand, a database and a stream that can be away, and what they saw."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from adjudge.domain.errors import Unavailable
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.relay.dispatcher import Dispatcher
+from adjudge.store import Database
+from adjudge.store.engine.driver import Operation
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs.models import Fence, JobResult
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement
+from adjudge.stream import Message, MessageBody, PublishResult, Stream
+from adjudge.worker.worker import Worker
+from adjudge.worker.worker_settings import WorkerSettings
+from tests.integration.queue.conftest import QUICK, QueueHarness
+
+T = TypeVar("T")
+
+
+class UnavailableDatabase:
+    """A database that can be told to be away."""
+
+    def __init__(self, inner: Database) -> None:
+        self._inner = inner
+        self.dialect = inner.dialect
+        self.is_away = False
+
+    def _check(self) -> None:
+        if self.is_away:
+            raise Unavailable("the database is away")
+
+    async def transact(self, operation: Operation[T]) -> T:
+        self._check()
+        return await self._inner.transact(operation)
+
+    async def read(self, operation: Operation[T]) -> T:
+        self._check()
+        return await self._inner.read(operation)
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._inner.listen(channel, callback)
+
+    async def close(self) -> None:
+        """The test's own is closed by whoever opened it."""
+
+
+class RecordingStream:
+    """A stream that remembers acknowledgements with what the job's row said at that moment, and can be away."""
+
+    def __init__(self, inner: Stream, drive: QueueHarness) -> None:
+        self._inner, self._drive = inner, drive
+        self.acks: list[tuple[str | None, str | None]] = []
+        self.failing_acks = 0
+        self.tried_acks = 0
+        self.publishes_fail = False
+
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
+        if self.publishes_fail:
+            raise Unavailable("the stream is away")
+        return await self._inner.publish(hints)
+
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
+        return await self._inner.read(consumer=consumer, limit=limit, wait_ms=wait_ms)
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        self.tried_acks += 1
+        if self.failing_acks:
+            self.failing_acks -= 1
+            raise Unavailable("the stream is away")
+        for message in messages:
+            rows = await self._drive.rows("SELECT status FROM jobs WHERE id = :id", id=message.job_id or "")
+            self.acks.append((message.job_id, rows[0]["status"] if rows else None))
+        return await self._inner.ack(messages)
+
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
+        return await self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, limit=limit)
+
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        return await self._inner.find_existing(entries)
+
+    async def pending_counts(self) -> dict[int, int]:
+        return await self._inner.pending_counts()
+
+    async def depths(self) -> dict[int, int]:
+        return await self._inner.depths()
+
+    async def close(self) -> None:
+        """The test's own is closed by whoever opened it."""
+
+
+class ManualWorker:
+    """One worker that the test moves by hand, and what it sees."""
+
+    def __init__(self, drive: QueueHarness) -> None:
+        self.drive = drive
+        self.database = UnavailableDatabase(drive.database)
+        self.stream = RecordingStream(drive.stream, drive)
+        self.pump = Dispatcher(drive.database, drive.jobs, self.stream, name="pump")
+
+    @asynccontextmanager
+    async def worker(self, name: str = "worker", **settings: Any) -> Any:
+        """A worker whose reading is called by the test."""
+        told = WorkerSettings(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
+        worker = Worker(self.database, self.drive.jobs, self.stream, {JOB_KIND_JUDGE: self.drive.handler}, told)
+        try:
+            yield worker
+        finally:
+            tasks = [*worker._running.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await worker._finisher.close()
+
+    async def read(self, consumer: str = "worker") -> list[Message]:
+        return await self.stream.read(consumer=consumer, limit=8, wait_ms=200)
+
+    async def job(self) -> dict[str, Any]:
+        (row,) = await self.drive.rows("SELECT * FROM jobs")
+        return dict(row)
+
+    async def delivered(self) -> str:
+        """Submit one and deliver it; its job."""
+        await self.drive.submit()
+        await self.pump.dispatch_batch()
+        return str((await self.job())["id"])
+
+    async def quiet(self, worker: Worker) -> None:
+        async def over() -> bool:
+            return worker.running == 0 and worker._acknowledger.is_idle
+
+        await self.drive.until(over, "the worker has finished")
+
+    async def messages(self) -> int:
+        return sum((await self.stream.depths()).values())
+
+    async def write(self, sql: str, **parameters: object) -> None:
+        await self.drive.database.transact(lambda tx: tx.execute(Statement(sql, "A test's.", sql), **parameters))
+
+
+def corrupt_message(message: Message, problem: Any, *, job_id: str | None) -> Message:
+    """The same message, come to harm."""
+    return Message(
+        message.entry_id, message.band, None, problem, job_id, message.delivery_count, 1, message.payload_ref
+    )
+
+
+async def claim_without_heartbeat(stage: ManualWorker, *, lease_ms: int) -> str:
+    """A job whose message somebody read, who claimed it and then said nothing more."""
+    job_id = await stage.delivered()
+    assert await stage.read("dead")
+    await stage.drive.database.transact(
+        lambda tx: stage.drive.jobs.claim(tx, [job_id], worker="dead", lease_ms=lease_ms)
+    )
+    return job_id
+
+
+async def finish(stage: ManualWorker, fence: Fence) -> Any:
+    done = JobResult(fence, JobStatus.SUCCEEDED, {}, Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+    return await stage.drive.database.transact(lambda tx: stage.drive.jobs.finish_and_claim_next(tx, [done]))
+
+
+async def reclaim_now(stage: ManualWorker, worker: Worker) -> None:
+    """Take over whatever is pending, however short a time: the rows decide."""
+    messages = await stage.stream.autoclaim(consumer="worker", idle_ms=0, limit=8)
+    usable = await worker._usable(messages)
+    if usable:
+        await worker._take_over(usable)

@@ -1,0 +1,233 @@
+"""A worker that is told to stop between a claim and the start of its jobs loses none of their attempts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from adjudge.domain.errors import OutcomeUnknown, Unavailable
+from adjudge.store.engine.driver import Operation
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs.models import Job
+from adjudge.store.judging.commands import JOB_KIND_JUDGE
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.worker import Worker
+from adjudge.worker.worker_settings import WorkerSettings
+from tests.integration.queue.conftest import QUICK, QueueHarness
+from tests.integration.queue.manual_worker import (
+    ManualWorker,
+    UnavailableDatabase,
+    claim_without_heartbeat,
+    reclaim_now,
+)
+
+_ONE_ATTEMPT = Statement("test.one_attempt", "Leave jobs one attempt.", "UPDATE jobs SET max_attempts = 1")
+
+
+class Intercepted:
+    """A database whose transactions are followed by what the test says, after their commit."""
+
+    def __init__(self, drive: QueueHarness) -> None:
+        self._inner = drive.database
+        self.dialect = drive.database.dialect
+        self.listen = drive.database.listen
+        self.after_commit: Callable[[Any], Awaitable[None]] | None = None
+        self.reads_fail = False
+
+    async def transact(self, operation: Operation[Any]) -> Any:
+        result = await self._inner.transact(operation)
+        if self.after_commit is not None:
+            await self.after_commit(result)
+        return result
+
+    async def read(self, operation: Operation[Any]) -> Any:
+        if self.reads_fail:
+            raise Unavailable("the database is away")
+        return await self._inner.read(operation)
+
+    async def close(self) -> None:
+        """The test's own is closed by whoever opened it."""
+
+
+@asynccontextmanager
+async def working(drive: QueueHarness, database: Intercepted, **settings: Any) -> AsyncIterator[Worker]:
+    told = WorkerSettings(
+        "drained", **{"slots": 2, "lease_ms": 60_000, "read_wait_ms": 100, "retry": QUICK, **settings}
+    )
+    worker = Worker(database, drive.jobs, drive.stream, {JOB_KIND_JUDGE: drive.handler}, told)
+    task = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    finally:
+        worker.drain()
+        worker.drain()
+        async with asyncio.timeout(120):
+            await task
+
+
+def hold_the_claim(database: Intercepted) -> tuple[asyncio.Event, asyncio.Event]:
+    """The answer to the next claim waits: an event says that it committed, the other lets it through."""
+    committed, let_through = asyncio.Event(), asyncio.Event()
+
+    async def hold(result: Any) -> None:
+        if getattr(result, "done", None):
+            database.after_commit = None
+            committed.set()
+            await let_through.wait()
+
+    database.after_commit = hold
+    return committed, let_through
+
+
+async def test_drain_between_claim_and_start_lets_the_job_run(drive: QueueHarness) -> None:
+    database = Intercepted(drive)
+    committed, let_through = hold_the_claim(database)
+    async with drive.scheduler():
+        (submission,) = await drive.submit()
+        async with working(drive, database) as worker:
+            async with asyncio.timeout(120):
+                await committed.wait()
+            worker.drain()
+            let_through.set()
+            assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+    assert [attempt for _, attempt in drive.handler.runs] == [1]
+
+
+async def test_second_drain_between_claim_and_start_costs_no_attempt(drive: QueueHarness) -> None:
+    async def never_ends(_: Job) -> HandlerResult:
+        await asyncio.Event().wait()
+        return HandlerResult()
+
+    drive.handler.act = never_ends
+    database = Intercepted(drive)
+    committed, let_through = hold_the_claim(database)
+    await drive.submit()
+    async with drive.scheduler():
+        async with working(drive, database) as worker:
+            async with asyncio.timeout(120):
+                await committed.wait()
+            worker.drain()
+            worker.drain()
+            let_through.set()
+        (job,) = await drive.rows("SELECT status, attempt_id, max_attempts, lease_owner FROM jobs")
+    assert job["status"] in ("pending", "queued")
+    assert (job["attempt_id"], job["max_attempts"], job["lease_owner"]) == (1, 5, None)
+
+
+async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(
+    drive: QueueHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grace is over once: a claim that used it up leaves no second one to the jobs that run."""
+    deadlines: list[float] = []
+    stop_reading, finish_running = Worker._stop_reading, Worker._finish_running
+
+    async def stop(self: Worker, reader: asyncio.Task[None], deadline: float) -> None:
+        deadlines.append(deadline)
+        await stop_reading(self, reader, deadline)
+
+    async def finish(self: Worker, deadline: float) -> None:
+        deadlines.append(deadline)
+        await finish_running(self, deadline)
+
+    monkeypatch.setattr(Worker, "_stop_reading", stop)
+    monkeypatch.setattr(Worker, "_finish_running", finish)
+    async with working(drive, Intercepted(drive)):
+        pass
+    assert len(deadlines) == 2
+    assert deadlines[0] == deadlines[1]
+
+
+async def test_many_drains_leave_no_job_behind(drive: QueueHarness) -> None:
+    """However the drain falls, a worker that has stopped holds nothing, and no attempt was lost."""
+
+    async def brief(job: Job) -> HandlerResult:
+        await asyncio.sleep(0.002)
+        return await drive.handler._accept(job)
+
+    drive.handler.act = brief
+    submissions: list[str] = []
+    async with drive.scheduler():
+        for drained in range(12):
+            submissions += await drive.submit(6)
+            async with working(drive, Intercepted(drive)):
+                await asyncio.sleep(drained * 0.003)  # another moment each time
+            held = await drive.rows("SELECT id FROM jobs WHERE status = 'running'")
+            assert held == []
+        async with drive.worker("last", slots=8):
+            await drive.until_decided(submissions)
+    spent = await drive.rows("SELECT reason FROM job_attempts WHERE reason IN ('lease_expired', 'reclaimed')")
+    assert spent == []
+
+
+async def test_claims_whose_answer_was_lost_are_released_without_cost(drive: QueueHarness) -> None:
+    """The commit happened, its answer and the look-up failed: the worker remembers, and gives the jobs back."""
+    database = Intercepted(drive)
+
+    async def lose(result: Any) -> None:
+        if getattr(result, "done", None):
+            database.after_commit, database.reads_fail = None, True
+            asyncio.get_running_loop().call_later(0.2, setattr, database, "reads_fail", False)
+            raise OutcomeUnknown
+
+    database.after_commit = lose
+    async with drive.scheduler(), working(drive, database):
+        (submission,) = await drive.submit()
+        assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+    (job,) = await drive.rows("SELECT attempt_id, max_attempts FROM jobs")
+    assert (job["attempt_id"], job["max_attempts"]) == (2, 5)
+    assert [row["reason"] for row in await drive.rows("SELECT reason FROM job_attempts ORDER BY attempt_id")] == [
+        "never_started",
+        "finished",
+    ]
+
+
+async def test_a_take_over_whose_answer_was_lost_is_released_without_cost(drive: QueueHarness) -> None:
+    database, stage = Intercepted(drive), ManualWorker(drive)
+    stage.database = cast("UnavailableDatabase", database)
+    job_id = await claim_without_heartbeat(stage, lease_ms=10_000)
+    await stage.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
+
+    async def lose(result: Any) -> None:
+        if getattr(result, "done", None):
+            raise OutcomeUnknown
+
+    async with stage.worker() as worker:
+        database.after_commit = lose
+        with pytest.raises(OutcomeUnknown):
+            await reclaim_now(stage, worker)
+        database.after_commit = None
+        assert (await stage.job())["lease_owner"] == "worker"
+        await worker._claimer.release_unsure(worker._running)
+    assert (await stage.job())["status"] == "pending"
+    rows = await drive.rows("SELECT reason FROM job_attempts ORDER BY attempt_id")
+    assert [row["reason"] for row in rows] == ["reclaimed", "never_started"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_last_attempt_is_confirmed_before_its_handler_is_called(drive: QueueHarness, *, fails: bool) -> None:
+    """Where the start cannot be written, nothing runs and the attempt is given back."""
+    database = Intercepted(drive)
+    seen: list[Any] = []
+
+    async def look(job: Job) -> HandlerResult:
+        seen.extend(await drive.rows("SELECT heartbeat_at FROM jobs"))
+        return await drive.handler._accept(job)
+
+    async def lose(result: Any) -> None:
+        if getattr(result, "done", None) and not isinstance(result.done[0], Job):
+            database.after_commit = None
+            raise Unavailable("the database is away")
+
+    drive.handler.act = look
+    if fails:
+        database.after_commit = lose
+    (submission,) = await drive.submit()
+    await drive.database.transact(lambda tx: tx.execute(_ONE_ATTEMPT))
+    async with drive.scheduler(), working(drive, database):
+        assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+    assert [attempt for _, attempt in drive.handler.runs] == ([2] if fails else [1])
+    assert [row["heartbeat_at"] is not None for row in seen] == [True]

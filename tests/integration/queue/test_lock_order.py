@@ -1,0 +1,143 @@
+"""Ends of several kinds in one transaction take their jobs in the same order as a renewal of the leases does."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from adjudge.domain.errors import InvalidTransition, RefusalReason, Unavailable
+from adjudge.domain.ids import new_id
+from adjudge.domain.verdict import Verdict
+from adjudge.store import Database, Tx
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs.models import Fence, Job
+from adjudge.store.judging.commands import Judgement, SubmissionCommands
+from adjudge.store.judging.rejudge import (
+    NewRejudgeBatch,
+    RejudgeCommands,
+    RejudgeSelection,
+    RevisionChoice,
+    VerdictPolicy,
+)
+from adjudge.worker.finisher import AttemptResult, Finisher, Places
+from adjudge.worker.handler import HandlerResult
+from tests.integration.queue.conftest import QUICK, QueueHarness
+from tests.support.lock_order import LockOrder, watching
+
+_GIVEN = {"given_id": "text"}
+
+
+class NoFollowUpSlots:
+    """No place for jobs that follow."""
+
+    def offer(self, _: AttemptResult) -> None:
+        return None
+
+    def now(self) -> float:
+        return 0.0
+
+
+class CountingDatabase:
+    """A database that counts how often operations were begun: one that met a deadlock is begun again."""
+
+    def __init__(self, drive: QueueHarness) -> None:
+        self._inner, self.tries = drive.database, 0
+
+    async def transact(self, operation: Any) -> Any:
+        async def counted(tx: Tx) -> Any:
+            self.tries += 1
+            return await operation(tx)
+
+        return await self._inner.transact(counted)
+
+
+@pytest.mark.parametrize("drive", ["distributed"], indirect=True)  # SQLite has one writer
+async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(drive: QueueHarness) -> None:
+    """The later job succeeded and the earlier is to be retried, while a renewal that has the one wants the other."""
+    await drive.submit(2)
+    ids = sorted(row["id"] for row in await drive.rows("SELECT id FROM jobs"))
+    claimed = await drive.database.transact(lambda tx: drive.jobs.claim(tx, ids, worker="w", lease_ms=60_000))
+    jobs = {job.id: job for job in claimed.done}
+    fences = [Fence(job_id, jobs[job_id].attempt_id, "w") for job_id in ids]
+    counted, nowhere = CountingDatabase(drive), cast("Places", NoFollowUpSlots())
+    finisher = Finisher(cast("Database", counted), drive.jobs, policy=QUICK, random_unit=lambda: 0.5, places=nowhere)
+    renewals = 0
+
+    async def renew(tx: Tx) -> None:
+        nonlocal renewals
+        renewals += 1
+        for number, fence in enumerate(fences):
+            assert not (await drive.jobs.renew(tx, [fence], lease_ms=60_000)).refused
+            if number == 0:
+                finishing.append(asyncio.gather(*(finisher.finish(end) for end in _ends(jobs, fences))))
+                await drive.until(waits, "the ends wait for the renewal")
+
+    async def waits() -> bool:
+        assert not finishing[0].done(), finishing[0]
+        sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return bool(await drive.rows(sql))
+
+    finishing: list[asyncio.Future[list[RefusalReason | None]]] = []
+    await drive.database.transact(renew)
+    assert await finishing[0] == [None, None]
+    assert (renewals, counted.tries) == (1, 1)
+
+
+def _ends(jobs: dict[str, Job], fences: list[Fence]) -> list[AttemptResult]:
+    earlier, later = fences
+    done = HandlerResult(result={}, typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+    return [
+        AttemptResult(jobs[later.job_id], later, completion=done),
+        AttemptResult(jobs[earlier.job_id], earlier, error=Unavailable("again")),
+    ]
+
+
+@pytest.mark.parametrize("drive", ["distributed"], indirect=True)  # SQLite has one writer
+async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(drive: QueueHarness) -> None:
+    """Judged, retried, canceled, drained, delivered twice and given up: every transaction keeps to the order."""
+
+    async def mixed(job: Job) -> HandlerResult:
+        if job.attempt_id == 1 and job.id > middle:
+            raise RuntimeError("once")
+        return await drive.handler._accept(job)
+
+    drive.handler.act = mixed
+    with watching() as watch:
+        submissions = await drive.submit(12)
+        ids = sorted(row["id"] for row in await drive.rows("SELECT id FROM jobs"))
+        middle = ids[6]
+        rejudging, batch_id = RejudgeCommands(drive.jobs), new_id()
+        async with drive.scheduler(), drive.worker(limits={"kind:judge": 1}):
+            for submission in submissions[:3]:
+                with suppress(InvalidTransition):
+                    await drive.database.transact(
+                        partial(
+                            SubmissionCommands(drive.jobs).cancel, submission_id=submission, actor="ada", reason="no"
+                        )
+                    )
+            await drive.until_decided(submissions)
+            batch = NewRejudgeBatch(
+                batch_id, drive.person, RejudgeSelection(), VerdictPolicy.LATEST, RevisionChoice.PINNED, "again"
+            )
+            await drive.database.transact(lambda tx: rejudging.create(tx, batch))
+            await drive.database.transact(lambda tx: rejudging.cancel(tx, batch_id, actor=drive.person, reason="no"))
+    assert watch.violations == {}
+
+
+def test_the_watch_notices_rows_that_are_locked_out_of_order() -> None:
+    jobs = Statement("test.jobs", "Lock jobs.", "UPDATE jobs SET actor = 'x' FROM {given} WHERE id = given_id", _GIVEN)
+    runs = Statement("test.runs", "Lock runs.", "SELECT id FROM chain_runs FOR NO KEY UPDATE")
+    alone = Statement("test.outbox", "Lock outbox rows.", "UPDATE outbox SET state = 'dropped'")
+    watch, good, bad = LockOrder(), object(), object()
+    watch.note(good, jobs, [("1",)])
+    watch.note(good, alone, None)
+    watch.note(good, runs, None)
+    assert watch.violations == {}
+    watch.note(bad, alone, None)
+    watch.note(bad, runs, None)
+    watch.note(bad, jobs, [("1",)])
+    assert list(watch.violations) == ["test.outbox", "test.runs > test.jobs"]

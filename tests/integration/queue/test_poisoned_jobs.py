@@ -1,0 +1,121 @@
+"""A job that breaks whoever claims, judges or writes it stops neither its worker nor its neighbours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.store import Tx
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs import dead_letters
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import Job
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement, JudgeRunListener
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.handlers.judge import JURY_FAULT
+from tests.integration.queue.conftest import QUICK, QueueHarness
+
+_ONE_ATTEMPT = Statement("test.one_attempt", "Leave jobs one attempt.", "UPDATE jobs SET max_attempts = 1")
+_DEADLINE = Statement("test.deadline", "Give jobs a short deadline.", "UPDATE jobs SET timeout_ms = 20")
+
+
+class FailsOnClaim(JudgeRunListener):
+    """An owner that fails when certain jobs are claimed."""
+
+    def __init__(self) -> None:
+        self.poison: set[str] = set()
+
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        if self.poison.intersection(job.id for job in jobs):
+            raise KeyError("a bug")
+        await super().on_started(tx, jobs)
+
+
+async def test_a_job_that_cannot_be_claimed_is_set_aside_and_the_others_run(drive: QueueHarness) -> None:
+    owner = FailsOnClaim()
+    drive.jobs = JobCommands({JOB_KIND_JUDGE: owner}, policy=QUICK)
+    submissions = await drive.submit(5)
+    rows = await drive.rows("SELECT id, submission_id FROM jobs ORDER BY id")
+    owner.poison = {rows[0]["id"]}
+    async with drive.worker(slots=8), drive.scheduler():
+
+        async def given_up() -> bool:
+            return bool(await drive.rows("SELECT id FROM jobs WHERE error_code = 'LISTENER_FAILED'"))
+
+        await drive.until(given_up, "the poisoned job is a dead letter")
+
+        async def others() -> bool:
+            done = await drive.rows("SELECT id FROM submissions WHERE status = 'accepted'")
+            return len(done) == len(submissions) - 1
+
+        await drive.until(others, "its neighbours are judged")
+        (letter,) = await drive.database.read(dead_letters.page)
+        assert letter.job_id == rows[0]["id"]
+        owner.poison = set()  # the bug is mended, and the letter replayed
+        await drive.database.transact(
+            lambda tx: dead_letters.replay(tx, drive.jobs, [letter.id], actor="ops", reason="mended")
+        )
+        decided = await drive.until_decided(submissions)
+    assert set(decided.values()) == {("accepted", "AC")}
+
+
+async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_code(drive: QueueHarness) -> None:
+    """Only what is infrastructure's fault is tried again; the jury's is told apart by its code."""
+
+    async def broken(_: Job) -> HandlerResult:
+        return HandlerResult(JobStatus.FAILED, {}, Judgement(Verdict.SE), JURY_FAULT, "its checker crashed")
+
+    drive.handler.act = broken
+    async with drive.scheduler(), drive.worker():
+        (submission,) = await drive.submit()
+        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+        (job,) = await drive.rows("SELECT status, attempt_id, reason, error_code, error FROM jobs")
+        assert (job["status"], job["attempt_id"], job["reason"]) == ("failed", 1, "failed")
+        assert (job["error_code"], job["error"]) == ("JURY_FAULT", "its checker crashed")
+        (letter,) = await drive.database.read(dead_letters.page)
+        drive.handler.act = drive.handler._accept
+        await drive.database.transact(
+            lambda tx: dead_letters.replay(tx, drive.jobs, [letter.id], actor="ops", reason="mended")
+        )
+
+        async def accepted() -> bool:
+            return bool(await drive.rows("SELECT id FROM submissions WHERE verdict = 'AC'"))
+
+        await drive.until(accepted, "the replay gives the verdict")
+
+
+async def test_a_timeout_of_the_handler_itself_is_kept_as_it_was_raised(drive: QueueHarness) -> None:
+    async def times_out(_: Job) -> HandlerResult:
+        raise TimeoutError("the storage did not answer")
+
+    drive.handler.act = times_out
+    (submission,) = await drive.submit()
+    await drive.database.transact(lambda tx: tx.execute(_ONE_ATTEMPT))
+    async with drive.scheduler(), drive.worker():
+        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+    (letter,) = await drive.database.read(dead_letters.page)
+    assert letter.error == "TimeoutError: the storage did not answer"
+
+
+async def test_a_job_that_outlives_its_deadline_is_killed_and_ends(drive: QueueHarness) -> None:
+    """Its worker lives and renews its lease: without the deadline the job would run for ever."""
+    killed = 0
+
+    async def hangs(_: Job) -> HandlerResult:
+        nonlocal killed
+        try:
+            await asyncio.Event().wait()
+        finally:
+            killed += 1
+        return HandlerResult()
+
+    drive.handler.act = hangs
+    (submission,) = await drive.submit()
+    await drive.database.transact(lambda tx: tx.execute(_DEADLINE))
+    async with drive.scheduler(), drive.worker():
+        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+    assert killed == 4, "every attempt was killed"
+    (letter,) = await drive.database.read(dead_letters.page)
+    assert "outlived its deadline of 20 ms" in (letter.error or "")

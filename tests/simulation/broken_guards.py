@@ -1,0 +1,37 @@
+"""Breaking guards on purpose: a simulator that does not notice is worth nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from adjudge.store import Tx
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs import statements as job_statements
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import BatchResult, Fence, Job, JobResult
+
+BreakGuard = Callable[[pytest.MonkeyPatch], None]
+
+
+def without(statement: Statement, *guards: str) -> Statement:
+    """A statement that lets everything through that the guards would not."""
+    text = statement.sql
+    for guard in guards:
+        assert guard in text, guard
+        text = text.replace(guard, "1 = 1")
+    return replace(statement, name=f"{statement.name}.broken", sql=text)
+
+
+def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
+    """Whoever comes with a result writes it, in the name of whoever holds the job."""
+    finish = JobCommands.finish_and_claim_next
+
+    async def unfenced(self: JobCommands, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
+        rows = await tx.fetch(job_statements.INSPECT, [(item.fence.job_id,) for item in finishes]) if finishes else []
+        held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
+        return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes])
+
+    patch.setattr(JobCommands, "finish", unfenced)

@@ -1,0 +1,103 @@
+"""Proof that the simulator would notice if a guard of the drive were missing."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adjudge.store.jobs import outbox
+from adjudge.store.jobs import statements as job_statements
+from adjudge.store.jobs.isolation import BatchOperation, Isolation
+from adjudge.stream.driver import Message
+from adjudge.worker.worker import Worker
+from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without
+from tests.simulation.simulate import simulate
+from tests.simulation.world import FaultProbabilities
+
+SEEDS = range(1, 61)
+
+
+def _claim_without_its_gate(patch: pytest.MonkeyPatch) -> None:
+    gate = f"{job_statements._STANDS} IN ('pending', 'queued')"
+    patch.setattr(job_statements, "CLAIM", without(job_statements.CLAIM, gate))
+
+
+def _retry_without_a_bound(patch: pytest.MonkeyPatch) -> None:
+    release = without(job_statements.RELEASE, "attempt_id < max_attempts + given_free_attempts")
+    release = replace(release, sql=release.sql.replace("+ given_free_attempts", "+ 1"))
+    patch.setattr(job_statements, "RELEASE", release)
+
+
+def _job_without_its_outbox_row(patch: pytest.MonkeyPatch) -> None:
+    insert = outbox.insert
+    calls = iter(range(10_000))
+
+    async def forgetful(tx: Any, rows: Any) -> None:
+        if next(calls) % 5 != 4:
+            await insert(tx, rows)
+
+    patch.setattr(outbox, "insert", forgetful)
+
+
+def _acknowledged_before_it_is_written(patch: pytest.MonkeyPatch) -> None:
+    write = Worker._write
+    taken = Worker._start
+
+    def start(self: Worker, job: Any, message: Message, claimed_at: float) -> None:
+        self.__dict__.setdefault("messages", {})[job.id] = message
+        taken(self, job, message, claimed_at)
+
+    async def hasty(self: Worker, end: Any) -> Any:
+        await self._acknowledger.ack([self.__dict__["messages"][end.job.id]])
+        return await write(self, end)
+
+    patch.setattr(Worker, "_start", start)
+    patch.setattr(Worker, "_write", hasty)
+
+
+def _patrol_without_watchdog(patch: pytest.MonkeyPatch) -> None:
+    async def blind(*_: object, **__: object) -> Sequence[object]:
+        return ()
+
+    patch.setattr("adjudge.store.jobs.commands.Jobs.expire", blind)
+
+
+def _drain_stops_a_claim_under_way(patch: pytest.MonkeyPatch) -> None:
+    async def stop(_: Worker, reader: asyncio.Task[None]) -> None:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+    patch.setattr(Worker, "_stop_reading", stop)
+
+
+def _failing_listener_fails_the_batch(patch: pytest.MonkeyPatch) -> None:
+    async def together(self: Isolation, job_ids: Sequence[str], operation: BatchOperation[Any]) -> list[Any]:
+        return list(await self._database.transact(lambda tx: operation(tx, job_ids)))
+
+    patch.setattr(Isolation, "run", together)
+    patch.setattr(Isolation, "one_by_one", together)
+
+
+@pytest.mark.parametrize(
+    "break_guard",
+    [
+        finish_without_its_fence,
+        _claim_without_its_gate,
+        _retry_without_a_bound,
+        _job_without_its_outbox_row,
+        _acknowledged_before_it_is_written,
+        _patrol_without_watchdog,
+        _drain_stops_a_claim_under_way,
+        _failing_listener_fails_the_batch,
+    ],
+)
+def test_the_simulator_notices_a_missing_guard(
+    break_guard: BreakGuard, schema: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_guard(monkeypatch)
+    assert any(simulate("judge", seed, schema, FaultProbabilities(message_twice=0.3)) for seed in SEEDS)

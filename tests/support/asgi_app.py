@@ -1,0 +1,129 @@
+"""A server in the test's own process: the real application on a real store, asked over ASGI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from argon2 import PasswordHasher
+from fastapi import FastAPI
+
+from adjudge import settings as settings_source
+from adjudge.api.credentials import CredentialCache
+from adjudge.api.desk import SubmitBatcher
+from adjudge.api.gate import AdmissionController
+from adjudge.api.parts import Parts
+from adjudge.api.passwords import PasswordHashing
+from adjudge.api.sampling import LoadSampler
+from adjudge.api.sse import SseConnections
+from adjudge.api.tail import EventFeed
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.cache.opening import open_cache
+from adjudge.cache.token_buckets import MemoryTokenBuckets
+from adjudge.domain.ids import new_id
+from adjudge.domain.permissions import ALL_SCOPES
+from adjudge.judge.languages import Languages
+from adjudge.registry.database import DatabaseRegistry
+from adjudge.store.accounts import api_tokens, users
+from adjudge.stream import MemoryStream
+from tests.support.shared_routes import create_shared_app
+from tests.support.store_harness import StoreHarness
+
+_WITHOUT_WORKERS: dict[str, object] = {"admission.health_gate": False, "admission.user_per_sec": 0.0}
+"""Most tests have no worker alive, and more to say in a second than a person."""
+_QUICK_HASHES = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+@asynccontextmanager
+async def make_services(
+    store: StoreHarness, folder: Path, overrides: dict[str, object] | None = None
+) -> AsyncIterator[Parts]:
+    """Parts around ``store``; ``overrides`` are settings by ``section.key``."""
+    own = {"server.data_dir": str(folder / "data")}
+    settings = settings_source.load(_WITHOUT_WORKERS | own | (overrides or {}), environ={})
+    blobs, stream = DirectoryBlobStore(folder / "blobs"), MemoryStream(maxlen=10_000)
+    registry = DatabaseRegistry(store.database, lease_sec=15)
+    buckets = MemoryTokenBuckets()
+    sampler = LoadSampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
+    gate = AdmissionController(settings.admission, store.database, buckets, sampler)
+    tail = EventFeed(store.database)
+    idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
+    credentials = CredentialCache(store.database, remember_sec=3, session_idle_us=idle_us)
+    server = settings.server
+    audience = SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
+    try:
+        async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
+            yield Parts(
+                settings,
+                store.database,
+                store.jobs,
+                blobs,
+                stream,
+                registry,
+                buckets,
+                gate,
+                cache=cache,
+                credentials=credentials,
+                passwords=PasswordHashing(_QUICK_HASHES),
+                languages=Languages.load(),
+                desk=SubmitBatcher(store.database, store.jobs),
+                tail=tail,
+                audience=audience,
+            )
+    finally:
+        await audience.close()
+        await tail.close()
+        await credentials.close()
+        await gate.close()
+        await registry.close()
+        await stream.close()
+        await blobs.close()
+
+
+@dataclass
+class AsgiApp:
+    """The application, and clients of it."""
+
+    app: FastAPI
+    parts: Parts
+    store: StoreHarness
+
+    async def user(self, role: str, name: str | None = None) -> tuple[str, str]:
+        """Create a user with a token; return the user's id and the token."""
+        user_id, secret = new_id(), api_tokens.new_secret()
+        await self.store.transact(
+            lambda tx: users.insert(tx, users.NewUser(user_id, name or f"{role}-{user_id[-6:]}", role=role))
+        )
+        await self.store.transact(
+            lambda tx: api_tokens.insert(tx, api_tokens.NewApiToken(new_id(), user_id, "test", secret, (ALL_SCOPES,)))
+        )
+        return user_id, secret
+
+    @asynccontextmanager
+    async def client(self, token: str | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+        """A client that sends ``token`` with every request; without one, a visitor."""
+        headers = options.pop("headers", {}) | ({"Authorization": f"Bearer {token}"} if token else {})
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://adjudge", headers=headers, **options) as it:
+            yield it
+
+    @asynccontextmanager
+    async def as_role(self, role: str) -> AsyncIterator[httpx.AsyncClient]:
+        """A client of a new user with ``role``."""
+        _, secret = await self.user(role)
+        async with self.client(secret) as client:
+            yield client
+
+
+@asynccontextmanager
+async def make_app(
+    store: StoreHarness, folder: Path, overrides: dict[str, object] | None = None
+) -> AsyncIterator[AsgiApp]:
+    """The whole application around ``store``."""
+    async with make_services(store, folder, overrides) as parts:
+        with create_shared_app(parts) as app:
+            yield AsgiApp(app, parts, store)

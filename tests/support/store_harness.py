@@ -1,0 +1,213 @@
+"""A store on either database, with a clock that the test owns: leases expire by moving it, never by sleeping."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import asyncpg
+
+from adjudge.domain.ids import new_id
+from adjudge.observe import metrics
+from adjudge.store import Database, Tx, migrations
+from adjudge.store.accounts import users
+from adjudge.store.engine.connect import sqlite_path
+from adjudge.store.engine.postgres import PostgresDatabase
+from adjudge.store.engine.sqlite import SqliteDatabase
+from adjudge.store.engine.statement import Dialect, Row, Statement
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import BatchResult, Fence, Job, JobListener, NewJob
+from adjudge.store.judging.commands import NewSubmission, SubmissionCommands, SubmissionIds
+from adjudge.store.judging.executions import JOB_KIND_EXECUTE, ExecutionListener
+from adjudge.store.judging.listeners import judge_run_listeners
+from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems.imports import ImportListener
+from adjudge.store.schema import METADATA
+from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK, WebhookDeliveryListener
+from tests.support.databases import run_in_thread
+
+T = TypeVar("T")
+
+NOON_US = 1_700_000_000_000_000
+POSTGRES_NOW = "(SELECT us FROM test_clock)"
+
+
+def adhoc_statement(sql: str) -> Statement:
+    """A statement that belongs to a test; its text is its name."""
+    return Statement(name=sql, purpose="Asked by a test.", sql=sql)
+
+
+class ManualClock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now_us = NOON_US
+        self.told: Callable[[int], Awaitable[None]] | None = None
+
+    def read(self) -> int:
+        """What SQLite asks."""
+        return self.now_us
+
+    async def advance(self, ms: int) -> None:
+        """Let ``ms`` milliseconds pass."""
+        self.now_us += ms * 1_000
+        if self.told is not None:
+            await self.told(self.now_us)
+
+
+def _listeners() -> dict[str, JobListener]:
+    return {
+        "judge": judge_run_listeners(),
+        "import": ImportListener(),
+        JOB_KIND_EXECUTE: ExecutionListener(),
+        JOB_KIND_WEBHOOK: WebhookDeliveryListener(),
+    }
+
+
+@dataclass
+class StoreHarness:
+    """A database, its clock, and the operations on it."""
+
+    url: str
+    database: Database
+    clock: ManualClock
+    jobs: JobCommands = field(default_factory=lambda: JobCommands(_listeners(), random_unit=lambda: 0.0))
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which database this is."""
+        return self.database.dialect
+
+    @property
+    def submissions(self) -> SubmissionCommands:
+        """The operations on submissions."""
+        return SubmissionCommands(self.jobs)
+
+    async def transact(self, operation: Callable[[Tx], Awaitable[T]]) -> T:
+        """Run one transaction."""
+        return await self.database.transact(operation)
+
+    async def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
+        """Read rows with SQL of the test's own."""
+        found = await self.database.read(lambda tx: tx.fetch(adhoc_statement(sql), **parameters))
+        return [dict(row) for row in _mappings(found)]
+
+    async def row(self, sql: str, **parameters: object) -> dict[str, Any]:
+        """Read the one row there is."""
+        (only,) = await self.rows(sql, **parameters)
+        return only
+
+    async def write(self, sql: str, **parameters: object) -> int:
+        """Change rows with SQL of the test's own, as somebody at a console would."""
+        return await self.database.transact(lambda tx: tx.execute(adhoc_statement(sql), **parameters))
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        """One job's row."""
+        return await self.row("SELECT * FROM jobs WHERE id = :id", id=job_id)
+
+    async def enqueue(self, kind: str = "node", **fields: Any) -> str:
+        """Create one job; return its id."""
+        return (await self.enqueue_many(1, kind, **fields))[0]
+
+    async def enqueue_many(self, count: int, kind: str = "node", **fields: Any) -> list[str]:
+        """Create jobs; return their ids."""
+        jobs = [NewJob(id=new_id(), kind=kind, **fields) for _ in range(count)]
+        return await self.transact(lambda tx: self.jobs.enqueue(tx, jobs))
+
+    async def claim(self, *job_ids: str, worker: str = "w1", lease_ms: int = 15_000) -> BatchResult[Job]:
+        """Claim jobs."""
+        return await self.transact(lambda tx: self.jobs.claim(tx, job_ids, worker=worker, lease_ms=lease_ms))
+
+    async def claimed(self, worker: str = "w1", kind: str = "node", **fields: Any) -> Fence:
+        """Create a job and claim it; return the fence."""
+        outcome = await self.claim(await self.enqueue(kind, **fields), worker=worker)
+        return Fence(outcome.done[0].id, outcome.done[0].attempt_id, worker)
+
+    async def submit(self, count: int = 1) -> list[SubmissionIds]:
+        """Create submissions to a problem of their own."""
+        user, problem, revision = new_id(), new_id(), new_id()
+        items = [
+            NewSubmission(new_id(), user, problem, revision, "cpp", source_digest="0" * 64, source_bytes=1)
+            for _ in range(count)
+        ]
+
+        async def operation(tx: Tx) -> list[SubmissionIds]:
+            await users.insert(tx, users.NewUser(user, f"user-{user}"))
+            await problem_commands.insert(
+                tx, problem_commands.NewProblem(problem, f"slug-{problem}", "A problem", user)
+            )
+            await problem_commands.add_revision(
+                tx, problem_commands.NewRevision(revision, problem, "plain", "0" * 64, user)
+            )
+            return await self.submissions.submit(tx, items)
+
+        return await self.transact(operation)
+
+
+def _mappings(rows: Sequence[Row]) -> list[Any]:
+    return list(rows)
+
+
+def fence_of(job: Job) -> Fence:
+    """The fence that a claim gave."""
+    return Fence(job.id, job.attempt_id, job.actor or "")
+
+
+def metric_value(name: str, **labels: str) -> float:
+    """What a metric stands at."""
+    return metrics.REGISTRY.get_sample_value(f"adjudge_{name}", labels) or 0.0
+
+
+def migrated_sqlite(folder: Path) -> Path:
+    """A file with the schema in place, to copy from."""
+    path = folder / "template.db"
+    run_in_thread(migrations.upgrade(f"sqlite:///{path}"))
+    return path
+
+
+def copied_sqlite(template: Path, folder: Path) -> str:
+    """The URL of a file of the test's own."""
+    path = folder / "adjudge.db"
+    shutil.copy(template, path)
+    return f"sqlite:///{path}"
+
+
+async def _set_up_clock(tx: Tx) -> None:
+    await tx.execute(adhoc_statement("CREATE TABLE IF NOT EXISTS test_clock (us bigint)"))
+    await tx.execute(adhoc_statement("DELETE FROM test_clock"))
+    await tx.execute(adhoc_statement("INSERT INTO test_clock VALUES (:us)"), us=NOON_US)
+
+
+async def truncate_all(url: str) -> None:
+    """Take every row out of a PostgreSQL database."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(";".join(f"DELETE FROM {table}" for table in reversed(METADATA.sorted_tables)))
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def open_store(url: str, *, synchronous: str = "OFF") -> AsyncIterator[StoreHarness]:
+    """Open the database at ``url`` under a clock of the test's own."""
+    clock = ManualClock()
+    path = sqlite_path(url)
+    if path is not None:
+        database: Database = SqliteDatabase(path, synchronous=synchronous, clock=clock.read)
+    else:
+        database = await PostgresDatabase.open(url, now=POSTGRES_NOW)
+        await database.transact(_set_up_clock)
+
+        async def tell(now_us: int) -> None:
+            move = adhoc_statement("UPDATE test_clock SET us = :us")
+            await database.transact(lambda tx: tx.execute(move, us=now_us))
+
+        clock.told = tell
+    try:
+        yield StoreHarness(url, database, clock)
+    finally:
+        await database.close()

@@ -1,0 +1,17 @@
+"""What operators see and do."""
+
+from tests.unit.api.access_tables import ADMIN, STAFF
+
+ROUTES: dict[tuple[str, str], set[str] | str] = {
+    ("GET", "/api/v1/ops/health"): STAFF,
+    ("GET", "/api/v1/ops/workers"): STAFF,
+    ("GET", "/api/v1/ops/queues"): STAFF,
+    ("GET", "/api/v1/ops/outbox"): STAFF,
+    ("GET", "/api/v1/ops/config"): ADMIN,
+    ("GET", "/api/v1/ops/dead-letters"): STAFF,
+    ("GET", "/api/v1/ops/dead-letters/{letter_id}"): STAFF,
+    ("POST", "/api/v1/ops/dead-letters:replay"): ADMIN,
+    ("POST", "/api/v1/ops/dead-letters:discard"): ADMIN,
+    ("GET", "/api/v1/ops/audit"): ADMIN,
+    ("GET", "/api/v1/ops/jobs/{job_id}"): STAFF,
+}

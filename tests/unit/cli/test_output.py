@@ -1,0 +1,91 @@
+"""What commands print of runs, triggers and workers, whoever the server is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from adjudge.cli import chain, chain_runs, main, workers
+from adjudge.client.models import Chain, Node, Run, Trigger
+from adjudge.registry import LiveWorker, WorkerInfo
+from adjudge.settings import Settings
+
+RUN = Run("r-1", "c-1", "release", 1, "success", {}, "manual", "ada", None, 2, 0, 0, "now", "now")
+
+
+def _node(status: str, artifact: Any = None) -> Node:
+    return Node("ask", "wait_approval", status, 1, None, artifact, None, None, None, None)
+
+
+class _Server:
+    """What the commands ask a client for."""
+
+    def run_watch(self, run_id: str) -> Iterator[Node | Run]:
+        yield from (_node("pending"), _node("pending"), _node("running", {"question": "Publish [b]it[/b]?"}))
+        yield from (_node("success", {"approved": True}), RUN)
+
+    def run_wait(self, run_id: str) -> Run:
+        return RUN
+
+    def chain(self, name: str) -> Chain:
+        return Chain("c-1", name, None, True, 1, "now", {"nodes": [{"id": "say", "type": "noop"}]})
+
+    def chain_triggers(self, name: str) -> list[Trigger]:
+        return [
+            Trigger("t-1", "hook", "webhook", {"parameters": {"é": True}}, enabled=True, version=1),
+            Trigger("t-2", "nightly", "cron", {"cron": "0 3 * * *"}, enabled=False, version=1),
+        ]
+
+
+@pytest.fixture(autouse=True)
+def _connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def connected(server: str | None) -> Iterator[_Server]:
+        yield _Server()
+
+    monkeypatch.setattr(chain, "connected", connected)
+    monkeypatch.setattr(chain_runs, "connected", connected)
+
+
+def test_a_run_that_is_followed_says_what_is_asked_and_nothing_twice() -> None:
+    printed = CliRunner().invoke(main, ["chain", "run", "r-1", "--follow"]).output
+    assert printed.splitlines() == [
+        "pending ask",
+        "running ask  Publish [b]it[/b]?  answer it: adjudge chain approve r-1 ask --reason …",
+        "success ask",
+        "success release r-1",
+    ]
+
+
+def test_a_webhook_is_shown_with_the_address_that_calls_it() -> None:
+    printed = CliRunner().invoke(main, ["chain", "show", "release"]).output
+    expected = 'trigger hook: webhook {"parameters": {"é": true}}, called by POST /api/v1/triggers/t-1:call'
+    assert expected in printed.splitlines()
+    assert 'trigger nightly: cron {"cron": "0 3 * * *"}, disabled' in printed.splitlines()
+
+
+def test_workers_show_the_numbers_of_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    languages = {"python3": "Python 3.11.2 (main, Apr 28 2025) [GCC 12.2.0]", "c": "12.2.0", "tcl": "unknown"}
+
+    async def found(_: Settings) -> list[LiveWorker]:
+        return [LiveWorker(WorkerInfo("w-1", "host", 1, "1.0", 2, languages), 9.0)]
+
+    monkeypatch.setattr(workers, "_list", found)
+    assert "c 12.2.0, python3 3.11.2, tcl unknown" in CliRunner().invoke(main, ["workers"]).output
+    assert "GCC" in CliRunner().invoke(main, ["workers", "--json"]).output
+
+
+@pytest.mark.parametrize("argv", [("workers",), ("dlq", "list"), ("gc",), ("user", "list")])
+def test_nothing_is_looked_after_where_no_judge_is(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ADJUDGE_DATABASE_URL", raising=False)
+    answer = CliRunner().invoke(main, argv)
+    assert (answer.exit_code, "There is no database var/adjudge.db here" in answer.output) == (3, True)
+    assert not list(tmp_path.iterdir()), "least of all an empty database is made"

@@ -1,0 +1,125 @@
+"""Settings become what a worker is told."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import httpx
+import pytest
+
+from adjudge import settings
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.cli.wiring.judge import open_judge
+from adjudge.cli.wiring.scheduler import open_health_server
+from adjudge.cli.wiring.worker import _health, _info, _with_capabilities, _worker_settings
+from adjudge.domain.errors import InvalidInput
+from adjudge.judge.compile_cache import CompileCache
+from adjudge.judge.languages import Language, Languages
+from adjudge.judge.pipeline import Judge
+from adjudge.observe.health_server import LoopHeartbeat
+from adjudge.registry import WorkerHealth
+from adjudge.sandbox import Sandbox
+from adjudge.worker.worker import Worker
+from tests.support.server_process import free_port
+
+
+def test_a_worker_reads_the_stream_under_its_own_name_unless_told_otherwise() -> None:
+    plain = settings.load(environ={})
+    assert _worker_settings(plain, "w-1", 2).consumer == "w-1"
+    named = settings.load(environ={"JOB_STREAM_CONSUMER": "reader-7", "WORKER_ID": "w-1"})
+    told = _worker_settings(named, "w-1", 2)
+    assert (told.name, told.consumer) == ("w-1", "reader-7")
+
+
+def test_limits_and_rate_are_settings() -> None:
+    text = "language:java=1, kind:node = 4, node:problem.verify=2"
+    loaded = settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
+    assert _worker_settings(loaded, "w", 2).limits == {"language:java": 1, "kind:node": 4, "node:problem.verify": 2}
+    assert settings.load(environ={"ADJUDGE_WORKER_RATE_PER_SEC": "2.5"}).worker.rate_per_sec == 2.5
+
+
+@pytest.mark.parametrize("text", ["java=1", "language:java", "language:java=0", "language:java=1;kind:node=2"])
+def test_a_limit_that_means_nothing_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="WORKER_LIMITS"):
+        settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
+
+
+@pytest.mark.parametrize(("told", "apart"), [({}, True), ({"ADJUDGE_WORKER_EXECUTIONS_BESIDE_JUDGING": "true"}, False)])
+async def test_executions_run_beside_judging_only_where_the_setting_allows_it(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, str], apart: bool
+) -> None:
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    async with open_judge(1) as judge:
+        assert judge.exclusive_gate.executions_apart is apart
+
+
+async def test_a_door_that_somebody_else_has_is_named() -> None:
+    """Two workers of one machine that were given the same port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
+        with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1 port {port}"):
+            async with open_health_server(told):
+                pass
+
+
+async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_time_limits_are_over() -> None:
+    """Restarting the process would not help; a loop that is silent for longer than its waits can last is dead."""
+    now, port = 0.0, free_port()
+    told = settings.load(
+        environ={
+            "ADJUDGE_METRICS_PORT": str(port),
+            "ADJUDGE_DATABASE_TIMEOUT_SEC": "45",
+            "ADJUDGE_REDIS_TIMEOUT_SEC": "15",
+        }
+    )
+    pulse = LoopHeartbeat("reader", clock=lambda: now)
+    async with open_health_server(told, pulse), httpx.AsyncClient() as client:
+
+        async def status(at: float) -> int:
+            nonlocal now
+            now = at
+            return (await client.get(f"http://127.0.0.1:{port}/health/live")).status_code
+
+        assert [await status(at) for at in (31.0, 89.0, 91.0)] == [200, 200, 503]
+
+
+def test_a_cache_that_has_no_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match=r"cache_dir: .*file/cache cannot be made: Not a directory"):
+        BlobCache(DirectoryBlobStore(tmp_path), tmp_path / "file" / "cache", max_bytes=1)
+
+
+async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path: Path) -> None:
+    """Admission refuses what no worker announces: a submission in one that is not installed would end in an SE."""
+    here = Language("shell", "Shell", "shell", ("sh",), "main.sh", tools=("sh",), run=("sh", "{main}"))
+    gone = Language("lost", "Lost", "lost", ("lost",), "main.lost", tools=("no-such-tool",), run=("no-such-tool",))
+    judge = Judge(Sandbox(), Languages([here, gone]), CompileCache(tmp_path, 1))
+    before = _info("w-1", 2)
+    after = await _with_capabilities(judge, before)
+    assert (before.health, after.health) == (WorkerHealth.STARTING, WorkerHealth.READY)
+    assert after.languages == {"shell": "unknown"}
+
+
+async def test_a_worker_announces_what_holds_its_programs(tmp_path: Path) -> None:
+    async with Sandbox(slots=1, state_dir=tmp_path / "state", unsafe=True) as box:
+        judge = Judge(box, Languages([]), CompileCache(tmp_path / "compiled", 1))
+        found = (await _with_capabilities(judge, _info("w-1", 1))).isolation
+        assert _health(worker(draining=False), judge) is WorkerHealth.READY
+    assert re.fullmatch(r"(root|user namespace), (cgroup1|cgroup2|rlimit)", found)
+
+
+def test_a_worker_whose_agents_are_gone_is_degraded(tmp_path: Path) -> None:
+    judge = Judge(Sandbox(), Languages([]), CompileCache(tmp_path, 1))
+    assert _health(worker(draining=False), judge) is WorkerHealth.DEGRADED
+    assert _health(worker(draining=True), judge) is WorkerHealth.DRAINING
+
+
+def worker(*, draining: bool) -> Worker:
+    return cast("Worker", SimpleNamespace(is_draining=draining))

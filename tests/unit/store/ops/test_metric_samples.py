@@ -1,0 +1,29 @@
+"""Figures over time, kept and forgotten."""
+
+from __future__ import annotations
+
+from adjudge.relay.metrics_recorder import MetricsRecorder
+from adjudge.store.ops import metric_samples
+from tests.support.store_harness import StoreHarness
+
+_HOUR_MS = 3_600_000
+
+
+async def test_figures_are_read_back_and_forgotten_in_time(store: StoreHarness) -> None:
+    for source in ("api", "worker"):
+        await store.transact(
+            lambda tx, source=source: metric_samples.insert(tx, source, {"n": source}, older_than_ms=_HOUR_MS)  # type: ignore[misc]  # a default binds it
+        )
+    found = await store.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=1_000))
+    assert [(item.source, item.sample) for item in found] == [("api", {"n": "api"}), ("worker", {"n": "worker"})]
+    await store.clock.advance(2 * _HOUR_MS)
+    await store.transact(lambda tx: metric_samples.insert(tx, "api", {"n": 2}, older_than_ms=_HOUR_MS))
+    found = await store.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=10 * _HOUR_MS))
+    assert [item.sample for item in found] == [{"n": 2}]
+
+
+async def test_a_process_writes_what_it_counted(store: StoreHarness) -> None:
+    recorder = MetricsRecorder(store.database, source="up")
+    await recorder.run_once()
+    (row,) = await store.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=1_000))
+    assert set(row.sample) == {"counters", "gauges", "histograms"}

@@ -1,0 +1,96 @@
+"""How many statements a page costs: a list costs as many with many rows as with few."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from adjudge.store.engine.sqlite import SqliteTx
+from adjudge.store.engine.statement import Statement
+from tests.support.asgi_app import AsgiApp
+from tests.support.problem_packages import icpc_package, import_package, zip_files
+from tests.support.published_problem import PublishedProblem, publish_problem
+
+_BESIDE = {"cache_revisions.select_since"}
+"""Asked every while by the server itself, whoever looks at what."""
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Count the statements that run meanwhile, by name; what runs beside every page is left out."""
+    seen: Counter[str] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fetch", "execute"):
+            real = getattr(SqliteTx, name)
+
+            async def count(tx: SqliteTx, statement: Statement, *rest: Any, real: Any = real, **named: Any) -> Any:
+                if statement.name not in _BESIDE:
+                    seen[statement.name] += 1
+                return await real(tx, statement, *rest, **named)
+
+            patch.setattr(SqliteTx, name, count)
+        yield seen
+
+
+async def cost(client: httpx.AsyncClient, path: str) -> Counter[str]:
+    """What one more look at a page asks of the database."""
+    assert (await client.get(path)).status_code == 200
+    with counted() as seen:
+        assert (await client.get(path)).status_code == 200
+    return seen
+
+
+@pytest.fixture
+async def hall(pages: AsgiApp) -> PublishedProblem:
+    return await publish_problem(pages)
+
+
+async def test_a_list_of_submissions_costs_the_same_however_long(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
+        await hall.submit(client)
+        short = await cost(client, "/submissions")
+        for _ in range(9):
+            await hall.submit(client)
+        long = await cost(client, "/submissions")
+        one = await cost(client, f"/submissions/{(await hall.submit(client))['submission_id']}")
+    assert long == short
+    assert short["submissions.page_of_user"] == 1
+    assert max(one.values()) <= 2, one
+    assert sum(one.values()) <= 10, one
+
+
+async def test_the_catalogue_costs_the_same_however_long(pages: AsgiApp, tmp_path: Path) -> None:
+    _, setter = await pages.user("setter")
+    await import_package(pages, tmp_path, setter, zip_files(icpc_package("One")), slug="one", publish=True)
+    costs = []
+    async with pages.as_role("contestant") as client:
+        costs.append(await cost(client, "/problems"))
+        for slug in ("two", "three", "four"):
+            await import_package(pages, tmp_path, setter, zip_files(icpc_package(slug)), slug=slug, publish=True)
+        costs.append(await cost(client, "/problems"))
+        problem = await cost(client, "/problems/one")
+    async with pages.client(setter) as own:
+        desk = await cost(own, "/setting")
+    assert costs[0] == costs[1]
+    assert max([0, *costs[0].values(), *problem.values(), *desk.values()]) <= 2, (costs, problem, desk)
+
+
+async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(hall: PublishedProblem) -> None:
+    with counted() as seen:
+        for role in ("contestant", "setter"):
+            async with hall.user_client(role) as client:
+                for words in ("sum", "su", "nothing", ""):
+                    assert (await client.get("/problems", params={"q": words})).status_code == 200
+    assert (seen["problems.count_all"], seen["problems.list_newest"]) == (1, 8)
+
+
+@pytest.mark.parametrize("path", ["/chains", "/rejudge", "/ops", "/ops/dead-letters", "/ops/audit", "/ops/secrets"])
+async def test_no_page_of_staff_asks_the_same_again_and_again(pages: AsgiApp, path: str) -> None:
+    async with pages.as_role("admin") as admin:
+        assert max((await cost(admin, path)).values(), default=0) <= 2
