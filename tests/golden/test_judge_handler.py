@@ -73,8 +73,8 @@ async def test_the_launcher_is_given_the_claimed_attempt(
     async def hold(digest: str) -> Any:
         yield Path(digest)
 
-    monkeypatch.setattr(judge, "task_of", task_of)
-    monkeypatch.setattr(problem_commands, "judging_files", judging_files)
+    monkeypatch.setattr(judge, "find_judge_task", task_of)
+    monkeypatch.setattr(problem_commands, "list_judging_files", judging_files)
     cache = type("Cache", (), {"hold": staticmethod(hold)})
     box = Recorded(judge.box)
     handler = JudgeHandler(

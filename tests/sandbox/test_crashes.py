@@ -25,7 +25,7 @@ LONG = limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), processes=4)
 @pytest.fixture(autouse=True)
 def short_agent_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try an agent again soon: the wait is the same for two seconds as for a fifth of one."""
-    monkeypatch.setattr("adjudge.sandbox.pool.AGENT_RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("adjudge.sandbox.pool.AGENT_RETRY_SEC", 0.2)
 
 
 class CountedDegradation(NullSandboxMetrics):

@@ -65,7 +65,7 @@ async def test_report_arrives_if_program_ends_before_proxy_starts(
         yield
 
     monkeypatch.setattr(Launcher, "_receive", noted)
-    monkeypatch.setattr(launcher, "carrying", slowly)
+    monkeypatch.setattr(launcher, "forward_egress", slowly)
     async with asyncio.timeout(120):
         report = await sandbox_case.sandbox.run(SandboxRunSpec(argv=("/bin/true",), egress=(Egress("localhost", 9),)))
     assert report.ok, report

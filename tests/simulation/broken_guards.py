@@ -34,4 +34,4 @@ def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
         held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
         return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes])
 
-    patch.setattr(JobCommands, "finish", unfenced)
+    patch.setattr(JobCommands, "finish_and_claim_next", unfenced)

@@ -253,7 +253,7 @@ async def test_a_chain_whose_places_cannot_be_shared_out_stops_no_other(
             raise KeyError(f"a bug in {chain_id}")
         return await share_out(tx, chain_id)
 
-    monkeypatch.setattr(bench.rig.engine.progress, "share_out", poisoned)
+    monkeypatch.setattr(bench.rig.engine.progress, "start_waiting", poisoned)
     await bench.patrol.run_once()
     assert sorted(tried) == sorted(chain.id for chain in chains)
     assert [line["chain_id"] for line in logged(log, "chain_slot_allocation_failed")] == tried[:1]

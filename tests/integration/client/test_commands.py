@@ -105,7 +105,7 @@ def _submitted_and_judged(
         return placed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(desk, "place", place_and_judge)
+        patch.setattr(desk, "submit", place_and_judge)
         answer = _run("submit", str(file), "--problem", "sum")
     return answer.exit_code, answer.output
 

@@ -278,7 +278,7 @@ async def test_a_lease_that_is_lost_by_its_own_end_leaves_nothing_behind(
     await stage.delivered()
     told: list[Callable[[RefusalReason], None]] = []
     async with stage.worker() as worker:
-        monkeypatch.setattr(worker._keeper, "hold", lambda _, on_lost, **__: told.append(on_lost))
+        monkeypatch.setattr(worker._keeper, "add", lambda _, on_lost, **__: told.append(on_lost))
         await worker.take(await stage.read())
         await stage.quiet(worker)
         told[0](RefusalReason.ALREADY_FINISHED)

@@ -117,7 +117,7 @@ async def test_a_current_database_is_known_without_alembic(empty_url: str, monke
     await migrations.upgrade(empty_url)
     assert migrations.latest_revision() == revisions()[-1]
     monkeypatch.setitem(sys.modules, "adjudge.store.migrations.runner", None)
-    monkeypatch.delattr(migrations, "running")
+    monkeypatch.delattr(migrations, "runner")
     await migrations.upgrade(empty_url)
     with pytest.raises(ImportError):
         await migrations.downgrade(empty_url)

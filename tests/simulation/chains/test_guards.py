@@ -49,7 +49,7 @@ def _steps_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
     move = advance_statements.COUNT_SUCCESS
     text = move.sql.replace("waiting_on = given_ended", "waiting_on >= given_ended")
     assert text != move.sql
-    patch.setattr(advance_statements, "MOVE", replace(move, sql=text))
+    patch.setattr(advance_statements, "COUNT_SUCCESS", replace(move, sql=text))
 
 
 def _ends_that_are_counted_twice(patch: pytest.MonkeyPatch) -> None:
@@ -78,9 +78,9 @@ def _room_without_limits(patch: pytest.MonkeyPatch) -> None:
     def takes(self: SlotAllocator, run_id: str, dag: Any, row: Any) -> Any:
         return dag.node(row["node_id"])
 
-    patch.setattr(SlotAllocator, "takes", takes)
+    patch.setattr(SlotAllocator, "allocate", takes)
     patch.setattr(SlotAllocator, "free", property(lambda _: UNLIMITED))
-    patch.setattr(SlotAllocator, "free_in", lambda *_: UNLIMITED)
+    patch.setattr(SlotAllocator, "free_in_run", lambda *_: UNLIMITED)
 
 
 def _runs_that_take_no_turns(patch: pytest.MonkeyPatch) -> None:
@@ -90,19 +90,19 @@ def _runs_that_take_no_turns(patch: pytest.MonkeyPatch) -> None:
     async def unlimited(self: ChainRunAdvancer, *given: Any) -> Any:
         return replace(await limits_of(self, *given), max_runs=None)
 
-    patch.setattr(ChainRunAdvancer, "limits_of", unlimited)
+    patch.setattr(ChainRunAdvancer, "current_chain_limits", unlimited)
 
 
 def _stop_without_grace(patch: pytest.MonkeyPatch) -> None:
     stoppable = waits.JOBS_TO_CANCEL
-    patch.setattr(waits, "STOPPABLE_JOBS", without(stoppable, "stop_requested_at <= {now} - :grace_us"))
+    patch.setattr(waits, "JOBS_TO_CANCEL", without(stoppable, "stop_requested_at <= {now} - :grace_us"))
 
 
 def _stop_that_kills_nobody(patch: pytest.MonkeyPatch) -> None:
     async def kind(_: ChainHousekeeping) -> int:
         return 0
 
-    patch.setattr(ChainHousekeeping, "kill", kind)
+    patch.setattr(ChainHousekeeping, "cancel_stopping_jobs", kind)
 
 
 def _waits_that_nobody_ends(patch: pytest.MonkeyPatch) -> None:
@@ -115,8 +115,8 @@ def _waits_that_nobody_ends(patch: pytest.MonkeyPatch) -> None:
         return []
 
     patch.setattr(ChainRunLifecycle, "resume", deaf)
-    patch.setattr(ChainRunLifecycle, "look", blind)
-    patch.setattr(ChainHousekeeping, "look_again", deaf)
+    patch.setattr(ChainRunLifecycle, "finish_satisfied_waits", blind)
+    patch.setattr(ChainHousekeeping, "recheck_waits", deaf)
 
 
 def _retried_maps_that_nobody_joins(patch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ async def test_a_database_that_is_away_is_answered_here(
     async def send(message: Message) -> None:
         said.append(message)
 
-    monkeypatch.setattr(hall.api.parts.credentials, "of_token", away)
+    monkeypatch.setattr(hall.api.parts.credentials, "viewer_for_token", away)
     headers = [(b"authorization", b"Bearer adj_x"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": ROOT, "headers": headers, "state": {"request_id": "r"}}
     await HandIn(Routes(), parts=hall.api.parts, root="/api/v1")(scope, never, send)

@@ -253,11 +253,11 @@ async def test_run_that_moved_on_is_a_conflict(
 
         async def read_then_end(tx: Tx, job_id: str) -> submission_queries.JudgeRunRow:
             found = await read(tx, job_id)
-            monkeypatch.setattr(submission_queries, "judge_run", read)
+            monkeypatch.setattr(submission_queries, "find_judge_run", read)
             await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [started]))
             return found
 
-        monkeypatch.setattr(submission_queries, "judge_run", read_then_end)
+        monkeypatch.setattr(submission_queries, "find_judge_run", read_then_end)
         late = await judge.post(f"/api/v1/judge-runs/{made['job_id']}:cancel", json={"reason": "late"})
         assert (late.status_code, late.json()["code"]) == (409, "VERSION_CONFLICT")
         assert late.json()["fields"]["job_id"] == made["job_id"]

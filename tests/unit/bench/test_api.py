@@ -149,7 +149,7 @@ async def test_the_constant_is_as_long_as_it_is_told() -> None:
 
 def test_rows_are_held_to_the_goals_of_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = {"ours": LoadResult(700, 1, 5), "raw driver": LoadResult(1_000, 1, 4)}
-    monkeypatch.setattr(api, "take_turns", lambda _: ran)
+    monkeypatch.setattr(api, "interleave_rounds", lambda _: ran)
     bench = Bench("api")
     monkeypatch.setattr(api.ApiTarget, "__init__", lambda *_: None)
     site = api.ApiTarget.__new__(api.ApiTarget)

@@ -61,7 +61,7 @@ def test_each_peer_that_cannot_be_had_says_why(monkeypatch: pytest.MonkeyPatch, 
     failure = "x.h:25:10: fatal error: seccomp.h: No such file or directory\nERROR: Failed building wheel for dmoj\n"
     monkeypatch.delenv("PEERS", raising=False)
     monkeypatch.setattr(peers, "PEERS", tmp_path)
-    monkeypatch.setattr(peers, "by_apt", no_apt)
+    monkeypatch.setattr(peers, "install_with_apt", no_apt)
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1, "", failure))
@@ -77,7 +77,7 @@ def test_dmoj_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'ImportError: libseccomp.so.2: cannot open' >&2\nexit 1\n")
     python.chmod(0o755)
-    monkeypatch.setattr(sandbox_peers, "install", lambda *_, **__: "")
+    monkeypatch.setattr(sandbox_peers, "install_error_handlers", lambda *_, **__: "")
     monkeypatch.setattr(sandbox_peers, "python_of", lambda _name: python)
     peer = sandbox_peers._dmoj()
     assert peer.run is None

@@ -15,7 +15,7 @@ async def test_the_doctor_names_a_redis_that_anybody_on_its_network_can_use(
     async def examined() -> DoctorReport:
         return DoctorReport((HostCheck("launcher", HostCheckState.MISSING, "", "", ""),))
 
-    monkeypatch.setattr(doctor, "examine", examined)
+    monkeypatch.setattr(doctor, "run_checks", examined)
     monkeypatch.setenv("REDIS_URL", url)
     checks = {check.name: check for check in (await doctor._examine()).checks}
     assert ("redis" in checks) is is_named

@@ -89,7 +89,7 @@ class Given:
 
 async def test_s3_region_and_limit_reach_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test server takes any region, so what the driver is given is looked at."""
-    monkeypatch.setattr("adjudge.blobs.s3.S3Blobs", Given)
+    monkeypatch.setattr("adjudge.blobs.s3.S3BlobStore", Given)
     settings = load(
         tmp_path, monkeypatch, ADJUDGE_S3_BUCKET="b", ADJUDGE_S3_REGION="eu-central-1", ADJUDGE_S3_TIMEOUT_SEC=7
     )
@@ -174,7 +174,7 @@ async def test_the_doctor_names_an_unprotected_redis(
         return DoctorReport(())
 
     monkeypatch.setenv("ADJUDGE_REDIS_URL", url)
-    monkeypatch.setattr(doctor, "examine", no_checks)
+    monkeypatch.setattr(doctor, "run_checks", no_checks)
     monkeypatch.setattr(doctor, "check_toolchains", nothing)
     found = await doctor._examine()
     assert [str(check.state) for check in found.checks if check.name == "redis"] == states

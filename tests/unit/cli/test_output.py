@@ -48,8 +48,8 @@ def _connect(monkeypatch: pytest.MonkeyPatch) -> None:
     def connected(server: str | None) -> Iterator[_Server]:
         yield _Server()
 
-    monkeypatch.setattr(chain, "connected", connected)
-    monkeypatch.setattr(chain_runs, "connected", connected)
+    monkeypatch.setattr(chain, "open_client", connected)
+    monkeypatch.setattr(chain_runs, "open_client", connected)
 
 
 def test_a_run_that_is_followed_says_what_is_asked_and_nothing_twice() -> None:

@@ -73,7 +73,7 @@ class FakeLauncher:
 def _fake_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeLauncher, "answers", [])
     monkeypatch.setattr(FakeLauncher, "made", [])
-    monkeypatch.setattr(FakeLauncher, "source", MemorySource.CGROUP2)
+    monkeypatch.setattr(FakeLauncher, "get_source", MemorySource.CGROUP2)
     monkeypatch.setattr(pool, "Launcher", FakeLauncher)
 
 
@@ -119,7 +119,7 @@ async def test_a_fall_back_to_the_command_is_logged_once_and_so_is_the_way_back(
         assert (await box.run(SPEC)).degraded
         assert (await box.run(SPEC)).degraded
         assert box.is_degraded
-        monkeypatch.setattr(pool, "AGENT_RETRY_SECONDS", 0.0)
+        monkeypatch.setattr(pool, "AGENT_RETRY_SEC", 0.0)
         for slot in box._all:
             slot.retry_at = 0.0
         assert not (await box.run(SPEC)).degraded

