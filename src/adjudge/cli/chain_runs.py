@@ -221,12 +221,14 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
     with open_client(server) as client:
         last = 0
         while True:
-            is_over = client.node(run_id, node_id).status in _ENDED  # asked first: what it wrote before is read below
+            is_finished = (
+                client.node(run_id, node_id).status in _ENDED
+            )  # asked first: what it wrote before is read below
             while lines := client.node_log(run_id, node_id, after=last):
                 for line in lines:
                     click.echo(line.text)
                 last = lines[-1].id
-            if is_over or not follow:
+            if is_finished or not follow:
                 return
             time.sleep(_LOOK_SEC)
 

@@ -21,19 +21,19 @@ _COMMANDS: Final = (
     ),
     LazyCommand(
         "check",
-        "adjudge.cli.problem_show:check_identifiers_only",
+        "adjudge.cli.problem_show:check",
         "Validate the format of a package and list all findings.",
     ),
     LazyCommand(
         "verify",
-        "adjudge.cli.problem_verify:start_verification",
+        "adjudge.cli.problem_verify:verify",
         "Run the input validators and judge all jury solutions.",
     ),
     LazyCommand("export", "adjudge.cli.problem_convert:export", "Export a package as an ICPC 2025-09 archive."),
-    LazyCommand("show", "adjudge.cli.problem_show:render", "Show the parsed contents of a package."),
+    LazyCommand("show", "adjudge.cli.problem_show:show", "Show the parsed contents of a package."),
     LazyCommand(
         "publish",
-        "adjudge.cli.problem_publish:publish_revision",
+        "adjudge.cli.problem_publish:publish",
         "Import packages into the configured database and publish them.",
     ),
 )

@@ -210,7 +210,7 @@ def run_wait(patience: ClientRetryPolicy, run_id: str, *, timeout_sec: float | N
         raise
     except (UnreachableError, BadResponseError, ApiError):
         pass  # something in between does not let streams through
-    while not (found := (yield from run(patience, run_id))).is_over:
+    while not (found := (yield from run(patience, run_id))).is_finished:
         if patience.clock() >= until_sec:
             raise WaitTimeoutError(f"Run {run_id} is still {found.status}.")
         yield Delay(_LOOK_AGAIN_SEC)

@@ -237,7 +237,7 @@ class Execution(ResponseModel):
     runs: tuple[ExecutionRun, ...]
 
     @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether it has ended."""
         return self.state != "pending"
 
@@ -268,7 +268,7 @@ class Import(ResponseModel):
     finished_at: str | None
 
     @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether it has ended."""
         return self.finished_at is not None
 
@@ -356,7 +356,7 @@ class Run(ResponseModel):
     """``wanted`` while it waits for its turn."""
 
     @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether it has ended."""
         return self.status in CHAIN_RUN.terminal
 

@@ -79,7 +79,7 @@ def import_wait(patience: ClientRetryPolicy, import_id: str, *, timeout_sec: flo
         raise
     except (UnreachableError, BadResponseError, ApiError):
         pass  # something in between does not let streams through
-    while not (found := (yield from import_status(patience, import_id))).is_over:
+    while not (found := (yield from import_status(patience, import_id))).is_finished:
         if patience.clock() >= until_sec:
             raise WaitTimeoutError(f"Import {import_id} is still {found.state}.")
         yield Delay(_LOOK_AGAIN_SEC)

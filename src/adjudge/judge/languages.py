@@ -197,6 +197,7 @@ def _first_line(report: SandboxRunReport) -> str:
 
 def _language(key: str, body: dict[str, Any]) -> Language:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}
+    values["is_default"] = values.pop("default", False)
     return Language(id=key, **cast("dict[str, Any]", values))
 
 

@@ -95,7 +95,7 @@ def test_a_chain_is_applied_and_its_run_looked_after(server: RunningServer, toke
         assert [item.name for item in client.chains(keyword="ight")] == ["night"]
         run_id = client.chain_start("night", key="k").run_id
         assert not client.chain_start("night", key="k").is_new
-        assert client.run_stop(run_id, reason="a test").is_over
+        assert client.run_stop(run_id, reason="a test").is_finished
         assert {node.status for node in client.run_nodes(run_id)} == {"stopped"}
         for node_id in ("b", "a"):
             assert client.node_complete(run_id, node_id, artifact={"n": 1}).status == "success"

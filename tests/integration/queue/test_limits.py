@@ -138,7 +138,7 @@ async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
             raise KeyError("a bug in admission")
         return await admit(messages)
 
-    monkeypatch.setattr(worker._parking, "admit_waiting_runs", poisoned)
+    monkeypatch.setattr(worker._parking, "admit", poisoned)
     async with drive.scheduler():
         running = asyncio.create_task(worker.run())
         await drive.submit(5)

@@ -64,7 +64,7 @@ def _patrol_without_watchdog(patch: pytest.MonkeyPatch) -> None:
     async def blind(*_: object, **__: object) -> Sequence[object]:
         return ()
 
-    patch.setattr("adjudge.store.jobs.commands.Jobs.release_expired", blind)
+    patch.setattr("adjudge.store.jobs.commands.JobCommands.release_expired", blind)
 
 
 def _drain_stops_a_claim_under_way(patch: pytest.MonkeyPatch) -> None:

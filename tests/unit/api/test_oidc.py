@@ -112,7 +112,7 @@ LIES: dict[str, Callable[[FakeOidcProvider], object]] = {
     "expired": lambda provider: provider.claims.update(exp=1),
     "another login's": lambda provider: provider.claims.update(nonce="old"),
     "nobody's": lambda provider: provider.claims.update(sub=None),
-    "forged": lambda provider: setattr(provider, "wait_key", ECKey.generate_key("P-256", {"kid": "first"})),
+    "forged": lambda provider: setattr(provider, "key", ECKey.generate_key("P-256", {"kid": "first"})),
 }
 
 

@@ -77,7 +77,7 @@ def test_dmoj_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'ImportError: libseccomp.so.2: cannot open' >&2\nexit 1\n")
     python.chmod(0o755)
-    monkeypatch.setattr(sandbox_peers, "install_error_handlers", lambda *_, **__: "")
+    monkeypatch.setattr(sandbox_peers, "install", lambda *_, **__: "")
     monkeypatch.setattr(sandbox_peers, "python_of", lambda _name: python)
     peer = sandbox_peers._dmoj()
     assert peer.run is None

@@ -125,11 +125,11 @@ def test_the_first_key_is_complete_when_its_file_appears(tmp_path: Path, monkeyp
     def link_second(source: str, target: Path) -> None:
         assert Path(source).read_bytes().strip(), "complete before it has its name"
         winner = Keyring.of(tmp_path, "")
-        monkeypatch.setattr(os, "link_identity", link)
+        monkeypatch.setattr(os, "link", link)
         winner.encrypt("a", "value of the winner")
         link(source, target)
 
-    monkeypatch.setattr(os, "link_identity", link_second)
+    monkeypatch.setattr(os, "link", link_second)
     text = keyring.encrypt("b", "value of the other")
     assert Keyring.of(tmp_path, "").decrypt("b", text) == "value of the other"
     assert len([*keyring.path.parent.iterdir()]) == 1

@@ -167,7 +167,7 @@ def test_answers_of_something_else_are_said_to_be_that(ask: Ask) -> None:
 
 def test_old_clients_survive_new_servers_and_new_ones_old_ones(ask: Ask) -> None:
     found = ask(Server(httpx.Response(200, json=ACCEPTED | {"mood": "good"})), "submission", "s1")
-    assert (found.verdict, found.is_over, found.extra) == ("AC", True, {"mood": "good"})
+    assert (found.verdict, found.is_finished, found.extra) == ("AC", True, {"mood": "good"})
     assert ask(Server(httpx.Response(200, json={"id": "u", "name": "ada"})), "me").role is None
 
 

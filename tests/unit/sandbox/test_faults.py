@@ -53,7 +53,7 @@ class FakeLauncher:
         self.once, self.alive, self.closed = once, True, False
         self.made.append(self)
 
-    async def hello(self) -> Isolation:
+    async def wait_ready(self) -> Isolation:
         return Isolation(0, 1, False, True, self.source)
 
     async def run(self, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
@@ -62,7 +62,7 @@ class FakeLauncher:
             raise answer
         return answer
 
-    def give_capture(self) -> None:
+    def detach_capture(self) -> None:
         return None
 
     async def close(self) -> None:
@@ -73,7 +73,7 @@ class FakeLauncher:
 def _fake_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeLauncher, "answers", [])
     monkeypatch.setattr(FakeLauncher, "made", [])
-    monkeypatch.setattr(FakeLauncher, "get_source", MemorySource.CGROUP2)
+    monkeypatch.setattr(FakeLauncher, "source", MemorySource.CGROUP2)
     monkeypatch.setattr(pool, "Launcher", FakeLauncher)
 
 

@@ -43,8 +43,8 @@ def _page(name: str, whose: str, key: str) -> Statement:
           AND (CAST(:language AS text) IS NULL OR language = :language)
           AND (CAST(:status AS text) IS NULL OR status = :status)
           AND (CAST(:verdict AS text) IS NULL OR verdict = :verdict)
-          AND (CAST(:since AS bigint) IS NULL OR submissions.created_at >= :since)
-          AND (CAST(:until AS bigint) IS NULL OR submissions.created_at < :until)
+          AND (CAST(:since_us AS bigint) IS NULL OR submissions.created_at >= :since_us)
+          AND (CAST(:until_us AS bigint) IS NULL OR submissions.created_at < :until_us)
         ORDER BY submissions.id DESC LIMIT :limit
         """,
     )

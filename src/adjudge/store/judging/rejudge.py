@@ -65,7 +65,7 @@ class RejudgeSelection:
 
     def as_dict(self) -> dict[str, Any]:
         """What is given, by name."""
-        names = ("problem_id", "contest_id", "user_id", "language", "verdict", "since", "until")
+        names = ("problem_id", "contest_id", "user_id", "language", "verdict", "since_us", "until_us")
         return {name: getattr(self, name) for name in names}
 
 

@@ -15,8 +15,8 @@ _MATCH = """verdict IS NOT NULL
         AND (CAST(:user_id AS text) IS NULL OR submissions.user_id = :user_id)
         AND (CAST(:language AS text) IS NULL OR language = :language)
         AND (CAST(:verdict AS text) IS NULL OR verdict = :verdict)
-        AND (CAST(:since AS bigint) IS NULL OR submissions.created_at >= :since)
-        AND (CAST(:until AS bigint) IS NULL OR submissions.created_at < :until)"""
+        AND (CAST(:since_us AS bigint) IS NULL OR submissions.created_at >= :since_us)
+        AND (CAST(:until_us AS bigint) IS NULL OR submissions.created_at < :until_us)"""
 
 SELECT_BY_FILTER = Statement(
     "rejudge.select_by_filter",
