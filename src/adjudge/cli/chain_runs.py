@@ -223,7 +223,7 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
         while True:
             is_finished = (
                 client.node(run_id, node_id).status in _ENDED
-            )  # asked first: what it wrote before is read below
+            )  # read before its log
             while lines := client.node_log(run_id, node_id, after=last):
                 for line in lines:
                     click.echo(line.text)
