@@ -221,8 +221,8 @@ def _json_type(schema: Mapping[str, Any]) -> str:
 def statements() -> list[Statement]:
     """Every named statement of the store."""
     found: dict[int, Statement] = {}
-    for module in pkgutil.iter_modules(store.__path__, "adjudge.store."):
-        if not module.ispkg:
+    for module in pkgutil.walk_packages(store.__path__, "adjudge.store."):
+        if not module.ispkg and ".migrations" not in module.name:
             for value in vars(importlib.import_module(module.name)).values():
                 if isinstance(value, Statement):
                     found[id(value)] = value

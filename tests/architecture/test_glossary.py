@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.store.tables import METADATA
-from scripts import reference
+from adjudge.store.schema import METADATA
+from scripts import generate_docs
 
-SOURCE = reference.ROOT / "src" / "adjudge"
-PAGE = (reference.DOCS / "reference" / "glossary.md").read_text()
+SOURCE = generate_docs.ROOT / "src" / "adjudge"
+PAGE = (generate_docs.DOCS / "reference" / "glossary.md").read_text()
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.splitlines()
@@ -45,7 +45,9 @@ def test_classes_tables_and_files_exist() -> None:
             if kind:
                 assert name in METADATA.tables, f"{term}: there is no table {name}"
             elif "/" in name:
-                assert (SOURCE / name).exists() or (reference.ROOT / name).exists(), f"{term}: there is no file {name}"
+                assert (SOURCE / name).exists() or (generate_docs.ROOT / name).exists(), (
+                    f"{term}: there is no file {name}"
+                )
             else:
                 assert name in classes, f"{term}: there is no class {name}"
 
@@ -60,11 +62,11 @@ def _retired() -> list[str]:
 
 
 def _pages() -> list[Path]:
-    pages = [*reference.DOCS.rglob("*.md"), *reference.ROOT.glob("*.md")]
-    return sorted(page for page in pages if page.name != "glossary.md" and reference.MARK not in page.read_text())
+    pages = [*generate_docs.DOCS.rglob("*.md"), *generate_docs.ROOT.glob("*.md")]
+    return sorted(page for page in pages if page.name != "glossary.md" and generate_docs.MARK not in page.read_text())
 
 
-@pytest.mark.parametrize("page", _pages(), ids=lambda page: str(page.relative_to(reference.ROOT)))
+@pytest.mark.parametrize("page", _pages(), ids=lambda page: str(page.relative_to(generate_docs.ROOT)))
 def test_retired_words_are_not_used(page: Path) -> None:
     words = _retired()
     assert len(words) > 10
