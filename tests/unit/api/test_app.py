@@ -144,7 +144,7 @@ async def test_openapi_describes_every_route_and_its_problems(client: httpx.Asyn
             assert MEDIA_TYPE in operation["responses"]["default"]["content"]
             assert "422" not in operation["responses"]
             assert operation["summary"]
-    assert "Problem" in schema["components"]["schemas"]
+    assert "ErrorResponse" in schema["components"]["schemas"]
 
 
 def test_the_table_of_errors_has_each_code_once() -> None:

@@ -303,7 +303,7 @@ async def test_only_those_who_were_asked_answer_and_only_once(desk: ChainApi) ->
     await desk.work(outcome=NodeSuspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
     path, yes = f"/runs/{run_id}/nodes/ask:decide", {"approved": True, "reason": "it is good"}
     refused = await desk.post(path, 403, yes)
-    assert (refused["code"], refused["detail"]) == ("FORBIDDEN", "Only eva may answer this question.")
+    assert (refused["code"], refused["detail"]) == ("FORBIDDEN", "Only an approver of this node can decide: eva.")
     _, secret = await desk.api.user("setter", "eva")
     async with desk.api.client(secret) as setter:
         first, second = [await setter.post(ROOT + path, json=yes) for _ in range(2)]
@@ -405,7 +405,7 @@ async def test_what_is_kept_can_be_shown_however_deep_it_is(desk: ChainApi) -> N
         deep = [deep]
     run_id = (await desk.post("/chains/nightly:start", 202, {"parameters": {"x": deep[0]}}))["run_id"]
     refused = await desk.post("/chains/nightly:start", 400, {"parameters": {"x": deep}})
-    assert refused["detail"].startswith("parameters: more than 100 ")
+    assert refused["detail"].startswith("parameters: nested deeper than 100 ")
     await desk.work(status=JobStatus.FAILED)
     await desk.post(f"/runs/{run_id}/nodes/a:complete", 200, {"artifact": deep})
     assert (await desk.get("/runs"))["items"][0]["parameters"] == {"x": deep[0]}

@@ -153,5 +153,5 @@ async def test_a_provider_that_answers_byte_by_byte_is_given_up() -> None:
     """Each byte comes in time, the whole answer never does."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
     async with asyncio.timeout(60), dripping(head, b" ") as issuer:
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match="does not respond"):
             await OidcProvider(issuer, CLIENT_ID, CLIENT_SECRET, timeout_sec=0.5).start_login("http://judge/back")

@@ -70,7 +70,7 @@ async def test_every_example_fits_what_it_is_an_example_of(api: AsgiApp) -> None
 
 def test_a_field_without_an_example_is_named() -> None:
     schemas = {"Inner": {"type": "object", "required": ["word"], "properties": {"word": {"type": "string"}}}}
-    with pytest.raises(MissingExampleError, match=r"body\.inner\[\]\.word has no example"):
+    with pytest.raises(MissingExampleError, match=r"body\.inner\[\]\.word: field has no example"):
         example_for(
             {
                 "type": "object",

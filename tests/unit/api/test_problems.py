@@ -293,7 +293,7 @@ async def test_a_broken_package_says_where(api: AsgiApp, tmp_path: Path) -> None
     files = icpc_package()
     del files["data/secret/1.ans"]
     found = await import_package(api, tmp_path, setter, zip_files(files), slug="broken")
-    assert (found["state"], found["error"], found["revision"]) == ("failed", "Errors found.", None)
+    assert (found["state"], found["error"], found["revision"]) == ("failed", "The package has errors.", None)
     (error,) = [item for item in found["findings"] if item["severity"] == "error"]
     assert error["path"].startswith("data/secret/1")
 

@@ -297,7 +297,7 @@ async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(small_hall: Pub
         await client.patch(place, json={"is_active": False})
         refused = await client.post(f"{place}:ping")
         assert (refused.status_code, refused.json()["code"]) == (409, "CONFLICT")
-        assert "switch it on" in refused.json()["detail"]
+        assert "enable it first" in refused.json()["detail"]
         assert (await client.get(f"{place}/deliveries")).json()["items"] == []
         await client.patch(place, json={"is_active": True})
         assert (await client.post(f"{place}:ping")).status_code == 202

@@ -96,7 +96,7 @@ async def fetch(out: GuardedHttpClient, url: str, **cfg: Any) -> Any:
 
 
 async def test_nothing_may_be_called_by_default(host: Host) -> None:
-    with pytest.raises(NodeRefused, match="not on the list"):
+    with pytest.raises(NodeRefused, match=r"is not in chains\.http_allow"):
         await fetch(outgoing(""), host.url)
     assert host.seen == []
 
@@ -187,13 +187,13 @@ async def test_the_answer_is_bounded_in_size_and_time(host: Host) -> None:
     host.answers["/never"] = (0, {}, b"")
     with pytest.raises(NodeRefused, match="longer than 1000 bytes"):
         await fetch(outgoing(host.url), f"{host.url}/big", max_bytes=1000)
-    with pytest.raises(NodeFailed, match=r"within 50 ms|ReadTimeout"):
+    with pytest.raises(NodeFailed, match=r"timed out after 50 ms|ReadTimeout"):
         await fetch(outgoing(host.url), f"{host.url}/never", timeout_ms=50)
 
 
 async def test_an_answer_that_comes_byte_by_byte_is_given_up() -> None:
     async with dripping(b"HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n", b"x") as url:
-        with pytest.raises(NodeFailed, match="no whole answer within 300 ms"):
+        with pytest.raises(NodeFailed, match="timed out after 300 ms"):
             await fetch(outgoing(url), f"{url}/", timeout_ms=300)
 
 
@@ -204,7 +204,7 @@ async def test_redirects_stay_within_the_list(host: Host) -> None:
         host.answers["/loop"] = (302, {"Location": "/loop"}, b"")
         host.answers["/keep"] = (307, {"Location": "/end"}, b"")
         assert (await fetch(outgoing(host.url), f"{host.url}/on"))["url"] == f"{host.url}/end"
-        with pytest.raises(NodeRefused, match="not on the list"):
+        with pytest.raises(NodeRefused, match=r"is not in chains\.http_allow"):
             await fetch(outgoing(host.url), f"{host.url}/off")
         assert other.seen == []
         mine = {"Authorization": "Bearer ours", "X-Mine": "1"}

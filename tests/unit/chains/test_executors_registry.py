@@ -17,7 +17,7 @@ from adjudge.domain.errors import InvalidInput
 from tests.support import node_context
 from tests.support.node_context import FakeNodeContext
 
-GREETER = Path(node_context.__file__).parent / "greeter"
+GREETER = Path(node_context.__file__).parent / "example_plugin"
 OURS = {"noop", "sleep", "http", "sandbox", "judge", "problem.verify", "problem.publish", "wait_approval", "chain"}
 
 
@@ -69,7 +69,7 @@ def test_one_that_cannot_be_built_is_left_out(with_greeter: ExecutorRegistry) ->
 
 
 def test_unknown_types_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match=r"there is no executor 'nope'; the types are: chain, .*noop"):
+    with pytest.raises(InvalidInput, match=r"unknown node type 'nope'; available: chain, .*noop"):
         executor_registry.discover_executors().check("nope", {})
 
 
