@@ -221,9 +221,7 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
     with open_client(server) as client:
         last = 0
         while True:
-            is_finished = (
-                client.node(run_id, node_id).status in _ENDED
-            )  # read before its log
+            is_finished = client.node(run_id, node_id).status in _ENDED  # read before its log
             while lines := client.node_log(run_id, node_id, after=last):
                 for line in lines:
                     click.echo(line.text)

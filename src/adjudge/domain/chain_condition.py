@@ -243,7 +243,7 @@ def _same(a: Any, b: Any) -> bool:
 def _contains(container: Any, item: Any) -> bool:
     if isinstance(container, str):
         if not isinstance(item, str):
-            raise InvalidInput(f"if: {_shown(item)} in {_shown(container)} cannot be decided: a text holds texts only.")
+            raise InvalidInput(f"if: {_shown(item)} in {_shown(container)}: `in` on a string needs a string before it.")
         return item in container
     if isinstance(container, Mapping):
         return isinstance(item, str) and item in container

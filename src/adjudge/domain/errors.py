@@ -24,7 +24,7 @@
     │   ├── IdempotencyKeyReused     the key stands for another request
     │   └── FenceRefused             a write by a claimant that no longer holds the job
     ├── BodyTooLarge            413  more than is read of a request
-    ├── TooMany                 429  not now: come back after Retry-After
+    ├── TooManyRequests         429  not now: come back after Retry-After
     │   ├── RateLimited              too fast
     │   ├── QuotaExhausted           enough for today
     │   ├── StorageFull              too much is kept of one user

@@ -75,6 +75,7 @@ def _below(where: str, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...]) -
 def _wrong(text: str) -> str | None:
     if "\0" in text:
         return f"{text[:40]!r} contains a NUL character"
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        return f"{text[:40]!r} has half a surrogate pair, which is no character; leave it out"
+    for position, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            return f"{text[:40]!r} contains an unpaired UTF-16 surrogate at character {position}"
     return None

@@ -54,7 +54,7 @@ def test_values(text: str, value: bool) -> None:
 
 @pytest.mark.parametrize("text", ["parameters.n < 'x'", "parameters.none > 1", "1 in 2", "1 in 'x'"])
 def test_what_does_not_compare_says_so(text: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot be decided"):
+    with pytest.raises(InvalidInput, match=r"cannot compare|right side of `in`|`in` on a string"):
         parse_condition(text).evaluate(SCOPE)
 
 
@@ -63,9 +63,9 @@ def test_what_does_not_compare_says_so(text: str) -> None:
     [
         ("", "ends where a name or a value must stand"),
         ("a ==", "ends where a name"),
-        ("a b", "'b' where the end must stand"),
-        ("a = 1", "where"),
-        ("f(x)", "where the end must stand"),
+        ("a b", "expected the end at 'b'"),
+        ("a = 1", "expected a name, a value or an operator at"),
+        ("f(x)", "expected the end at"),
         ("a.", "a name"),
         ("a[", "an index"),
         ("a[1", "']'"),
@@ -73,7 +73,7 @@ def test_what_does_not_compare_says_so(text: str) -> None:
         ("and a", "a name or a value"),
         ("a not b", "'in'"),
         ('"\\q"', "not a JSON string"),
-        ("__import__('os').system('x')", "where the end must stand"),
+        ("__import__('os').system('x')", "expected the end at"),
         ("x" * 3_000, "longer than"),
         ("(" * 60 + "1" + ")" * 60, "deeper"),
     ],

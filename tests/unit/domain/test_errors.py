@@ -33,7 +33,7 @@ STABLE = {
     "IdempotencyKeyReused": ("IDEMPOTENCY_KEY_REUSED", 409),
     "FenceRefused": ("CONFLICT", 409),
     "BodyTooLarge": ("BODY_TOO_LARGE", 413),
-    "TooMany": ("TOO_MANY_REQUESTS", 429),
+    "TooManyRequests": ("TOO_MANY_REQUESTS", 429),
     "RateLimited": ("RATE_LIMITED", 429),
     "QuotaExhausted": ("QUOTA_EXHAUSTED", 429),
     "StorageFull": ("STORAGE_FULL", 429),
@@ -63,7 +63,7 @@ def test_the_docstring_is_the_message(kind: type[AdjudgeError]) -> None:
 
 def test_a_missing_object_has_a_code_of_its_kind() -> None:
     error = NotFound("judge_run", "42")
-    assert (error.code, str(error)) == ("JUDGE_RUN_NOT_FOUND", "There is no judge run '42'.")
+    assert (error.code, str(error)) == ("JUDGE_RUN_NOT_FOUND", "Not found: judge run '42'.")
     assert error.fields == {"kind": "judge_run", "id": "42"}
 
 

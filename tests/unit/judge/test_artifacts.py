@@ -121,8 +121,8 @@ def test_links_that_a_compiler_left_are_dropped(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from adjudge.judge.compile_cache import ArtifactCache
-cache = ArtifactCache(Path(sys.argv[1]), bound_bytes=0)
+from adjudge.judge.compile_cache import CompileCache
+cache = CompileCache(Path(sys.argv[1]), bound_bytes=0)
 with cache.stage() as staged:
     (staged / "main").write_bytes(b"x")
     uncached = cache.put("k", staged)

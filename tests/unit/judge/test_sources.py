@@ -68,7 +68,7 @@ def test_names_and_codes_and_aliases() -> None:
     assert LANGUAGES.get("PYTHON").id == "python3"
     assert LANGUAGES.for_file("x.py").id == "python3"  # type: ignore[union-attr]  # it is known
     assert LANGUAGES.for_file("x.unknown") is None
-    with pytest.raises(InvalidInput, match="there is no 'klingon'"):
+    with pytest.raises(InvalidInput, match="unknown language 'klingon'"):
         LANGUAGES.get("klingon")
 
 

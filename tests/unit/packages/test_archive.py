@@ -217,7 +217,7 @@ def test_names_in_undeclared_utf_8_are_read_as_such(tmp_path: Path) -> None:
 def test_what_is_no_archive_is_refused_and_what_is_not_there_is_not_found(tmp_path: Path) -> None:
     broken = tmp_path / "p.zip"
     broken.write_bytes(b"PK\x03\x04 not really")
-    assert "no usable ZIP" in _refusal(broken)
+    assert "not a valid ZIP" in _refusal(broken)
     with pytest.raises(NotFound), open_package(tmp_path / "nothing"):
         pass
 

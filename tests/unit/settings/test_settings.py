@@ -90,7 +90,7 @@ def test_a_bad_variable_is_named_with_the_fix(variable: str, value: str, fix: st
         ("jobs.lease_sec = 0\n", 1, "from 1 to 3600"),
         ("[server]\n\nprot = 1\n", 3, "did you mean server.port?"),
         ("[server]\nhost = 5\n", 2, "give text in quotes"),
-        ("colour = 'red'\n", 1, "no such setting"),
+        ("colour = 'red'\n", 1, "unknown setting"),
     ],
 )
 def test_a_bad_line_is_named_with_the_fix(toml: Path, text: str, line: int, fix: str) -> None:
