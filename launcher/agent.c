@@ -1,4 +1,4 @@
-/* The agent's loop: a packet with descriptors in, a line of JSON out. */
+/* The request loop of the agent: receives a packet with descriptors, sends a line of JSON. */
 #include "agent.h"
 
 #include "deferred_umount.h"
@@ -37,7 +37,7 @@ static void drop_fds(struct message *message) {
         close(message->fds[--message->fd_count]);
 }
 
-/* False: our master is gone. A packet cut short is left empty, which no parser accepts. */
+/* False if the client closed the socket. A truncated packet gets size 0, which the parser rejects. */
 static bool receive(int control_fd, struct message *message) {
     union {
         struct cmsghdr align;
@@ -58,7 +58,7 @@ static bool receive(int control_fd, struct message *message) {
     return true;
 }
 
-/* A long request travels in the first descriptor. */
+/* A request that is too long for a packet is in the first descriptor. */
 static bool read_request_from_fd(struct message *message) {
     size_t used = 0;
     ssize_t got = 0;
@@ -82,7 +82,7 @@ static bool read_message(struct message *message) {
     return fine && request.fd_count == message->fd_count;
 }
 
-/* Nothing to do for a moment: time to let go of what past runs left. */
+/* Unmounts what past runs left if no request arrives within IDLE_MS. */
 static bool flush_umounts_when_idle(int control_fd) {
     struct pollfd control = {.fd = control_fd, .events = POLLIN};
     return deferred_umount_is_empty() || poll(&control, 1, IDLE_MS) != 0 || deferred_umount_flush();
@@ -101,14 +101,14 @@ enum run_result serve_request(struct box *box) {
     }
     if (request.type == REQUEST_RUN)
         return run_request(box, &request, message.fds);
-    drop_fds(&message); /* the run this would have cancelled is over: its report is on the way */
+    drop_fds(&message); /* the run that should be canceled is over, and its report is sent */
     return RUN_CLEAN;
 }
 
 int agent_serve(struct box *box) {
     enum run_result result;
     struct fault ignored = {0};
-    prefork_prepare(box, false, &ignored); /* the first run tries again, and reports */
+    prefork_prepare(box, false, &ignored); /* if this fails, the first run tries again and reports the fault */
     do
         result = serve_request(box);
     while (result == RUN_CLEAN);

@@ -1,15 +1,15 @@
-/* Serving requests inside the box. */
+/* Serves requests inside the box. */
 #ifndef ADJUDGE_AGENT_H
 #define ADJUDGE_AGENT_H
 
 #include "run.h"
 
-/* Reads one request and answers it. */
+/* Receives one request, runs it and sends the report. */
 enum run_result serve_request(struct box *box);
 
-/* The agent: serves until its master hangs up, or until the box cannot be cleaned. Gives the exit code. */
+/* Agent mode: serves requests until the client closes the control socket or cleanup fails. Returns the exit code. */
 int agent_serve(struct box *box);
-/* The command: one process per run, for when an agent cannot be had. All it does differently is to stop after one. */
+/* Command mode: serves one request and returns the exit code. It is the fallback when no agent can be started. */
 int command_serve(struct box *box);
 
 #endif

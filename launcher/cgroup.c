@@ -1,4 +1,4 @@
-/* Chooses the back (v2, v1, none), finds our own cgroup, removes directories. */
+/* Selects the implementation (v2, v1, none), finds our own cgroup, removes directories. */
 #include "cgroup.h"
 
 #include "clone_child.h"
@@ -44,7 +44,7 @@ static bool own_path(const char *controller, char *path, size_t size) {
     return found;
 }
 
-/* Where a hierarchy is mounted, from mountinfo: "id parent dev root mountpoint options … - type source options". */
+/* Mount point of a hierarchy, from mountinfo: "id parent dev root mountpoint options … - type source options". */
 static bool mount_of(const char *controller, char *root, char *point, size_t size) {
     FILE *file = fopen("/proc/self/mountinfo", "re");
     char line[4096], type[64], options[1024];
@@ -75,7 +75,7 @@ bool cgroup_own_dir(const char *controller, char *dir, size_t size) {
     if (strncmp(path, root, root_length) == 0)
         below = path + root_length;
     if (strncmp(below, "/..", 3) == 0 || strcmp(below, "/") == 0)
-        below = ""; /* our own cgroup is outside of what is mounted here: start from the mount */
+        below = ""; /* our cgroup is not below this mount's root: use the mount point */
     return (size_t)snprintf(dir, size, "%s%s", point, below) < size;
 }
 
@@ -119,7 +119,7 @@ static void remove_children(const char *dir) {
         closedir(entries);
 }
 
-/* Idempotent: what is not there is removed already. Waits at most two seconds for killed processes to be gone. */
+/* Idempotent: a missing directory counts as removed. Waits at most two seconds for killed processes to disappear. */
 void cgroup_remove_dir(const char *path) {
     struct timespec pause = {.tv_nsec = 1000000};
     remove_children(path);

@@ -1,4 +1,4 @@
-/* cgroup v1: memory, pids and cpuacct, each a hierarchy of its own. See cgroup.h for who is in which. */
+/* cgroup v1: memory, pids and cpuacct are separate hierarchies. See cgroup.h for their members. */
 #include "cgroup.h"
 
 #include "spawner.h"
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Page cache left by earlier runs is given back when it grows beyond this. */
+/* Page cache left by earlier runs is dropped when it exceeds this. */
 #define BASELINE_BYTES_MAX (8ULL * 1024 * 1024)
 #define PAGE_BYTES 4096ULL
 
@@ -40,7 +40,7 @@ static bool open_files(struct cgroup *cgroup) {
            cgroup->pids_max_fd >= 0 && cgroup->cpu_fd >= 0 && cgroup->memory_tasks_fd >= 0;
 }
 
-/* Tells of every OOM in the cgroup. Without it, a run whose child is killed ends when its first process does. */
+/* Notifies about every OOM in the cgroup. Without it, a run with a killed child lasts until its first process ends. */
 static void open_oom_event(struct cgroup *cgroup) {
     char line[32];
     int control_fd = open_file(cgroup->dirs[0], "cgroup.event_control", O_WRONLY);
@@ -54,7 +54,7 @@ static void open_oom_event(struct cgroup *cgroup) {
         close(control_fd);
 }
 
-/* False with no fault recorded where v1 simply may not be used by us. */
+/* False without a fault if we have no permission to use v1. */
 bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
     char own[CGROUP_PATH_MAX];
     for (size_t i = 0; i < CGROUP_DIRS_MAX; i++) {
@@ -74,7 +74,7 @@ bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
     return true;
 }
 
-/* "tasks" moves one thread: unlike cgroup.procs it need not stop all forks of the machine. */
+/* "tasks" moves one thread. Unlike cgroup.procs, it does not block all forks on the host. */
 bool v1_enter(struct cgroup *cgroup, struct fault *fault) {
     for (size_t i = 1; i < CGROUP_DIRS_MAX; i++) {
         int fd = open_file(cgroup->dirs[i], "tasks", O_WRONLY);
@@ -91,7 +91,8 @@ static uint64_t own_cpu_ns(void) {
     return (uint64_t)spent.tv_sec * 1000000000ULL + (uint64_t)spent.tv_nsec;
 }
 
-/* Memory and memory+swap limits must never cross, whichever way they move. */
+/* The kernel requires memory limit <= memory+swap limit at all times, so the order of the writes depends on the
+ * direction. */
 static bool set_limit(struct cgroup *cgroup, uint64_t limit) {
     bool raise = limit > cgroup->limit_set;
     if (limit == cgroup->limit_set)

@@ -1,4 +1,4 @@
-/* cgroup v2: one directory per slot, one child directory per run, in which the program is born. */
+/* cgroup v2: one directory per slot, and one child directory per run, into which the program is cloned. */
 #include "cgroup.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static bool enable_controllers(const char *dir) {
     return put_text(AT_FDCWD, path, "+memory +pids");
 }
 
-/* A cgroup with members cannot hand controllers to children: its members go to a leaf of their own. */
+/* A cgroup with members cannot enable controllers for its children. Therefore its members are moved to a leaf. */
 static bool move_members_to_leaf(const char *dir) {
     char leaf[CGROUP_PATH_MAX + 32], path[CGROUP_PATH_MAX + 64], pid[32];
     snprintf(leaf, sizeof leaf, "%s/" LEAF, dir);
@@ -45,12 +45,12 @@ static bool move_members_to_leaf(const char *dir) {
         return false;
     snprintf(path, sizeof path, "%s/cgroup.procs", leaf);
     while (fscanf(members, "%31s", pid) == 1)
-        put_text(AT_FDCWD, path, pid); /* one that has just ended is no loss */
+        put_text(AT_FDCWD, path, pid); /* a process that has just ended is ignored */
     fclose(members);
     return true;
 }
 
-/* The directory under which slots may be made: our own cgroup, or the one above our leaf. */
+/* The directory in which slots are created: our own cgroup, or its parent if we are in the leaf. */
 static bool find_parent(char *dir, size_t size) {
     if (!cgroup_own_dir("", dir, size))
         return false;
@@ -60,7 +60,7 @@ static bool find_parent(char *dir, size_t size) {
     return has_controllers(dir);
 }
 
-/* False with no fault recorded where v2 may not be used by us: not mounted, no controllers, not delegated. */
+/* False without a fault if v2 is not usable: not mounted, no controllers, or not delegated. */
 bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
     char parent[CGROUP_PATH_MAX];
     char *dir = cgroup->dirs[0];
@@ -152,7 +152,7 @@ void v2_finish_run(struct cgroup *cgroup, struct usage *usage) {
     usage->processes_refused = read_counter(cgroup->run_fd, "pids.events", "max") > 0;
     close(cgroup->run_fd);
     cgroup->run_fd = -1;
-    /* The last process may still be on its way out of the cgroup. */
+    /* Race: a killed process leaves the cgroup shortly after it was reaped. */
     for (int tries = 0; tries < 5000 && unlinkat(cgroup->slot_fd, cgroup->run_name, AT_REMOVEDIR) != 0 && errno == EBUSY; tries++)
         nanosleep(&pause, NULL);
 }

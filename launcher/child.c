@@ -1,6 +1,6 @@
-/* The child's path to exec: a bare list of steps. It shares the agent's memory until exec, so it must not touch
- * anything but its own struct child. Two ways out: the program runs, or exit_with_fault() ends the child. From its parent
- * (spawner.c) it has the program's root and, but for cgroup v2, the program's filter already. */
+/* The path of the child to exec: a list of setup steps. Until exec, the child shares memory with the agent, so it must
+ * write only to its own struct child. It ends in one of two ways: exec succeeds, or exit_with_fault(). From the spawner
+ * it inherits the root directory and, except on cgroup v2, the seccomp filter. */
 #include "child.h"
 
 #include "futex_word.h"
@@ -28,7 +28,7 @@ static void exit_with_fault(struct child *child, const char *step) {
 }
 
 static void setup_session(struct child *child) {
-    prctl(PR_SET_NAME, "adjudge-next", 0, 0, 0); /* for who looks at the host's processes, until it executes */
+    prctl(PR_SET_NAME, "adjudge-next", 0, 0, 0); /* visible in the host's process list until exec */
     umask(022);
     if (setsid() < 0)
         exit_with_fault(child, "session");
@@ -47,7 +47,7 @@ static void setup_request(struct child *child) {
     allow_all_cpus();
 }
 
-/* 0, 1 and 2 are the program's own by now; up to here the table was the agent's. */
+/* From here on, the descriptor table is the program's own. Before, it was shared with the agent. */
 static void setup_descriptors(struct child *child) {
     if (syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_UNSHARE) != 0)
         exit_with_fault(child, "close_descriptors");

@@ -1,5 +1,5 @@
-/* The program's process, from its birth to exec. It is born before it is needed: up to child_start_program() it only gives things
- * up, and nothing of what it does depends on the request. */
+/* The process that becomes the program, from clone to exec. It is created before the request is known: until
+ * child_start_program(), it only drops privileges and does nothing that depends on the request. */
 #ifndef ADJUDGE_CHILD_H
 #define ADJUDGE_CHILD_H
 
@@ -7,25 +7,25 @@
 #include "cgroup.h"
 #include "request.h"
 
-enum child_state { CHILD_DONE, CHILD_PREPARING, CHILD_READY, CHILD_STARTING }; /* gone: it has executed, or ended */
+enum child_state { CHILD_DONE, CHILD_PREPARING, CHILD_READY, CHILD_STARTING }; /* done: exec or exit */
 
 struct child {
     const struct slot *slot;
     const struct cgroup *cgroup;
-    bool confined;                 /* born so: its parent is */
+    bool confined;                 /* the parent is confined, so the child inherits it */
     bool allow_internet;
-    int state;                     /* a sign (futex_word.h): enum child_state */
-    const struct request *request; /* there once the state is CHILD_STARTING */
+    int state;                     /* futex word (futex_word.h): enum child_state */
+    const struct request *request; /* set before the state becomes CHILD_STARTING */
     pid_t pid;
-    struct fault fault;  /* the child's own, written by it */
-    uint64_t started_ns; /* just before exec; 0 until then */
+    struct fault fault;            /* written by the child */
+    uint64_t started_ns;           /* just before exec; 0 until then */
 };
 
 void child_init(struct child *child, const struct slot *slot, const struct cgroup *cgroup);
 void child_main(void *child);
-/* By the agent: waits until the child can take a request; false: it never will. */
+/* Called by the agent: waits until the child is ready for a request. False if it never will be. */
 bool child_wait_ready(const struct child *child);
-/* By the agent, whose descriptors 0, 1 and 2 are what the program shall have. */
+/* Called by the agent. Descriptors 0, 1 and 2 of the agent become those of the program. */
 void child_start_program(struct child *child, const struct request *request);
 
 #endif

@@ -1,4 +1,5 @@
-/* clone, and clone3 where the child is to be born in a cgroup. One child at a time: they share a stack. */
+/* clone(2), or clone3(2) if the child must start in a cgroup. Children use one static stack, so only one exists at a
+ * time. */
 #include "clone_child.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ static unsigned char stack[STACK_BYTES] __attribute__((aligned(64)));
 static struct {
     void (*body)(void *);
     void *argument;
-} start; /* outlives the call that set it, as the child does */
+} start; /* static, because the child uses it after the call returned */
 
 static int enter(void *unused) {
     (void)unused;
@@ -33,7 +34,7 @@ static bool clone_into_own_cgroup(pid_t *pid, int *alive) {
 
 bool clone_child_into_cgroup_supported(void) { return true; }
 
-/* The child must not return through the parent's stack frame, so it leaves from here: call, then exit. */
+/* The child must not return through the parent's stack frame: it calls body and exits from here. */
 static long clone3_on_stack(struct clone_args *args, void (*body)(void *), void *argument) {
     long result;
     __asm__ volatile("mov %[body], %%r12\n\t"

@@ -1,5 +1,5 @@
-/* The collector. Nobody is alive in the box any more, so nothing changes under it; what it must not do is follow a
- * link, cross into a mount, block on a pipe, or copy more than the work directory may hold. */
+/* Copies files out of the work directory. All processes of the run are dead, so files do not change. The collector must
+ * not follow links, enter mounts, block on a pipe, or copy more than the work directory may contain. */
 #include "collect.h"
 
 #include <dirent.h>
@@ -100,7 +100,7 @@ static void copy_entry(int dir_fd, const char *name, int target_fd, int depth, s
         close(from);
 }
 
-/* A name may have directories in front: they are made at the target first. */
+/* Creates the parent directories of a name in the target. */
 static bool make_parents(int target_fd, const char *name) {
     char path[REQUEST_NAME_MAX + 1];
     for (const char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -116,7 +116,7 @@ void collect_all(int work_fd, int target_fd, const struct request *request, stru
     for (size_t i = 0; i < request->collect_count; i++) {
         struct stat info;
         results[i] = (struct collected){0};
-        /* Look before making directories: a missing name leaves no trace. */
+        /* Check first, so that a missing name does not leave empty parent directories. */
         if (fstatat(work_fd, request->collect[i], &info, AT_SYMLINK_NOFOLLOW) != 0 ||
             !make_parents(target_fd, request->collect[i]))
             results[i].err = errno;

@@ -1,4 +1,4 @@
-/* The lumber room: a directory bound onto itself, so that one umount takes everything that was put there. */
+/* The directory is a bind mount on itself, so that one umount detaches everything below it. */
 #include "deferred_umount.h"
 
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 
 #define DEFERRED_DIR "/deferred_umount"
 #define MOUNTS_MAX 64
-#define HELD_BYTES_MAX (1024 * 1024) /* memory that past runs may still hold */
+#define HELD_BYTES_MAX (1024 * 1024) /* memory that past runs may still use */
 
 static unsigned mount_count, created;
 static uint64_t held_bytes;
-static int deferred_fd = -1; /* writable, as the room was when it was made: later views of it are not */
+static int deferred_fd = -1; /* writable; bind mounts made later are read-only */
 
 static bool bind_to_itself(void) { return mount(DEFERRED_DIR, DEFERRED_DIR, NULL, MS_BIND, NULL) == 0; }
 
@@ -27,7 +27,7 @@ bool deferred_umount_init(void) {
     return deferred_fd >= 0;
 }
 
-/* Directories are made when they are first needed: a box for one run needs none. */
+/* Directories are created when they are first needed; a box for one run needs none. */
 static bool make_mount_point(unsigned index, char *path, size_t size) {
     int prefix = snprintf(path, size, DEFERRED_DIR "/%u", index) > 0 ? (int)sizeof DEFERRED_DIR : 0;
     if (index < created)
@@ -48,7 +48,7 @@ bool deferred_umount_flush(void) {
     return umount2(DEFERRED_DIR, MNT_DETACH) == 0 && bind_to_itself();
 }
 
-/* A file can only be mounted on a file: such mounts, and anything that cannot be moved, are let go at once. */
+/* A file mount cannot be moved onto a directory. It, and anything else that cannot be moved, is unmounted now. */
 bool deferred_umount_add(const char *point) {
     char path[32];
     struct statfs info;

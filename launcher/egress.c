@@ -1,5 +1,5 @@
-/* Loopback listeners and names for them. The whole of 127.0.0.0/8 is local once loopback is up, so every entry has an
- * address of its own and no port needs changing. */
+/* Loopback listeners and host names. All of 127.0.0.0/8 is local once the loopback interface is up, so every entry gets
+ * its own address and keeps its port. */
 #include "egress.h"
 
 #include <arpa/inet.h>

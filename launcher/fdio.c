@@ -1,4 +1,4 @@
-/* Small file helpers and the recorder of faults. No policy here. */
+/* Small file helpers and fail_at(). */
 #include "box.h"
 
 #include <errno.h>

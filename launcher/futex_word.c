@@ -1,5 +1,5 @@
-/* Futexes, not the library's semaphores: the kernel itself writes such a word when a child is gone, and wakes only
- * those that sleep on it as something that processes share. */
+/* Futexes instead of semaphores, because the kernel itself stores 0 to the word when a child ends
+ * (CLONE_CHILD_CLEARTID). It wakes only waiters of a shared futex, so FUTEX_PRIVATE_FLAG must not be used. */
 #include "futex_word.h"
 
 #include <linux/futex.h>

@@ -1,47 +1,50 @@
-/* adjudge-box: runs programs that nobody trusts, at nearly the cost of fork and exec.
+/* adjudge-box: runs untrusted programs, at little more than the cost of fork and exec.
  *
  * THEORY OF OPERATION
  *
- *   master ──control──▶ agent ─▶ starter ──clone──▶ child ──exec──▶ program
- *     │                   ▲                                 master: whoever started us (adjudge.sandbox)
- *     └──posix_spawn──▶ keeper                              keeper: this process, after main() has forked
- *                                                           agent:  first process of the box
+ *   client ──control──▶ agent ─▶ spawner ──clone──▶ child ──exec──▶ program
+ *     │                   ▲
+ *     │                   └──fork──┐
+ *     └──posix_spawn──▶ keeper ────┘
  *
- * keeper  The process that was started. Takes a slot number (a locked file in the state directory), sweeps what dead
- *         owners left, makes the slot's cgroup, and, for an ordinary user, a user namespace. It forks the agent into
- *         fresh namespaces, then only waits: when the agent is gone it removes the cgroup and ends. Privilege: the
- *         caller's. It never sees a request.
- * agent   Pid 1 of the box's pid namespace, in its own mount, network, ipc, uts (and cgroup) namespaces. Builds the
- *         box's root once, empties the bounding set, makes itself unreadable, then serves requests. Privilege: root, or
- *         root of the user namespace; it needs CAP_SYS_ADMIN there for the fresh mounts of every run. When it dies the
- *         kernel kills everything in the box. It dies with the keeper (PR_SET_PDEATHSIG) and when its master hangs up.
- * starter A thread of the agent's that is confined like a program (chroot, no_new_privs, filter), but for its identity,
- *         so that what it starts inherits all that. It does nothing else.
- * child   Made ahead, while nobody waits: it shares the agent's memory and descriptors, drops what the starter has not,
- *         and sleeps. A request wakes it; it takes its own three descriptors, its limits, and executes. One at a time,
- *         and never beside a program: between two runs it is all that is in the box.
- * program What the child becomes: the slot's own uid (or the caller's, in the user namespace), no capability in any set,
- *         no_new_privs, the filter of seccomp.c, rlimits, a session of its own. Never pid 1, so its own signals work.
- *         Everything it leaves behind becomes the agent's child and is killed when it ends.
+ * client   The process that starts the launcher and sends requests, with adjudge.sandbox; usually a worker.
+ * keeper   The launcher process itself. It acquires a slot number (a locked file in the state directory), removes
+ *          leftovers of killed launchers, creates the cgroup of the slot and, for an unprivileged user, a user
+ *          namespace. Then it forks the agent into new namespaces and waits. When the agent ends, it removes the
+ *          cgroup and exits. Privilege: the caller's. It never reads a request.
+ * agent    Pid 1 in the pid namespace of the box, with its own mount, network, ipc, uts (and cgroup) namespaces.
+ *          Builds the root file system once, clears the capability bounding set, makes itself non-dumpable, then
+ *          serves requests. Privilege: root, or root of the user namespace, because every run needs new mounts
+ *          (CAP_SYS_ADMIN). When it dies, the kernel kills all processes in the box. It dies with the keeper
+ *          (PR_SET_PDEATHSIG) and exits when the client closes the control socket.
+ * spawner  A thread of the agent with the confinement of a program (chroot, no_new_privs, seccomp filter) but the uid
+ *          of the agent. It clones children, which inherit the confinement.
+ * child    Created before the request arrives. It shares memory and descriptors with the agent, drops the remaining
+ *          privileges and sleeps. A request wakes it; then it unshares its three descriptors, sets its limits and
+ *          calls exec. There is one child at a time, and never while a program runs.
+ * program  What the child executes: uid of the slot (or of the caller, in the user namespace), no capabilities,
+ *          no_new_privs, seccomp filter, rlimits, its own session. It is not pid 1, so its signals work as usual.
+ *          Processes that it leaves behind become children of the agent and are killed when the program ends.
  *
  * Channels:
- *   control   SOCK_SEQPACKET, inherited. In: requests with descriptors (request.h), or a word to cancel. Out: one hello
- *             (report_hello), then one line of JSON per request (report.c). Hanging up ends the agent.
- *   capture   a memfd of the master's, mapped here: the kept beginnings of stdout and stderr.
- *   stdout,   one pipe each from program to agent, which counts and caps them (output_pipes.c) and puts them into the capture
- *   stderr    or a descriptor of the request. The program never holds a descriptor of the host's files.
- *   stdin     /dev/null, a descriptor of the request, or a file opened through a read-only view.
- *   listener  of the filter: a program that calls sysinfo waits until the agent has answered (sysinfo.c).
+ *   control    SOCK_SEQPACKET, inherited. In: requests with descriptors (request.h), or a cancel message. Out: one
+ *              hello message (report_hello), then one line of JSON per request (report.c). Closing it ends the agent.
+ *   capture    A memfd of the client, mapped by the agent: the first bytes of stdout and stderr.
+ *   stdout,    One pipe each from program to agent, which counts the bytes, enforces the limit (output_pipes.c) and
+ *   stderr     copies them to the capture or to a descriptor of the request. The program has no descriptor of a host
+ *              file.
+ *   stdin      /dev/null, a descriptor of the request, or a file opened through a read-only bind mount.
+ *   listener   Seccomp user notification: a program that calls sysinfo waits for the reply of the agent (sysinfo.c).
  *
- * What is fresh in every run: /work and /tmp (tmpfs, mounted before and taken away after), mounts of the request, the
- * pipes, the process, the ipc namespace if it was used, the cgroup (v2) or its counters (v1). Most of it is made after
- * the last report was sent (prefork.c), when nobody waits for it. What is kept: the namespaces, because making a
- * network namespace alone takes as long as a whole run, and because nothing in them can be changed without privilege.
+ * New for every run: /work and /tmp (tmpfs), mounts of the request, pipes, the process, the ipc namespace if the
+ * previous program used it, and the cgroup (v2) or its counters (v1). Most of this is prepared after the previous
+ * report was sent (prefork.c), when no client waits. Reused: the namespaces, because creating a network namespace
+ * takes as long as a whole run, and an unprivileged program cannot change them.
  *
- * Each hands on to the next on its own CPU, as it goes to sleep (wake_affinity.c).
+ * Each task wakes the next one on its own CPU before it sleeps (wake_affinity.c).
  *
- * Two exits: what the program does ends in a verdict about it (run.c, decide()); what we fail at ends in fail_at(),
- * with step, errno and index, and becomes SE. */
+ * There are two kinds of results. What the program does leads to a verdict about the program (run.c, set_verdict()). A
+ * failure of the launcher is recorded by fail_at() with step, errno and index, and leads to verdict SE. */
 #include "agent.h"
 #include "monitor.h"
 #include "namespaces.h"
@@ -102,12 +105,12 @@ static bool read_options(int count, char **values, struct options *options) {
     return options->control_fd > 2 && options->capture_fd > 2 && options->state_dir != NULL;
 }
 
-/* Nothing inherited matters but the two channels: not descriptors, not signal settings, not the environment. */
+/* Resets what was inherited: signal handling, environment, and all descriptors except the two channels. */
 static bool reset_process_state(const struct options *options, struct fault *fault) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
     for (int number = 1; number < NSIG; number++)
-        sigaction(number, &standard, NULL); /* refused for those that cannot be changed */
+        sigaction(number, &standard, NULL); /* fails for signals that cannot be changed */
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -185,7 +188,7 @@ static void on_stop(int number) {
         kill((pid_t)agent_pid, SIGKILL);
 }
 
-/* The keeper's rest of life: however the agent ends, its cgroup goes with it. */
+/* The keeper after the fork: waits for the agent, then removes its cgroup, however the agent ended. */
 static int run_keeper(struct box *box, pid_t agent, int lock_fd) {
     struct sigaction stop = {.sa_handler = on_stop};
     int status;

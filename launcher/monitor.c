@@ -1,6 +1,6 @@
-/* The watcher sleeps until something happens: the program ends (SIGCHLD), output comes, our master speaks, or the
- * soonest moment at which a limit could be reached: wall time left, or CPU time left spread over all CPUs. A program
- * that calls sysinfo wakes it too. */
+/* The monitor sleeps until an event: the program ends (SIGCHLD), output arrives, the client sends a message, a program
+ * calls sysinfo, or the earliest time at which a limit can be exceeded. That is the remaining wall time, or the
+ * remaining CPU time divided by the number of CPUs. */
 #include "monitor.h"
 
 #include "sysinfo.h"
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Small outputs wait in their pipes until the program ends: most runs are over before anyone need be woken. */
+/* During this time, output stays in the pipes. Most runs end earlier, so that the monitor is not woken for output. */
 #define OUTPUT_POLL_DELAY_NS (2 * NS_PER_MS)
 #define MIN_SLEEP_NS (NS_PER_MS / 2)
 #define DRAIN_TIMEOUT_NS (1000 * NS_PER_MS)
@@ -27,7 +27,8 @@ static uint64_t cpu_count = 1;
 
 static void on_child(int signal_number) { (void)signal_number; }
 
-/* SIGCHLD is let in only while we sleep, so no end of a child can slip between the look and the sleep. */
+/* SIGCHLD is unblocked only in ppoll. Otherwise a child could end between the check and the sleep, and the signal would
+ * be lost. */
 void monitor_init(void) {
     struct sigaction child_exited = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
     sigset_t blocked;
@@ -46,7 +47,7 @@ static void stop(struct monitor *monitor, enum stop_reason reason) {
         monitor->reason = reason;
 }
 
-/* Waits for whoever has ended: the program, or orphans that became ours. False: nobody is left. */
+/* Reaps the program and orphans that became our children. False if no child is left. */
 static bool reap(struct monitor *monitor) {
     struct rusage usage;
     int status;
@@ -73,7 +74,7 @@ static void read_control(struct monitor *monitor) {
     if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
         stop(monitor, STOP_CLIENT_GONE);
     if (size > 0)
-        stop(monitor, STOP_CANCEL); /* while a run is on there is nothing else to be said */
+        stop(monitor, STOP_CANCEL); /* during a run, cancel is the only valid message */
 }
 
 static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
@@ -92,8 +93,8 @@ static void check_cpu(struct monitor *monitor) {
         stop(monitor, STOP_CPU);
 }
 
-/* A run in which anybody was killed for memory is over, whoever it was. The kernel tells before it kills, and may find
- * memory yet: so we look again for a while. */
+/* The run ends if any of its processes is killed for memory. The event arrives before the kill, and the kernel may
+ * still find memory, so the counter is checked for a while. */
 static void check_oom(struct monitor *monitor, bool called, uint64_t elapsed_ns) {
     uint64_t count;
     if (called) {
@@ -108,7 +109,7 @@ static void check_oom(struct monitor *monitor, bool called, uint64_t elapsed_ns)
         monitor->oom_until_ns = 0;
 }
 
-/* How long nothing can go wrong by itself. */
+/* Time until the next limit can be exceeded. */
 static uint64_t time_to_next_check_ns(const struct monitor *monitor, uint64_t elapsed_ns) {
     uint64_t cpus = monitor->limits->processes < cpu_count ? monitor->limits->processes : cpu_count;
     uint64_t wait = left(monitor->limits->wall_ms * NS_PER_MS, elapsed_ns);
@@ -168,7 +169,7 @@ static void copy_outputs(struct monitor *monitor) {
         stop(monitor, STOP_FAULT);
 }
 
-/* The program's time begins when its process gets to exec, which on a busy machine is well after it was told to go. */
+/* The wall time starts at exec, which on a busy host is later than the wake-up of the child. */
 static uint64_t since_start(struct monitor *monitor) {
     uint64_t exec_ns = __atomic_load_n(monitor->exec_ns, __ATOMIC_RELAXED);
     if (exec_ns != 0)
@@ -197,8 +198,8 @@ void monitor_run(struct monitor *monitor) {
     }
 }
 
-/* We are the first process of the box: all that is left in it are our children or will be, so when we have no child
- * the box is empty. kill(-1) reaches everyone in it but us. */
+/* The agent is pid 1: all processes in the box are or become its children, so the box is empty when it has no child.
+ * kill(-1) signals every process in the pid namespace except the agent. */
 void monitor_kill_all(struct monitor *monitor) {
     struct timespec interval = {.tv_nsec = (long)(10 * NS_PER_MS)};
     while (reap(monitor)) {
@@ -210,7 +211,7 @@ void monitor_kill_all(struct monitor *monitor) {
         monitor->ended_ns = now_ns();
 }
 
-/* The program is gone. A reader that is slow gets as long as the program itself could have had, and a second. */
+/* Called after the program ended. A slow reader gets the wall time limit of the program plus one second. */
 void monitor_drain(struct monitor *monitor) {
     uint64_t until_ns = monitor->started_ns + monitor->limits->wall_ms * NS_PER_MS + DRAIN_TIMEOUT_NS;
     while (monitor->reason != STOP_OUTPUT && monitor->reason != STOP_CLIENT_GONE && monitor->reason != STOP_CANCEL) {

@@ -1,4 +1,4 @@
-/* Watching one running program: its limits, its output, its end, our master's word. */
+/* Monitors one running program: limits, output, exit, and messages of the client. */
 #ifndef ADJUDGE_MONITOR_H
 #define ADJUDGE_MONITOR_H
 
@@ -6,7 +6,7 @@
 #include "output_pipes.h"
 #include "proc_sampling.h"
 
-/* Why a run ended, where we ended it. */
+/* Why the launcher ended a run. */
 enum stop_reason { STOP_NONE, STOP_CPU, STOP_WALL, STOP_MEMORY, STOP_OUTPUT, STOP_CANCEL, STOP_CLIENT_GONE, STOP_FAULT };
 
 struct monitor {
@@ -17,19 +17,19 @@ struct monitor {
     int control_fd;
     pid_t program;
     uint64_t started_ns, ended_ns;
-    const uint64_t *exec_ns; /* when the child came to exec, by its own word; 0 until then */
+    const uint64_t *exec_ns; /* time of exec as recorded by the child; 0 until then */
     uint64_t cpu_ns, largest_process_bytes;
     bool program_ended;
-    bool empty; /* nobody is left in the box */
-    uint64_t oom_until_ns; /* the OOM killer was called: look for its work until then */
-    int status; /* as from wait */
+    bool empty;              /* no process is left in the box */
+    uint64_t oom_until_ns;   /* the OOM killer was invoked: check for a kill until then */
+    int status;              /* as returned by wait */
     enum stop_reason reason;
     struct proc_sampling sampling;
 };
 
-void monitor_init(void); /* once: how signals reach us */
+void monitor_init(void);                        /* called once; sets up SIGCHLD */
 void monitor_run(struct monitor *monitor);
-void monitor_kill_all(struct monitor *monitor); /* nothing of the run is left afterwards; harmless when nothing was */
-void monitor_drain(struct monitor *monitor);    /* what is still in the pipes */
+void monitor_kill_all(struct monitor *monitor); /* afterwards no process of the run is left */
+void monitor_drain(struct monitor *monitor);    /* copies what is left in the pipes */
 
 #endif

@@ -1,4 +1,4 @@
-/* Namespaces and what must be given up once, so that no run need do it again. */
+/* Namespaces, and privileges that are dropped once per agent instead of once per run. */
 #include "namespaces.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define BOX_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 #define SECURE_BITS (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-/* One identity is all an ordinary user may map: the box's user is the caller, under another number. */
+/* An unprivileged user may map one uid and one gid: the user of the box is the caller under another number. */
 static bool enter_user_namespace(const struct slot *slot, struct fault *fault) {
     char map[64];
     uid_t uid = geteuid();
@@ -31,7 +31,7 @@ static bool enter_user_namespace(const struct slot *slot, struct fault *fault) {
     snprintf(map, sizeof map, "%u %u 1", slot->gid, gid);
     if (!put_text(AT_FDCWD, "/proc/self/gid_map", map))
         return fail_at(fault, "group_map", -1);
-    /* Mounts that the host makes later still come to our view of it, never the other way round. */
+    /* Mounts made on the host later still propagate to our namespace, but not the other way round. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
         return fail_at(fault, "host_view", -1);
     return true;
@@ -63,7 +63,7 @@ bool namespaces_drop_privileges(bool rootless, bool private_cgroup_view, struct 
             return fail_at(fault, "capabilities", capability);
     if (prctl(PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0) != 0)
         return fail_at(fault, "secure_bits", -1);
-    /* Nobody in the box may look into us, whatever uid it has. */
+    /* No process in the box may trace or inspect the agent, whatever its uid is. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
         return fail_at(fault, "dumpable", -1);
     return true;

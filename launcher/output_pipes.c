@@ -1,5 +1,5 @@
-/* Moving output. A target that cannot take more (a full pipe) stops its pump, never the watcher; a target that is gone
- * closes our end, so that the program meets EPIPE as it would without us. */
+/* Copies output. A full target pipe blocks only its own output_pipe, not the monitor. If the target is closed, our read
+ * end is closed as well, so that the program gets EPIPE as it would without us. */
 #include "output_pipes.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #define CHUNK_BYTES (64 * 1024)
 static char scratch[CHUNK_BYTES];
 
-/* The program may open /dev/stdout anew, so the pipe must be its own. */
+/* The program may reopen /dev/stdout, so it must own the pipe. */
 bool output_pipe_create(int ends[2], const struct slot *slot) {
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
@@ -34,7 +34,7 @@ void output_pipe_close(struct output_pipe *pipe) {
 
 static size_t smaller(uint64_t left, size_t right) { return left < right ? (size_t)left : right; }
 
-/* The rest of the cap is zero: is there anything more? */
+/* The limit is used up: checks whether there is more output. */
 static void detect_excess_output(struct output_pipe *pipe, struct outputs *outputs) {
     ssize_t got = read(pipe->read_fd, scratch, 1);
     if (got > 0)
@@ -74,7 +74,7 @@ static ssize_t copy_to_pipe(struct output_pipe *pipe, size_t max_bytes) {
     return got;
 }
 
-/* An EAGAIN from splice may mean "nothing to read" or "no room to write"; asked only then. */
+/* EAGAIN of splice means that the source is empty or the target is full; this tells which. */
 static bool has_input(const struct output_pipe *pipe) {
     int queued = 0;
     return ioctl(pipe->read_fd, FIONREAD, &queued) == 0 && queued > 0;

@@ -1,4 +1,4 @@
-/* Preparing the next run. */
+/* Prepares the next run. */
 #include "prefork.h"
 
 #include "output_pipes.h"
@@ -35,7 +35,7 @@ bool prefork_prepare(struct box *box, bool allow_internet, struct fault *fault) 
         return false;
     prefork->is_prepared = make_pipes(box, fault) && submit_child(box, fault);
     if (!prefork->is_prepared)
-        prefork_release(prefork); /* whoever tries again makes new pipes */
+        prefork_release(prefork); /* the next attempt creates new pipes */
     return prefork->is_prepared;
 }
 
@@ -53,7 +53,7 @@ void prefork_release(struct prefork *prefork) {
     prefork->is_prepared = false;
 }
 
-/* Somebody on the host may have killed the child while it waited: another one does as well. */
+/* If the waiting child was killed from outside, another one is created. */
 bool prefork_wait(struct box *box, struct fault *fault) {
     struct child *child = &box->prefork.child;
     struct usage ignored;

@@ -1,5 +1,5 @@
-/* What every run needs and no request changes: made while nobody waits, after one run is cleared away and before the
- * next is asked for. The child is the next program's own process; no program is in the box while it waits. */
+/* What every run needs and no request changes, prepared after the previous run was cleaned up and before the next
+ * request arrives. The child is the process of the next program; no other program is in the box while it waits. */
 #ifndef ADJUDGE_PREFORK_H
 #define ADJUDGE_PREFORK_H
 
@@ -10,15 +10,15 @@ struct prefork {
     bool is_prepared;
     struct child child;
     struct workdir workdir;
-    int out[2], err[2]; /* pipes: our end, the program's end; -1 once handed on or closed */
+    int out[2], err[2]; /* pipes: our end, the program's end; -1 once passed on or closed */
 };
 
 struct box;
 
 void prefork_init(struct prefork *prefork);
-/* Makes what is not made yet. A run calls it too, in case it could not be done before. */
+/* Prepares what is not prepared yet. A run calls it as well, in case the preparation in advance failed. */
 bool prefork_prepare(struct box *box, bool allow_internet, struct fault *fault);
-bool prefork_wait(struct box *box, struct fault *fault); /* until the child can take a request */
-void prefork_release(struct prefork *prefork); /* the child has had its request, or is dead: what is left of the rest goes */
+bool prefork_wait(struct box *box, struct fault *fault); /* until the child is ready for a request */
+void prefork_release(struct prefork *prefork); /* the child has its request or is dead: closes the other descriptors */
 
 #endif

@@ -1,4 +1,4 @@
-/* Raw calls where the library's would change the identity of all threads: only the calling one is meant. */
+/* Raw system calls: the C library's set*id functions would change all threads of the agent. */
 #include "privilege.h"
 
 #include "seccomp.h"
@@ -9,14 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* v2: born in its cgroup, which becomes the root of what it sees of the hierarchy; v1's agent did that once. */
+/* v2: the child is in its cgroup, which becomes the root of its cgroup namespace. On v1 the agent did this once. */
 static bool enter_cgroup(const struct cgroup *cgroup, struct fault *fault) {
     if (!cgroup_join(cgroup))
         return fail_at(fault, "cgroup_join", -1);
     return cgroup->kind != CGROUP_V2 || unshare(CLONE_NEWCGROUP) == 0 || fail_at(fault, "cgroup_view", -1);
 }
 
-/* The agent has dropped the supplementary groups already. */
+/* The agent has already dropped the supplementary groups. */
 static bool switch_user(const struct slot *slot, struct fault *fault) {
     if (slot->rootless)
         return true;
@@ -25,7 +25,7 @@ static bool switch_user(const struct slot *slot, struct fault *fault) {
            fail_at(fault, "identity", -1);
 }
 
-/* Bounding set: the agent emptied it. Ambient set: cleared with the inheritable one. */
+/* The bounding set was cleared by the agent. Clearing the inheritable set also clears the ambient set. */
 static bool drop_capabilities(struct fault *fault) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {0};

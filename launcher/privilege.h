@@ -1,15 +1,15 @@
-/* What every program gives up. */
+/* What a process gives up before it executes a program. */
 #ifndef ADJUDGE_PRIVILEGE_H
 #define ADJUDGE_PRIVILEGE_H
 
 #include "cgroup.h"
 
-/* The place in the hierarchy of cgroups, the hope of new privileges, and the calls that the filter refuses. By the
- * starter, once, for all that it will start; on cgroup v2 by each child for itself, because to be born in a cgroup takes
- * a call that the filter refuses. */
+/* Joins the cgroup, sets no_new_privs and installs the seccomp filter. Called once by the spawner, whose children
+ * inherit it. On cgroup v2, called by each child, because the filter blocks clone3, which the spawner needs to clone
+ * into a cgroup. */
 bool privilege_confine(const struct cgroup *cgroup, bool allow_internet, struct fault *fault);
-/* Identity and capabilities. By each child: a thread of the agent's must not have the uid of programs, or they could send
- * it signals. */
+/* Sets user and group and drops capabilities. Called by each child, not by the spawner: a thread of the agent must not
+ * have the uid of programs, because they could send signals to it. */
 bool privilege_drop(const struct slot *slot, struct fault *fault);
 
 #endif

@@ -1,5 +1,5 @@
-/* Sampling of /proc. Fair rather than exact: a burst between two samples is caught by the largest resident size that
- * the kernel kept for each process, and by rlimits. */
+/* Samples /proc. The result is an estimate: a peak between two samples is only seen in the maximum resident size that
+ * the kernel keeps for each process, and is limited by rlimits. */
 #include "proc_sampling.h"
 
 #include <ctype.h>
@@ -39,8 +39,8 @@ struct sums {
     uint64_t cpu_ns, resident_bytes, anonymous_bytes, tasks;
 };
 
-/* Fields 14 to 17: utime, stime and those of waited-for children, in ticks; 20: threads. The name before them may hold
- * anything. */
+/* Fields 14 to 17: utime, stime and those of reaped children, in ticks; 20: threads. The name before them may contain
+ * any character. */
 static void add_stat(struct sums *sums, const char *text) {
     unsigned long long user, system, child_user, child_system, threads;
     const char *after = strrchr(text, ')');
@@ -62,7 +62,8 @@ static void add_process(struct sums *sums, int proc_fd, const char *pid) {
     }
 }
 
-/* Pages shared by several processes count once in all; dearer to read, so only asked when the plain sum is too much. */
+/* Proportional set size: shared pages count once in total. It is expensive to read, so only if the plain sum is over
+ * the limit. */
 static void add_proportional(struct sums *sums, int proc_fd, const char *pid) {
     char text[2048];
     const char *line = read_proc(proc_fd, pid, "smaps_rollup", text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
@@ -93,7 +94,7 @@ static uint64_t file_bytes(void) {
     return bytes;
 }
 
-/* Memory that is nobody's: files of the box live in it, and so do System V segments, attached or not. */
+/* Memory that is not attributed to a process: files in tmpfs, and System V segments, attached or not. */
 static uint64_t unattributed_bytes(const struct proc_sampling *sampling) {
     struct shm_info shared = {0};
     uint64_t files = file_bytes();
@@ -125,7 +126,7 @@ void proc_sampling_update(struct proc_sampling *sampling, const struct slot *slo
     sampling->peak_bytes = larger(sampling->peak_bytes, sampling->memory_bytes);
 }
 
-/* Pages cannot be touched faster than this, so a program cannot go far beyond its limit between two looks. */
+/* Pages cannot be touched faster. This bounds how far a program can exceed its limit between two samples. */
 #define TOUCH_BYTES_PER_MS (4ULL * 1024 * 1024)
 
 uint64_t proc_sampling_interval_ns(const struct proc_sampling *sampling, uint64_t memory_limit, uint64_t elapsed_ns) {
@@ -140,6 +141,6 @@ uint64_t proc_sampling_interval_ns(const struct proc_sampling *sampling, uint64_
 void proc_sampling_finish(struct proc_sampling *sampling, uint64_t largest_process_bytes) {
     uint64_t cpu = reaped_cpu_ns() - sampling->reaped_cpu_start;
     if (cpu > sampling->cpu_ns || sampling->cpu_ns - cpu < 20 * NS_PER_MS)
-        sampling->cpu_ns = cpu; /* exact; ticks were only an estimate. A larger sum had children nobody waited for. */
+        sampling->cpu_ns = cpu; /* exact; ticks are an estimate. A larger sum includes unreaped children. */
     sampling->peak_bytes = larger(sampling->peak_bytes, largest_process_bytes);
 }

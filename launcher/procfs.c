@@ -1,5 +1,5 @@
-/* Stand-ins are made in a directory beside the program's root and bound over the kernel's files. Masks are a list of what
- * may be seen, not of what may not: a kernel with more files in /proc shows no more of them. */
+/* Replacement files are created in a directory beside the program's root and bind-mounted over the kernel's files. The
+ * list names what is visible, so that new entries of a newer kernel are hidden. */
 #include "procfs.h"
 
 #include "rootfs.h"
@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
-#define REPLACEMENTS "../procfs" /* seen from the program's root; the agent has it as /procfs */
+#define REPLACEMENTS "../procfs" /* relative to the program's root; /procfs for the agent */
 #define TEXT_BYTES (512u * 1024)
 
-/* Of the reader's own namespaces, or the same for ever. */
+/* Entries that depend only on the reader's namespaces, or that never change. */
 static const char *const visible_entries[] = {"self",        "thread-self", "mounts",   "net",     "sysvipc", "filesystems",
                                               "version",     "consoles",    "devices",  "dma",     "execdomains", "misc"};
 static const char *const replaced_entries[] = {"cpuinfo", "loadavg", "meminfo", "stat", "sys", "uptime"};
@@ -37,7 +37,7 @@ static bool is_visible(const char *name) {
     return name[0] == '.' || (name[0] >= '0' && name[0] <= '9') || is_among(name, visible_entries, COUNT(visible_entries));
 }
 
-/* All processors idle since ever. */
+/* All processors idle since boot. */
 static bool write_stat(int dir_fd, char *text) {
     static const char zeros[] = "0 0 0 0 0 0 0 0 0 0\n";
     int used = snprintf(text, TEXT_BYTES, "cpu  %s", zeros), count = get_nprocs();
@@ -60,7 +60,7 @@ static bool write_meminfo(int dir_fd, char *text) {
     return rootfs_write_file(dir_fd, "meminfo", text);
 }
 
-/* Without the clock rate of the moment, which follows the load. */
+/* Without the current clock rate, which depends on the load. */
 static bool write_cpuinfo(int dir_fd, char *text) {
     FILE *source = fopen("/proc/cpuinfo", "re");
     char line[8192];
@@ -81,7 +81,7 @@ static bool write_cpuinfo(int dir_fd, char *text) {
     return rootfs_write_file(dir_fd, "cpuinfo", text);
 }
 
-/* What C libraries ask for; all else below /proc/sys is not there. */
+/* Files that C libraries read; the rest of /proc/sys is hidden. */
 static bool write_constants(int dir_fd, char *text) {
     struct utsname kernel;
     int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
@@ -97,7 +97,7 @@ static bool write_constants(int dir_fd, char *text) {
     return rootfs_write_file(dir_fd, "sys/kernel/osrelease", text);
 }
 
-/* The host's /proc is still in sight here. */
+/* The host's /proc is still visible here. */
 static bool write_replacements(void) {
     char *text = malloc(TEXT_BYTES);
     bool done = text != NULL && mkdir(REPLACEMENTS, 0755) == 0;
@@ -111,7 +111,7 @@ static bool write_replacements(void) {
     return done;
 }
 
-/* What is root's alone needs no mask: no program is root, and every mask has its price. */
+/* Entries that only root can access need no mask, because no program is root, and every mask costs a mount. */
 static bool mask(int proc_fd, const char *name) {
     char replacement[512], path[512];
     struct stat info;
@@ -135,7 +135,7 @@ static bool mask_all(int root_fd) {
     return done;
 }
 
-/* Nothing of another user, nor of a process we may not trace, is listed; hidepid=2 where the kernel is older. */
+/* Hides processes of other users and processes that the reader may not trace; hidepid=2 for older kernels. */
 static bool mount_proc(const char *options) {
     return mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0;
 }
@@ -152,7 +152,7 @@ bool procfs_mount_masked(int root_fd, struct slot *slot, struct fault *fault) {
         return fail_at(fault, "root_proc", -1);
     if (!write_replacements() || !mask_all(root_fd))
         return fail_at(fault, "root_proc_mask", -1);
-    if (mount_setattr(root_fd, "proc", AT_RECURSIVE, &attr, sizeof attr) != 0) /* the masks too */
+    if (mount_setattr(root_fd, "proc", AT_RECURSIVE, &attr, sizeof attr) != 0) /* including the masks */
         return fail_at(fault, "root_proc", -1);
     return true;
 }

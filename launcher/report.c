@@ -1,4 +1,4 @@
-/* Writing the report. Strings are ours or were checked by the request parser; none needs escaping. */
+/* Writes the report. All strings are constants or were validated by the request parser, so none needs escaping. */
 #include "report.h"
 
 #include <inttypes.h>

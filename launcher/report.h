@@ -1,4 +1,4 @@
-/* The report: one line of JSON, judge protocol v1. Every key is explained in docs/reference/launcher.md. */
+/* The report: one line of JSON, judge protocol v1. docs/reference/launcher.md describes every key. */
 #ifndef ADJUDGE_REPORT_H
 #define ADJUDGE_REPORT_H
 
@@ -7,7 +7,7 @@
 
 #define REPORT_BYTES_MAX 8192
 
-/* Zero is no verdict: a report that nobody filled in is a fault of ours. */
+/* Zero is not a verdict, so that a report which was never filled in becomes SE. */
 enum verdict { VERDICT_NONE, VERDICT_OK, VERDICT_TLE, VERDICT_MLE, VERDICT_OLE, VERDICT_RE, VERDICT_SE };
 enum limit_kind { LIMIT_NONE, LIMIT_CPU, LIMIT_WALL, LIMIT_MEMORY, LIMIT_OUTPUT, LIMIT_PROCESSES, LIMIT_FILE_SIZE };
 
@@ -24,7 +24,7 @@ struct report {
 };
 
 size_t report_write(const struct report *report, const struct request *request, char *line, size_t size);
-/* What an agent says when it is ready, or why it is not: {"hello": …}. */
+/* First message of a launcher: it is ready, or why it is not ({"hello": …}). */
 size_t report_hello(const struct slot *slot, enum cgroup_kind kind, const struct fault *fault, char *line, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* The request parser. Knows the wire form and what names are safe, nothing else: it can be built and fuzzed alone. */
+/* The request parser. It depends on nothing else in the launcher, so that it can be built and fuzzed alone. */
 #include "request.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static bool take_u64(struct reader *reader, uint64_t *value) {
     return true;
 }
 
-/* A string up to its NUL, which must lie within the record. */
+/* A string up to its NUL, which must be inside the record. */
 static bool take_string(struct reader *reader, const char **text) {
     const uint8_t *end = reader->left > 0 ? memchr(reader->next, '\0', reader->left) : NULL;
     const uint8_t *start;
@@ -59,7 +59,7 @@ static bool take_fd(struct reader *reader, const struct request *request, unsign
     return true;
 }
 
-/* No empty, "." or ".." part: such a path stays below where it starts. */
+/* No component is empty, "." or "..": such a path stays below its starting directory. */
 static bool components_are_safe(const char *path) {
     if (strlen(path) > REQUEST_NAME_MAX)
         return false;
@@ -222,7 +222,7 @@ static bool is_complete(const struct request *request) {
 }
 
 static void clear(struct request *request) {
-    /* The string tables are large and end with NULL: only what is used of them is touched. */
+    /* The string tables are large; only the used entries are written. */
     memset(request->files, 0, sizeof request->files);
     memset(request->mounts, 0, sizeof request->mounts);
     request->type = 0;

@@ -1,10 +1,11 @@
-/* A request: what to run, as parsed from one message. Pointers point into the message; nothing is copied.
+/* A request: what to run, parsed from one message. Pointers refer to the message; nothing is copied.
  *
- * Wire form (all integers little-endian):
+ * Wire format (all integers little-endian):
  *   message := u32 magic "ADJ1" · u16 type · u16 descriptors · record*
  *   record  := u16 tag · u16 zero · u32 length · length bytes
- * A descriptor is named by its place in the message's SCM_RIGHTS array. Strings end in a NUL that is counted in the
- * length and hold no other. A request too long for one packet travels in a memfd: type REQUEST_IN_FD, descriptor 0. */
+ * A descriptor is given as its index in the SCM_RIGHTS array of the message. A string ends with one NUL, which is
+ * counted in the length. A request that is too long for one packet is sent in a memfd: type REQUEST_IN_FD, descriptor
+ * 0. */
 #ifndef ADJUDGE_REQUEST_H
 #define ADJUDGE_REQUEST_H
 
@@ -71,8 +72,8 @@ struct mount_entry {
 };
 
 struct egress_entry {
-    const char *address; /* numeric IPv4 address given to the box's loopback */
-    const char *name;    /* what the box's /etc/hosts calls it */
+    const char *address; /* IPv4 address on the loopback interface of the box */
+    const char *name;    /* host name in the /etc/hosts of the box */
     uint16_t port;
 };
 
@@ -96,11 +97,11 @@ struct request {
     unsigned stdout_fd, stderr_fd;
     bool has_collect_to, has_limits;
     unsigned collect_to_fd;
-    int bad_record; /* when parsing failed: which record, -1 for the header or the whole */
+    int bad_record; /* index of the record that failed to parse; -1: the header or the whole message */
 };
 
-/* Reads a message; false when any of it is not exactly as above (request->bad_record says where). No side effects:
- * touches nothing but *request, and reads nothing beyond size. */
+/* Parses a message. False if any part of it does not match the format (request->bad_record tells where). Writes only
+ * *request and reads only `size` bytes. */
 bool parse_request(const uint8_t *data, size_t size, struct request *request);
 
 #endif

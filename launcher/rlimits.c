@@ -1,4 +1,4 @@
-/* Resource limits. Hard limits are only ever lowered: root in a container may not raise them. */
+/* Resource limits. Hard limits are only lowered, because root in a container may not raise them. */
 #include "rlimits.h"
 
 #include "spawner.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-/* Without a cgroup the limits below also count us: the agent's threads and its parent, in the same user namespace. */
+/* Without a cgroup, RLIMIT_NPROC also counts the agent's threads and the keeper, in the same user namespace. */
 #define OUR_PROCESSES (2 + SPAWNER_THREADS)
 #define QUEUED_SIGNALS 1024
 #define THREAD_STACK_BYTES (64ULL * 1024 * 1024)
@@ -27,12 +27,12 @@ static bool lower(__rlimit_resource_t which, uint64_t value) {
 
 static uint64_t stack_bytes(const struct limits *limits, enum cgroup_kind kind) {
     uint64_t stack = limits->stack_bytes > 0 ? limits->stack_bytes : limits->memory_bytes;
-    /* Every thread's stack counts as data, and its default size is this limit. */
+    /* Thread stacks count as data, and their default size is this limit. */
     return kind == CGROUP_NONE && limits->stack_bytes == 0 && stack > THREAD_STACK_BYTES ? THREAD_STACK_BYTES : stack;
 }
 
-/* No cgroup: memory is sampled (proc_sampling.c) and these only stop what is too fast for sampling. Where there is no /proc
- * to sample either, the limit itself is the wall, per process. */
+/* Without a cgroup, memory is sampled (proc_sampling.c), and these limits only stop what is too fast for sampling.
+ * Without /proc there is no sampling, and the memory limit itself is enforced per process. */
 static const char *apply_without_cgroup(const struct limits *limits, uint64_t stack, bool sampled) {
     if (!lower(RLIMIT_DATA, sampled ? 2 * limits->memory_bytes + limits->processes * stack : limits->memory_bytes))
         return "limit_data";
@@ -42,13 +42,13 @@ static const char *apply_without_cgroup(const struct limits *limits, uint64_t st
 }
 
 const char *rlimits_apply_fixed(void) {
-    /* One byte, not none: the kernel starts a piped core_pattern's program, on the host, even for a limit of 0, but
-     * never for 1 (it takes that for the crash of the handler itself). A file of one byte is too small to be made. */
+    /* 1, not 0: with a limit of 0, the kernel still starts the program of a piped core_pattern, on the host. With 1 it
+     * does not, because it takes that for a crash of the handler itself. No core file is created with either. */
     if (!lower(RLIMIT_CORE, 1))
         return "limit_core";
     if (!lower(RLIMIT_MEMLOCK, 64 * 1024))
         return "limit_locked_memory";
-    /* An ordinary user's boxes draw on that user's one limit: none may come near it. */
+    /* All boxes of an unprivileged user share that user's limit, so that one box must not use it up. */
     if (!lower(RLIMIT_SIGPENDING, QUEUED_SIGNALS))
         return "limit_signals";
     return lower(RLIMIT_MSGQUEUE, 0) ? NULL : "limit_queues";
@@ -62,7 +62,7 @@ const char *rlimits_apply(const struct limits *limits, enum cgroup_kind kind, bo
         return "limit_file_size";
     if (!lower(RLIMIT_STACK, stack))
         return "limit_stack";
-    /* The last wall, should we be unable to watch: a second beyond the limit, per process. */
+    /* Last barrier if the monitor fails: at least one second above the limit, per process. */
     if (!lower(RLIMIT_CPU, limits->cpu_ms / 1000 + 2))
         return "limit_cpu";
     return kind == CGROUP_NONE ? apply_without_cgroup(limits, stack, sampled) : NULL;

@@ -1,4 +1,4 @@
-/* The box's root and what stands in it. Everything here happens once per agent, before any program runs. */
+/* Builds the root file system of the box, once per agent and before any program runs. */
 #include "rootfs.h"
 
 #include "deferred_umount.h"
@@ -20,10 +20,10 @@
 
 #define READ_ONLY (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-/* Shown as they are on the host: a symbolic link as the same link, a directory as a read-only view. */
+/* As on the host: a symbolic link stays a link, a directory becomes a read-only bind mount. */
 static const char *const system_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
 
-/* Parts of /etc that compilers and run-times need and that say nothing of the host's people or secrets. */
+/* Parts of /etc that compilers and runtimes need and that contain no users or secrets of the host. */
 static const char *const etc_entries[] = {"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
                                           "java-8-openjdk", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
                                           "fpc.cfg", "fpc-3.2.2.cfg", "mono", "ghc", "nsswitch.conf", "protocols",
@@ -31,7 +31,7 @@ static const char *const etc_entries[] = {"alternatives", "ld.so.cache", "ld.so.
 
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom"};
 
-/* Links in /dev, target first. Shared memory lives in /tmp, under its caps, and goes with it. */
+/* Links in /dev, target first. Shared memory is in /tmp, with its size limit, and is removed with it. */
 static const char *const device_links[][2] = {{"/proc/self/fd", "fd"},
                                               {"/proc/self/fd/0", "stdin"},
                                               {"/proc/self/fd/1", "stdout"},
@@ -62,7 +62,7 @@ int rootfs_clone_tree(const char *path, uint64_t attributes) {
     return fd;
 }
 
-/* Both views are open at once while the root is built: host paths are absolute, box paths below the new root's fd. */
+/* Host paths are absolute, box paths are relative to root_fd: both are visible while the root is built. */
 static bool bind_read_only(int root_fd, const char *host_path, const char *box_path, uint64_t attributes) {
     struct stat info;
     if (stat(host_path, &info) != 0)
@@ -101,7 +101,7 @@ static bool bind_system_directories(int root_fd, struct fault *fault) {
     return true;
 }
 
-/* People and hosts of the box are invented: the host's own are none of a program's business. */
+/* Users and host names of the box are constants, so that those of the host are not visible. */
 static bool write_identity(int root_fd, const struct slot *slot, struct fault *fault) {
     char text[256];
     snprintf(text, sizeof text, "root:x:0:0:root:/:/bin/false\nbox:x:%u:%u:box:" BOX_WORK ":/bin/sh\n", slot->uid, slot->gid);
@@ -134,7 +134,7 @@ static bool bind_devices(int root_fd, struct fault *fault) {
     for (size_t i = 0; i < COUNT(devices); i++) {
         snprintf(host, sizeof host, "/dev/%s", devices[i]);
         snprintf(box, sizeof box, "dev/%s", devices[i]);
-        /* Read-only: one can still write to the device, not change the host's node. */
+        /* Read-only protects the host's device node; writing to the device still works. */
         if (!bind_read_only(root_fd, host, box, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC))
             return fail_at(fault, "root_dev", (int)i);
     }
@@ -146,7 +146,7 @@ static bool bind_devices(int root_fd, struct fault *fault) {
     return true;
 }
 
-/* pivot_root(".", "."): the old root ends up on top of the new one and is let go at once. */
+/* pivot_root(".", "."): the old root is mounted on top of the new one and unmounted immediately. */
 static bool enter(struct slot *slot, struct fault *fault) {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
     if (chdir("/tmp") != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
@@ -160,7 +160,7 @@ static bool enter(struct slot *slot, struct fault *fault) {
 
 bool rootfs_build(struct slot *slot, struct fault *fault) {
     slot->proc_rw_fd = slot->root_rw_fd = -1;
-    slot->box_view_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC); /* the host's /proc: still in sight here */
+    slot->box_view_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC); /* the host's /proc is still visible here */
     if (slot->box_view_fd < 0)
         return fail_at(fault, "root_view", -1);
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)

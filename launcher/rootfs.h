@@ -1,21 +1,22 @@
-/* The box's own root: a small read-only tmpfs with read-only views of the host's system directories. Built once.
+/* Root file system of a box: a small read-only tmpfs with read-only bind mounts of the host's system directories. Built
+ * once per agent.
  *
- *   /          the agent's root, which no program ever sees
- *   /box       the program's root: it is chrooted there
- *   /procfs    files that stand in for those of /proc (procfs.h)
- *   /lumber    where mounts of past runs wait to be let go, many at a time (deferred_umount.h) */
+ *   /                  root of the agent, invisible to programs
+ *   /box               root of the program, which is chrooted there
+ *   /procfs            constant replacements for files of /proc (procfs.h)
+ *   /deferred_umount   mounts of past runs that wait to be unmounted together (deferred_umount.h) */
 #ifndef ADJUDGE_ROOTFS_H
 #define ADJUDGE_ROOTFS_H
 
 #include "box.h"
 
-/* In a fresh mount namespace of ours: builds the root, moves into it, lets go of the host's. */
+/* Called in a new mount namespace: builds the root, enters it and unmounts the host's root. */
 bool rootfs_build(struct slot *slot, struct fault *fault);
 
-/* A detached, restricted copy of what path names in the current mount namespace; -1 with errno. */
+/* Returns a detached bind mount of the path in the current mount namespace, with these attributes; -1 with errno. */
 int rootfs_clone_tree(const char *path, uint64_t attributes);
 
-/* A new read-only file with this text. */
+/* Creates a read-only file with this text. */
 bool rootfs_write_file(int dir_fd, const char *path, const char *text);
 
 #endif

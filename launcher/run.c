@@ -1,4 +1,4 @@
-/* One run: prepare, start, watch, kill, measure, judge, report, clean. */
+/* One run: prepare, start, monitor, kill, measure, decide, report, clean up. */
 #include "run.h"
 
 #include "child.h"
@@ -46,13 +46,13 @@ static int choose_stdin(const struct run *run) {
     if (request->stdin_kind == STDIN_EMPTY)
         return run->box->null_fd;
     int fd = run->fds[request->stdin_fd];
-    /* A pipe is handed over to the program, which may open /dev/stdin anew. */
+    /* The program must own the pipe, because it may reopen /dev/stdin. */
     if (!run->box->slot.rootless && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode))
         (void)!fchown(fd, run->box->slot.uid, run->box->slot.gid);
     return fd;
 }
 
-/* The pump takes our end of the pipe over. */
+/* Moves our end of the pipe to the output_pipe. */
 static void open_output(struct run *run, struct output_pipe *pipe, enum output_kind kind, unsigned fd_index, int *pipe_end) {
     pipe->read_fd = *pipe_end;
     *pipe_end = -1;
@@ -74,8 +74,8 @@ static void open_outputs(struct run *run) {
         open_output(run, &outputs->err, request->stderr_kind, request->stderr_fd, &box->prefork.err[0]);
 }
 
-/* The child shares our descriptors until it is told to go, and keeps 0, 1 and 2 of them. So these are the program's
- * from here to its end, when restore_stdio() gives up our share of them. */
+/* Until the child is started, it shares our descriptors, and it keeps 0, 1 and 2. Therefore these belong to the program
+ * until it ends, when restore_stdio() closes our copies. */
 static bool pass_stdio(struct run *run, struct fault *fault) {
     const int *out = run->box->prefork.out, *err = run->box->prefork.err;
     int target = run->request->stderr_kind == OUTPUT_MERGE ? out[1] : err[1];
@@ -89,8 +89,9 @@ static void restore_stdio(struct run *run) {
         dup2(run->box->null_fd, fd);
 }
 
-/* The program is gone, and its end is noted: only now may whoever writes to it meet EPIPE, so that who ended first is
- * never in doubt; and not later, or a partner that floods it would wait until the last output is delivered. */
+/* Race: the other side of an interaction gets EPIPE when this is closed. Not before the end of the program is recorded,
+ * so that the order of the two ends is right. Not later, because a partner that keeps writing would block until all
+ * output of this program is delivered. */
 static void close_own_stdin(struct run *run) {
     const struct request *request = run->request;
     if (request->stdin_kind != STDIN_FD)
@@ -126,13 +127,13 @@ static bool start(struct run *run, struct fault *fault) {
         return false;
     run->monitor.program = child->pid;
     run->monitor.started_ns = now_ns();
-    prefork_release(&box->prefork); /* first: whoever wakes on our CPU runs when we sleep */
+    prefork_release(&box->prefork); /* before the wake-up: the child runs on our CPU as soon as we sleep */
     pin_to_current_cpu(child->pid);
     child_start_program(child, run->request);
     return true;
 }
 
-/* The child's last steps: it was told to go, and there is no program if they failed. */
+/* Checks the last steps of the child. If they failed, no program was started. */
 static void check_child(struct run *run, struct fault *fault) {
     struct child *child = run->child;
     if (child->started_ns != 0)
@@ -145,7 +146,7 @@ static void check_child(struct run *run, struct fault *fault) {
     }
 }
 
-/* Ours, if anything of ours failed, whatever the program did meanwhile; else what stopped it; else how it ended. */
+/* Order: a fault of the launcher, whatever the program did; then the limit that ended it; then its exit status. */
 static void set_verdict(const struct run *run, struct report *report) {
     const struct limits *limits = &run->request->limits;
     enum stop_reason reason = run->monitor.reason;
@@ -180,11 +181,11 @@ static void measure(struct run *run, struct report *report) {
     }
     report->cpu_ns = run->usage.cpu_ns;
     report->memory_bytes = run->usage.peak_bytes;
-    if (run->box->cgroup.peak_is_sampled) { /* a burst between two looks is still seen in a process's own peak */
+    if (run->box->cgroup.peak_is_sampled) { /* a peak between two samples is in a process's own peak */
         uint64_t largest = smaller(monitor->largest_process_bytes, run->request->limits.memory_bytes);
         report->memory_bytes = report->memory_bytes > largest ? report->memory_bytes : largest;
     }
-    if (report->memory_bytes == 0) /* less than the kernel's counter moves by: at most that, and what it had resident */
+    if (report->memory_bytes == 0) /* below the step size of the kernel counter: resident size, at most one step */
         report->memory_bytes = smaller(monitor->largest_process_bytes, COUNTER_STEP_BYTES);
     report->processes_refused = run->usage.processes_refused;
     report->wall_ns = monitor->ended_ns - monitor->started_ns;
@@ -219,10 +220,10 @@ static void supervise(struct run *run, struct report *report) {
     }
 }
 
-/* A run that could not be started: whatever of it exists goes. */
+/* Removes what exists of a run that could not be started. */
 static void kill_run(struct run *run) {
     if (run->box->prefork.is_prepared)
-        (void)child_wait_ready(run->child); /* it must be there to be killed */
+        (void)child_wait_ready(run->child); /* it must exist to be killed */
     monitor_kill_all(&run->monitor);
     restore_stdio(run);
     prefork_release(&run->box->prefork);
@@ -232,7 +233,7 @@ static void kill_run(struct run *run) {
     run->usage = (struct usage){0};
 }
 
-/* Only new System V objects make the namespace dirty; a fresh one is dear, a look is not. */
+/* Replaces the ipc namespace only if System V objects exist: creating one is expensive, the check is cheap. */
 static bool clean_ipc(void) {
     struct shm_info shared = {0};
     struct seminfo semaphores = {0};
@@ -244,7 +245,7 @@ static bool clean_ipc(void) {
                  msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&queues) >= 0;
     if (known && shared.used_ids == 0 && semaphores.semusz == 0 && queues.msgpool == 0)
         return true;
-    spawner_stop(); /* it, and its children, would stay in the old one */
+    spawner_stop(); /* the spawner and its children would stay in the old namespace */
     return unshare(CLONE_NEWIPC) == 0;
 }
 
@@ -260,7 +261,7 @@ static bool clean_up(struct run *run) {
     return clean;
 }
 
-/* The next run will most likely be one of the same kind. What cannot be made now is tried again, and reported, then. */
+/* Prepares for a run with the same limits. If this fails, the next run tries again and reports the fault. */
 static void prepare_next_run(struct run *run) {
     struct fault ignored = {0};
     workdir_mount(run->workdir, &run->box->slot, &run->request->limits, &ignored);
@@ -298,8 +299,8 @@ enum run_result run_request(struct box *box, const struct request *request, int 
     set_verdict(run, report);
     close_all(fds, request->fd_count);
     bool sent = run->monitor.reason != STOP_CLIENT_GONE && send_report(box, report, request);
-    yield_cpu(); /* our master has the report: what is left to do can wait for it */
-    bool clean = box->once || clean_up(run); /* a box for one run goes with all that is in it */
+    yield_cpu(); /* the client has the report, so it runs before our cleanup */
+    bool clean = box->once || clean_up(run); /* a box for one run is discarded as a whole */
     if (sent && clean && !box->once)
         prepare_next_run(run);
     return !sent ? RUN_CLIENT_GONE : clean ? RUN_CLEAN : RUN_CLEANUP_FAILED;

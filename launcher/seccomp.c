@@ -1,13 +1,13 @@
-/* The filter refuses what a judged program never needs and an attacker always does. Refusals are errors the program
- * can see (EPERM, or ENOSYS where a library then falls back); a foreign system-call ABI kills it, because numbers
- * would mean other calls there. Calls newer than the ones known here do not exist for the program.
+/* The filter blocks system calls that judged programs do not need and attackers do. A blocked call fails with EPERM,
+ * or with ENOSYS if libraries then use a fallback. A foreign system call ABI kills the program, because there the same
+ * numbers mean other calls. Calls newer than the ones known here fail with ENOSYS.
  *
- * The other part keeps boxes apart that run at the same time. They read the same files of the host, so every call that
- * leaves a mark on a file, or on a counter of the whole machine, that another box can read is refused, or succeeds
- * without effect where programs rely on it (docs/reference/sandbox-guarantees.md lists what is left).
+ * The second purpose is to close covert channels between boxes that run at the same time. They read the same host
+ * files, so every call that changes something of a file or of a host counter which another box can read is blocked, or
+ * succeeds without effect if programs rely on it (docs/reference/sandbox-guarantees.md lists what remains).
  *
- * The program is short, and a binary search over ranges of call numbers: when a filter is installed the kernel compiles
- * it and tries it on every number there is, so a plain list of comparisons would cost every run 0.2 ms. */
+ * The filter is a binary search over ranges of call numbers. When a filter is installed, the kernel compiles it and
+ * evaluates it for every call number, so a linear list of comparisons would add 0.2 ms to every run. */
 #include "seccomp.h"
 
 #include "sysinfo.h"
@@ -43,7 +43,7 @@
 #define IOCTL_SOCKET 0x8900u
 #define CACHE_FLAGS 0x88u /* RWF_NOWAIT, RWF_DONTCACHE */
 
-/* Newer than some systems' headers. */
+/* Not defined by older headers. */
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
@@ -66,7 +66,7 @@ static const unsigned denied[] = {
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp, SYS_pidfd_getfd,
     SYS_migrate_pages, SYS_move_pages, SYS_setpriority, SYS_ioprio_set, SYS_sched_setscheduler, SYS_sched_setparam,
     SYS_sched_setattr,
-    /* kernel features with a history of holes */
+    /* kernel features with a history of vulnerabilities */
     SYS_keyctl, SYS_add_key, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup,
     SYS_io_uring_enter, SYS_io_uring_register, SYS_fanotify_init, SYS_quotactl, SYS_quotactl_fd, SYS_remap_file_pages,
     SYS_vhangup, SYS_acct, SYS_syslog,
@@ -74,7 +74,7 @@ static const unsigned denied[] = {
     SYS_unshare, SYS_setns, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_mount_setattr, SYS_open_tree,
     SYS_move_mount, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, NR_STATMOUNT, NR_LISTMOUNT, NR_OPEN_TREE_ATTR,
     SYS_open_by_handle_at, SYS_name_to_handle_at, NR_CACHESTAT,
-    /* the machine */
+    /* the whole host */
     SYS_kexec_load, SYS_kexec_file_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_clock_settime,
     SYS_clock_adjtime, SYS_settimeofday, SYS_adjtimex, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_sethostname,
     SYS_setdomainname,
@@ -84,23 +84,23 @@ static const unsigned denied[] = {
 };
 
 static const unsigned unimplemented[] = {
-    /* Libraries try these and go on without: clone3 hides its flags from a filter, queues would outlive the run. */
+    /* Libraries have fallbacks. A filter cannot read the flags of clone3; message queues would outlive the run. */
     SYS_clone3, SYS_memfd_secret, SYS_mq_open, SYS_mq_unlink, SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify,
     SYS_mq_getsetattr,
-    /* What other boxes do to files that all of them read: opening them, having them in memory, filling the disk. */
+    /* Show what other boxes do with shared files: open them, load them into the page cache, fill the disk. */
     SYS_inotify_init1, SYS_mincore, SYS_statfs, SYS_fstatfs,
-    /* Its requests are counted for the whole machine. */
+    /* Requests are counted for the whole host. */
     SYS_io_setup,
 #ifdef __x86_64__
     SYS_inotify_init,
 #endif
 };
 
-/* Succeed without doing anything. Locks and cached pages belong to the host's files, which other boxes see; the box's
- * own files are in memory, so that there is nothing to write to a disk. */
+/* Succeed without effect. Locks and cached pages belong to host files, which other boxes see. Files of the box are in
+ * memory, so there is nothing to sync. */
 static const unsigned without_effect[] = {SYS_flock, SYS_fadvise64, SYS_sync, SYS_syncfs, SYS_fsync, SYS_fdatasync, SYS_sync_file_range};
 
-/* Calls that are fine or not depending on an argument. */
+/* Decision for a call; some depend on an argument. */
 enum check {
     CHECK_ALLOW,
     CHECK_EPERM,
@@ -139,7 +139,7 @@ static const struct rule inspected[] = {
 #define RANGES_MAX (2 * RULES_MAX + 3)
 #define PROGRAM_MAX 512
 static struct rule rules[RULES_MAX];
-static struct rule ranges[RANGES_MAX]; /* from this call on, up to the next range */
+static struct rule ranges[RANGES_MAX]; /* from this call number up to the next range */
 static size_t range_count;
 static struct sock_filter code[2][PROGRAM_MAX];
 static struct sock_fprog programs[2];
@@ -147,7 +147,7 @@ static struct sock_fprog programs[2];
 struct builder {
     struct sock_filter *next;
     bool allow_internet, memory_counted;
-    const struct sock_filter *blocks[CHECK_COUNT]; /* where each decision will stand */
+    const struct sock_filter *blocks[CHECK_COUNT]; /* start of the code for each decision */
 };
 
 static void emit(struct builder *b, uint16_t op, uint8_t yes, uint8_t no, uint32_t k) {
@@ -156,7 +156,7 @@ static void emit(struct builder *b, uint16_t op, uint8_t yes, uint8_t no, uint32
 
 static void load(struct builder *b, size_t offset) { emit(b, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset); }
 
-/* The low half of an argument; every argument looked at here is 32 bits wide in the kernel. */
+/* The low 32 bits of an argument. In the kernel, every argument that is checked here has 32 bits. */
 static void load_argument(struct builder *b, unsigned index) {
     load(b, offsetof(struct seccomp_data, args) + index * sizeof(uint64_t));
 }
@@ -202,7 +202,7 @@ static void check_socket(struct builder *b) {
     emit_return(b, return_errno(EAFNOSUPPORT));
 }
 
-/* Limits and placement of others: where the program has the launcher's uid, the kernel alone would allow it. */
+/* Limits and CPU affinity of other processes: if the program has the uid of the launcher, the kernel would allow it. */
 static void check_self_only(struct builder *b) {
     load_argument(b, 0);
     if_equal(b, 0, SECCOMP_RET_ALLOW);
@@ -217,11 +217,11 @@ static void check_personality(struct builder *b) {
     emit_return(b, return_errno(EPERM));
 }
 
-/* Files in memory that nobody maps are in no process's figures: without a cgroup they would be nobody's. */
+/* Memory files that are not mapped are attributed to no process, so without a cgroup they would not be counted. */
 static void check_hidden_memory(struct builder *b) { emit_return(b, b->memory_counted ? SECCOMP_RET_ALLOW : return_errno(ENOSYS)); }
 
-/* Descriptors, owners, pipe sizes and seals are allowed. Setting a lock succeeds and does nothing. Asking for another's
- * lock, leases, directory notifications and write hints are unknown commands. */
+/* Descriptor flags, owners, pipe sizes and seals are allowed. Setting a lock succeeds without effect. Querying locks,
+ * leases, directory notifications and write hints fail with EINVAL. */
 static void check_fcntl(struct builder *b) {
     load_argument(b, 1);
     if_between(b, 0, F_SETFL, SECCOMP_RET_ALLOW);
@@ -233,7 +233,7 @@ static void check_fcntl(struct builder *b) {
     emit_return(b, return_errno(EINVAL));
 }
 
-/* Terminals, pipes and sockets. The others are of file systems and devices, and show counters of the whole machine. */
+/* Terminals, pipes and sockets. Other requests belong to file systems and devices and show host counters. */
 static void check_ioctl(struct builder *b) {
     load_argument(b, 1);
     emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0xff00);
@@ -242,14 +242,14 @@ static void check_ioctl(struct builder *b) {
     emit_return(b, return_errno(ENOTTY));
 }
 
-/* No program puts pages out of memory: a file's may be another box's too. */
+/* Paging out is blocked, because the pages of a file may be in use by another box. */
 static void check_madvise(struct builder *b) {
     load_argument(b, 2);
     if_between(b, MADV_COLD, MADV_PAGEOUT, return_errno(EINVAL));
     emit_return(b, SECCOMP_RET_ALLOW);
 }
 
-/* Reading only what is in memory tells what others have read; reading without keeping it there tells others. */
+/* RWF_NOWAIT shows what other boxes have read; RWF_DONTCACHE changes what other boxes see in the page cache. */
 static void check_cache_flags(struct builder *b) {
     load_argument(b, 5);
     emit(b, BPF_JMP | BPF_JSET | BPF_K, 0, 1, CACHE_FLAGS);
@@ -274,18 +274,18 @@ static void emit_check(struct builder *b, enum check check) {
     case CHECK_IOCTL: check_ioctl(b); break;
     case CHECK_MADVISE: check_madvise(b); break;
     case CHECK_CACHE_FLAGS: check_cache_flags(b); break;
-    case CHECK_SYSINFO: emit_return(b, SECCOMP_RET_USER_NOTIF); break; /* the agent answers (sysinfo.c) */
+    case CHECK_SYSINFO: emit_return(b, SECCOMP_RET_USER_NOTIF); break; /* the agent replies (sysinfo.c) */
     }
 }
 
-/* A jump has eight bits: with too many rules no box must start. */
+/* A jump offset has eight bits. With too many rules, the launcher must not start. */
 static uint8_t distance(const struct sock_filter *from, const struct sock_filter *to) {
     if (to - from - 1 > UINT8_MAX)
         abort();
     return (uint8_t)(to - from - 1);
 }
 
-/* One comparison per inner node of the search; a range by itself is a jump to its decision. */
+/* One comparison per inner node of the search tree; a leaf is a jump to its decision. */
 static void search(struct builder *b, const struct rule *first, size_t count) {
     size_t half = count / 2;
     struct sock_filter *node = b->next;
@@ -341,7 +341,7 @@ static void make_ranges(void) {
 #endif
 }
 
-/* First the search, whose length is known, then the decisions: their places must be known when jumps are written. */
+/* Jump targets must be known, so the decisions are written first, behind space for the search. */
 static void build(unsigned which, bool allow_internet, bool memory_counted) {
     struct builder b = {.next = code[which], .allow_internet = allow_internet, .memory_counted = memory_counted};
     check_abi(&b);
@@ -363,8 +363,7 @@ void seccomp_build(bool memory_counted) {
     build(1, true, memory_counted);
 }
 
-/* A kernel that is old, or that has a listener of a container's for us already, gives none: then the call that needs it
- * does not exist for the program. */
+/* An old kernel, or a container with its own listener, provides no listener. Then sysinfo fails with ENOSYS. */
 bool seccomp_apply(bool allow_internet) {
     const struct sock_fprog *program = &programs[allow_internet ? 1 : 0];
     long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, program);

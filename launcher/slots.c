@@ -1,4 +1,4 @@
-/* Slot locks and the sweep of left-overs. A held lock means a living owner: there is no guessing by process id. */
+/* Slot locks and removal of leftovers. A held lock proves that the owner lives; process ids are not used. */
 #include "slots.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ static int open_locked(int state_fd, int number) {
     return fd;
 }
 
-/* The file lists one directory per line. Only names of ours are touched, whatever it says. */
+/* The file lists one directory per line. Only directories with our prefix are removed, whatever the file contains. */
 static void remove_leftovers(int lock_fd) {
     char text[CGROUP_DIRS_MAX * (CGROUP_PATH_MAX + 1) + 1];
     char *rest = text, *line;
@@ -38,7 +38,7 @@ static void remove_leftovers(int lock_fd) {
     slot_clear_record(lock_fd);
 }
 
-/* Slots that nobody holds but whose files are not empty: their owners died without a chance to clean up. */
+/* Free slots whose file is not empty: their owner was killed before it could clean up. */
 static void remove_leftovers_of_free_slots(int state_fd) {
     DIR *entries = fdopendir(openat(state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct dirent *entry;
@@ -66,7 +66,7 @@ static int open_state_dir(const char *state_dir) {
     if (fd < 0 || fstat(fd, &info) != 0)
         return -1;
     if (info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
-        errno = EPERM; /* somebody else could plant names to be swept */
+        errno = EPERM; /* other users could add names of directories to be removed */
         close(fd);
         return -1;
     }
@@ -89,7 +89,7 @@ bool slot_acquire(const char *state_dir, int *number, int *lock_fd, char *name, 
     remove_leftovers(*lock_fd);
     remove_leftovers_of_free_slots(state_fd);
     close(state_fd);
-    /* The state directory is part of the name: two of them never share a cgroup. */
+    /* The inode of the state directory is part of the name, so that two state directories never share a cgroup. */
     snprintf(name, name_size, PREFIX "%lx-%d", (unsigned long)info.st_ino, *number);
     return true;
 }

@@ -1,5 +1,5 @@
-/* One thread, one order at a time. Until its child has executed a program it only sleeps, because the two have their
- * thread-local storage in common. */
+/* One thread that clones one child at a time. It sleeps until its child has executed a program, because both share
+ * thread-local storage. */
 #include "spawner.h"
 
 #include "clone_child.h"
@@ -22,8 +22,8 @@ static struct {
     bool is_running;
     const struct cgroup *cgroup;
     bool allow_internet, confined;
-    int state;           /* a sign: enum spawner_state */
-    struct child *child; /* of the order */
+    int state;           /* futex word: enum spawner_state */
+    struct child *child; /* to be cloned */
     struct fault fault;
 } spawner;
 
@@ -33,7 +33,8 @@ static bool confine(struct fault *fault) {
     return !spawner.confined || privilege_confine(spawner.cgroup, spawner.allow_internet, fault);
 }
 
-/* The order is done before the child is born: the next one comes when that child is gone. */
+/* The state becomes READY before the clone, because afterwards this thread may only sleep. The next request comes when
+ * this child is done. */
 static void clone_requested(struct child *child) {
     spawner.state = SPAWNER_READY;
     if (clone_child(cgroup_clone_fd(child->cgroup), &child->pid, &child->state, child_main, child))
@@ -51,8 +52,8 @@ static void *serve(void *unused) {
     return unused;
 }
 
-/* It blocks no signal that we do not: an ordinary user's programs may send it some, and the kernel drops what the first
- * process of a box did not ask for only where it is not blocked. */
+/* The thread does not block signals that the agent does not block. Programs of an unprivileged user may signal it, and
+ * the kernel drops unhandled signals to pid 1 only if they are not blocked. */
 static bool create(void) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -94,6 +95,6 @@ void spawner_submit(struct child *child) {
     child->allow_internet = spawner.allow_internet;
     child->confined = spawner.confined;
     spawner.child = child;
-    pin_to_current_cpu(spawner.task); /* and its child is born there */
+    pin_to_current_cpu(spawner.task); /* the child is cloned on this CPU as well */
     futex_word_store(&spawner.state, SPAWNER_CLONING);
 }

@@ -1,4 +1,4 @@
-/* The answer is the same in every box: all memory is free, nothing else runs. */
+/* The reply is the same in every box: all memory is free, and no other process runs. */
 #include "sysinfo.h"
 
 #include <errno.h>
@@ -28,11 +28,11 @@ void sysinfo_listen(int listener_fd) {
 
 int sysinfo_fd(void) { return listener; }
 
-/* 0, or the error that the program sees. The process may be gone by now, and its number another's. */
+/* Returns 0, or the error for the program. Race: the process may be dead, and its pid reused. */
 static int write_reply(const struct seccomp_notif *call) {
     struct sysinfo info = constant;
     struct timespec up;
-    if (clock_gettime(CLOCK_BOOTTIME, &up) == 0) /* which any program may read */
+    if (clock_gettime(CLOCK_BOOTTIME, &up) == 0) /* readable for every program */
         info.uptime = up.tv_sec;
     struct iovec here = {&info, sizeof info}, there = {(void *)(uintptr_t)call->data.args[0], sizeof info};
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) != 0)
@@ -48,7 +48,7 @@ void sysinfo_reply(void) {
     memset(&call, 0, sizeof call);
     memset(&reply, 0, sizeof reply);
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0)
-        return; /* killed meanwhile */
+        return; /* the caller was killed */
     reply.id = call.id;
     reply.error = write_reply(&call);
     (void)!ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &reply);

@@ -1,12 +1,12 @@
-/* sysinfo(2), answered by the agent: C libraries learn from it how much memory there is, but the kernel's answer also has
- * load, free memory and the number of processes of the whole machine, by which boxes could signal to each other. */
+/* sysinfo(2), answered by the agent. C libraries need the memory size from it, but the kernel's reply also contains
+ * load, free memory and process count of the whole host, which boxes could use as a covert channel. */
 #ifndef ADJUDGE_SYSINFO_H
 #define ADJUDGE_SYSINFO_H
 
-void sysinfo_init(void); /* once */
-/* By whoever installed a filter, in the agent's memory and descriptors: where calls are to be heard of; -1: nowhere. */
+void sysinfo_init(void); /* called once */
+/* Called after a filter is installed, in the agent's memory and descriptors: the listener for calls, or -1. */
 void sysinfo_listen(int listener_fd);
-int sysinfo_fd(void);      /* readable when a program waits for an answer; -1: none will */
-void sysinfo_reply(void); /* one program, if it still waits */
+int sysinfo_fd(void);     /* readable when a program waits for a reply; -1: no listener */
+void sysinfo_reply(void); /* replies to one program, if it still waits */
 
 #endif

@@ -1,4 +1,4 @@
-/* CPU masks; with a single CPU to choose from (a pinned slot) there is nothing to say. */
+/* CPU masks. With a single CPU (a pinned slot) there is nothing to do. */
 #include "wake_affinity.h"
 
 #include <sched.h>
@@ -20,7 +20,7 @@ void pin_to_current_cpu(pid_t task) {
     sched_setaffinity(task, sizeof here, &here);
 }
 
-/* Refused only where all these CPUs were taken from us meanwhile; then the kernel has chosen others already. */
+/* Fails only if all these CPUs were removed from our cpuset. Then the kernel has already chosen others. */
 void allow_all_cpus(void) {
     if (has_choice)
         sched_setaffinity(0, sizeof all, &all);

@@ -1,4 +1,5 @@
-/* Fresh work directory, /tmp, input files and mounts. Runs in the agent, between programs: nobody else is in the box. */
+/* Work directory, /tmp, input files and mounts of a run. Called by the agent between programs, so no other process is
+ * in the box. */
 #include "workdir.h"
 
 #include "deferred_umount.h"
@@ -25,7 +26,7 @@ static bool needs_host_view(const struct request *request) {
     return request->mount_count > 0 || request->stdin_kind == STDIN_PATH;
 }
 
-/* The file that a detached view is of, opened through that view, which is closed. */
+/* Opens the file of a detached bind mount through that mount, then closes the mount. */
 static int open_view(int tree) {
     char self[64];
     snprintf(self, sizeof self, "/proc/self/fd/%d", tree);
@@ -36,8 +37,8 @@ static int open_view(int tree) {
     return fd;
 }
 
-/* Through a read-only view of its own: a program that reopens /proc/self/fd/0 for writing gets EROFS, even where it
- * has the uid of the file's owner. */
+/* Opened through its own read-only bind mount: a program that reopens /proc/self/fd/0 for writing gets EROFS, even if
+ * it has the uid of the file's owner. */
 static int open_stdin(const char *path, uint64_t size_max) {
     struct stat info;
     int tree = rootfs_clone_tree(path, BIND_ATTRIBUTES | MOUNT_ATTR_RDONLY);
@@ -60,8 +61,8 @@ static int open_stdin(const char *path, uint64_t size_max) {
     return -1;
 }
 
-/* What anyone may run is shown; a private file is opened, to be copied for the program like other input. Decided on the
- * very file that was found, so that its name cannot come to mean another one in between. */
+/* A file that everyone may execute is bind-mounted. A private file is opened, to be copied like other input. The
+ * decision uses the opened file, so that its name cannot be exchanged in between. */
 static bool open_if_private(int *tree, bool *is_bound) {
     struct stat info;
     if (fstat(*tree, &info) != 0)
@@ -98,7 +99,7 @@ static bool clone_host_trees(struct workdir *workdir, const struct request *requ
     return true;
 }
 
-/* Paths of the host can only be resolved where the host is in sight: a look there, and back. */
+/* Host paths can only be resolved in the host's mount namespace, so the agent enters it and returns. */
 static bool open_host_files(struct workdir *workdir, const struct slot *slot, const struct request *request, struct fault *fault) {
     if (!needs_host_view(request))
         return true;
@@ -135,7 +136,7 @@ void workdir_init(struct workdir *workdir) { workdir->work_fd = workdir->tmp_fd 
 
 bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault) {
     bool same = workdir->size_is_known && workdir->size_bytes == limits->work_bytes && workdir->size_inodes == limits->work_inodes;
-    workdir->size_is_known = false; /* until both have them: after a failure in between nobody knows */
+    workdir->size_is_known = false; /* until both are resized, because a failure in between leaves them unequal */
     if (workdir->work_mounted ? !same && !resize_tmpfs(limits, BOX_ROOT BOX_WORK)
                               : !mount_tmpfs(slot, limits, BOX_ROOT BOX_WORK, "0700"))
         return fail_at(fault, "work_directory", -1);
@@ -213,7 +214,7 @@ static bool write_input_files(const struct workdir *workdir, const struct slot *
     return true;
 }
 
-/* Makes a mount point below dir_fd; gives how many parts of its path were new, -1 on failure. */
+/* Creates a mount point below dir_fd. Returns how many path components were created, -1 on failure. */
 static int create_mount_point(int dir_fd, const char *path, bool directory) {
     char part[REQUEST_NAME_MAX + 1];
     int created = 0;
@@ -235,7 +236,8 @@ static int create_mount_point(int dir_fd, const char *path, bool directory) {
 
 static void path_in_box(char *path, size_t size, const char *target) { snprintf(path, size, BOX_ROOT "%s", target); }
 
-/* Below the work directory or /tmp a mount point goes with them; elsewhere we make it through our own view of the root. */
+/* In /work and /tmp, a mount point is removed with the tmpfs. Elsewhere it is created through the agent's writable
+ * mount of the root. */
 static bool create_mount_target(struct workdir *workdir, const struct slot *slot, const char *target, bool directory, size_t i) {
     bool fresh = strncmp(target, BOX_WORK "/", sizeof BOX_WORK) == 0 || strncmp(target, BOX_TMP "/", sizeof BOX_TMP) == 0;
     int box_fd = fresh ? open(BOX_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC) : slot->root_rw_fd;
@@ -268,7 +270,7 @@ static bool attach_all(struct workdir *workdir, const struct slot *slot, const s
     return true;
 }
 
-/* What was mounted ahead is as old as the last run's end, which is nobody's business. */
+/* Directories that were mounted in advance would show when the previous run ended. */
 static bool set_timestamps(const struct workdir *workdir, struct fault *fault) {
     if (futimens(workdir->work_fd, NULL) != 0)
         return fail_at(fault, "work_directory", -1);
@@ -294,7 +296,7 @@ bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const str
     return write_input_files(workdir, slot, request, fds, fault) && attach_all(workdir, slot, request, fault);
 }
 
-/* Takes back the last parts of a mount point's path that we made in the root. */
+/* Removes the path components of a mount point that were created in the root. */
 static bool remove_mount_point(const struct slot *slot, const char *target, int depth) {
     char path[REQUEST_NAME_MAX + 1];
     snprintf(path, sizeof path, "%s", target + 1);

@@ -1,4 +1,4 @@
-/* What is fresh for every run: the work directory, /tmp, its input files and its mounts. */
+/* What is new for every run: the work directory, /tmp, input files and mounts. */
 #ifndef ADJUDGE_WORKDIR_H
 #define ADJUDGE_WORKDIR_H
 
@@ -6,25 +6,25 @@
 #include "request.h"
 
 struct workdir {
-    int work_fd;                           /* the work directory, for dating it, placing and collecting files */
-    int tmp_fd;                            /* /tmp, for dating it */
-    int stdin_fd;                          /* opened here where stdin is a path; else -1 */
-    int file_trees[REQUEST_FILES_MAX];     /* detached views of files that are shown; private ones, opened to be copied */
+    int work_fd;                           /* work directory: to set timestamps, create and collect files */
+    int tmp_fd;                            /* /tmp, to set its timestamps */
+    int stdin_fd;                          /* open if stdin is a path; else -1 */
+    int file_trees[REQUEST_FILES_MAX];     /* detached bind mounts; for private files, an open file to be copied */
     bool file_bound[REQUEST_FILES_MAX];
     int mount_trees[REQUEST_MOUNTS_MAX];
     bool mount_attached[REQUEST_MOUNTS_MAX];
-    int created_depth[REQUEST_MOUNTS_MAX];    /* how many last parts of the mount point's path we made in the root */
+    int created_depth[REQUEST_MOUNTS_MAX]; /* path components of the mount point created in the root */
     bool work_mounted, tmp_mounted;
-    bool size_is_known;                         /* whether the following are the caps of both */
+    bool size_is_known;                    /* whether the next two fields hold for both directories */
     uint64_t size_bytes, size_inodes;
 };
 
 void workdir_init(struct workdir *workdir);
-/* Mounts both directories, or gives those that nobody has used yet the caps of these limits. */
+/* Mounts both directories. If they are mounted and unused, changes their size to these limits. */
 bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault);
 bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const struct request *request, const int *fds,
                      struct fault *fault);
-/* Nothing of the run is left to read afterwards. False: the box is not clean and must not be used again. */
+/* Removes everything of the run. False: the box is not clean and must not be used again. */
 bool workdir_release(struct workdir *workdir, const struct slot *slot, const struct request *request);
 
 #endif
