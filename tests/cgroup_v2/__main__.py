@@ -1,4 +1,4 @@
-"""``make test-cgroup2``: build the disk, boot it, run the hostile suite in it, write the result into the docs."""
+"""``make test-cgroup2``: builds a disk, boots it, runs the sandbox tests and writes the result into the docs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs"}
 
 
 def main() -> int:
-    """Return 0 when both legs ran and nothing failed."""
+    """Return 0 if the suite passed as root and as an unprivileged user."""
     options = _options()
     _require_tools()
     legs = [options.leg] if options.leg else ["root", "user"]
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def _run_leg(here: Path, leg: str, options: argparse.Namespace) -> machine.Outcome:
-    """Boot a machine of its own for one leg, on a disk of its own."""
+    """Boot a machine for one user, with a copy of the disk."""
     disk = here / f"disk-{leg}"
     subprocess.run(["cp", "--sparse=always", str(here / "disk"), str(disk)], check=True)
     emulated = machine.accelerator() == "tcg"
@@ -57,7 +57,7 @@ def _log(options: argparse.Namespace, leg: str) -> Path:
 
 
 def page(outcomes: Sequence[machine.Outcome], ways: str, now: datetime) -> str:
-    """The page of the docs that holds the last result."""
+    """Page of the docs with the last result."""
     first, legs = outcomes[0], [leg for outcome in outcomes for leg in outcome.legs]
     rows = [f"| {leg.name} | {leg.passed} | {leg.failed} | {leg.summary} |" for leg in legs]
     who = {"root": "as root", "user": "as an unprivileged user with a delegated subtree"}
@@ -83,11 +83,11 @@ def page(outcomes: Sequence[machine.Outcome], ways: str, now: datetime) -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make test-cgroup2", description=__doc__)
-    parser.add_argument("--leg", choices=("root", "user"), help="run one leg only; the page is not written")
+    parser.add_argument("--leg", choices=("root", "user"), help="run as one user only; the page is not written")
     parser.add_argument("--ways", default="agent,command", help="agent, command, or both with a comma (default)")
     parser.add_argument("--args", help="further arguments for pytest, split at spaces; the page is not written")
     parser.add_argument("--time-scale", help="factor on the suite's time limits (default 1 with KVM, 5 without)")
-    parser.add_argument("--logs", default=str(image.REPOSITORY / ".cache"), help="where the consoles are kept")
+    parser.add_argument("--logs", default=str(image.REPOSITORY / ".cache"), help="directory of the console logs")
     return parser.parse_args()
 
 
@@ -99,7 +99,7 @@ def _require_tools() -> None:
         subprocess.run(["apt-get", "update", "-q"], check=True)
         subprocess.run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], check=True)
     elif missing:
-        raise SystemExit(f"missing: {', '.join(missing)} (Debian's package names); install them and try again")
+        raise SystemExit(f"missing: {', '.join(missing)} (Debian package names); install them and run again")
 
 
 sys.exit(main())

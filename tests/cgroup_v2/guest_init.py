@@ -1,7 +1,7 @@
-"""Process 1 of the virtual machine: mounts cgroup v2 with every controller, runs the suite twice, tells, powers off.
+"""Init process of the virtual machine: mounts cgroup v2 with all controllers, runs the suite twice, powers off.
 
-Standard library only. First as root, then as an ordinary user with a subtree of cgroups delegated to it. What is
-said between the markers on the console is what the host reads.
+Uses the standard library only. The suite runs as root, then as an unprivileged user with a delegated cgroup subtree.
+The host reads the console output between the markers.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ def say(line: str) -> None:
 
 
 def settings() -> dict[str, str]:
-    """What the host put on the kernel's command line as adjudge.NAME=VALUE."""
+    """Settings from the kernel command line, adjudge.NAME=VALUE."""
     words = Path("/proc/cmdline").read_text().split()
     return dict(word.removeprefix("adjudge.").split("=", 1) for word in words if word.startswith("adjudge."))
 
@@ -52,7 +52,7 @@ def prepare() -> None:
     LIBC.sethostname(b"cgroup2", 7)
     with socket.socket() as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
-    # As `adjudge doctor` advises: with huge pages everywhere, memory figures are rounded up.
+    # As `adjudge doctor` recommends: with huge pages, reported memory is rounded up.
     Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("madvise")
     available = (CGROUPS / "cgroup.controllers").read_text().split()
     enable(CGROUPS, available)
@@ -63,7 +63,7 @@ def enable(group: Path, controllers: list[str]) -> None:
 
 
 def leaf(name: str, owner: int | None) -> Path:
-    """A cgroup for one leg; what is delegated is what systemd's Delegate=yes delegates."""
+    """Create a cgroup for one user, delegated like systemd's Delegate=yes."""
     group = CGROUPS / name
     group.mkdir()
     enable(group, (group / "cgroup.controllers").read_text().split())
@@ -101,8 +101,8 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
         "ADJUDGE_TEST_MODES": configured.get("ways", "agent,command"),
     }
     repository = configured["repository"]
-    # Each leg is one user here, so the test that runs the suite as another is left to `make test`; so is the command
-    # line, whose every start takes ten seconds on an emulated machine.
+    # The test that runs the suite as another user is left to `make test`. So are the tests of the command line, because
+    # each start takes ten seconds on an emulated machine.
     argv = [sys.executable, "-m", "pytest", "tests/sandbox"]
     argv += [f"--ignore=tests/sandbox/test_{name}.py" for name in ("unprivileged_user", "commands")]
     argv += [
@@ -125,10 +125,10 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
 def main() -> None:
     prepare()
     configured = settings()
-    say("")  # the firmware left the console in the middle of a line
+    say("")  # the firmware may leave an unfinished line
     say(f"kernel {os.uname().release}")
     say(f"controllers {(CGROUPS / 'cgroup.controllers').read_text().strip()}")
-    # A developer's first question of a new kernel: what does the doctor say of it?
+    # The doctor's output helps to debug a new kernel.
     adjudge = [sys.executable, "-m", "adjudge", "doctor"]
     subprocess.run(
         adjudge, cwd=configured["repository"], env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "src"}, check=False

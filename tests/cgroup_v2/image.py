@@ -1,6 +1,6 @@
-"""The virtual machine's disk: this interpreter, this checkout and what the suite runs, as one ext4 file.
+"""Builds the disk of the virtual machine: interpreter, checkout and test programs in one ext4 image.
 
-Made with ``mke2fs -d``, so nothing is mounted and no right is needed. Paths in the guest are the host's own.
+Uses ``mke2fs -d``, which needs no mount and no privileges. Paths in the guest are the same as on the host.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _USR_MERGED = ("bin", "sbin", "lib", "lib64")
 
 
 def build(image: Path, staging: Path, programs: Path, size_mib: int = 1536) -> None:
-    """Fill ``staging`` with everything the guest needs, then pour it into ``image``."""
+    """Copy everything that the guest needs to ``staging``, then create ``image`` from it."""
     shutil.rmtree(staging, ignore_errors=True)
     _lay_out(staging)
     _copy_interpreter(staging)
@@ -99,7 +99,7 @@ def _copy_checkout(staging: Path) -> None:
 
 
 def _let_others_through(staging: Path) -> None:
-    """An ordinary user of the guest must reach the interpreter and the checkout, wherever the host keeps them."""
+    """Let an unprivileged user of the guest enter the directories of the interpreter and the checkout."""
     for path in (Path(sys.base_prefix), Path(sys.prefix), REPOSITORY):
         for folder in (path, *path.parents):
             (staging / folder.relative_to("/")).chmod(0o755)
@@ -107,7 +107,7 @@ def _let_others_through(staging: Path) -> None:
 
 def _copy_tree(folder: Path, staging: Path, skipped: object) -> None:
     if not callable(skipped):
-        raise TypeError("skipped is what shutil.ignore_patterns makes")
+        raise TypeError("skipped must come from shutil.ignore_patterns")
     shutil.copytree(folder, staging / folder.relative_to("/"), symlinks=True, ignore=skipped, dirs_exist_ok=True)
 
 
@@ -119,7 +119,7 @@ def _copy_tools(staging: Path) -> None:
 
 
 def _copy_libraries(staging: Path) -> None:
-    """Copy each shared library that something in the image is linked with, to where the loader looks."""
+    """Copy each shared library that a file in the image is linked with."""
     wanted = [path for path in staging.rglob("*") if path.is_file() and not path.is_symlink() and _is_linked(path)]
     for library in sorted(_needed(wanted)):
         target = staging / _merged(library).relative_to("/")

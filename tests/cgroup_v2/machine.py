@@ -1,4 +1,4 @@
-"""Starting the virtual machine and reading what it says."""
+"""Starts the virtual machine and parses its console output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One pass of the suite in the guest."""
+    """Result of the suite for one user."""
 
     name: str
     exit_code: int
@@ -24,7 +24,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a machine said from power-on to power-off."""
+    """Parsed console output of a machine."""
 
     kernel: str
     controllers: str
@@ -34,9 +34,9 @@ class Outcome:
 
 
 def accelerator() -> str:
-    """KVM where asked for by ``ADJUDGE_VM_ACCEL=kvm``, else emulation: ten times slower, but the same everywhere.
+    """KVM if ``ADJUDGE_VM_ACCEL=kvm`` is set; else emulation, which is ten times slower but works everywhere.
 
-    A /dev/kvm that can be opened proves little: inside another virtual machine it often cannot run a whole kernel.
+    An accessible /dev/kvm is not sufficient: inside another virtual machine it often cannot run a whole kernel.
     """
     return "kvm" if os.environ.get("ADJUDGE_VM_ACCEL") == "kvm" else "tcg"
 
@@ -52,7 +52,7 @@ def newest_kernel() -> Path:
 
 
 def boot(image: Path, kernel: Path, settings: dict[str, str], log: Path, deadline_s: float) -> Outcome:
-    """Run the machine until it powers off, echoing its console; past the deadline it is killed."""
+    """Run the machine until it powers off, logging its console; kill it at the deadline."""
     accel = accelerator()
     words = ["console=ttyS0", "quiet", "loglevel=1", "panic=-1", "root=/dev/nvme0n1", "rw", "init=/sbin/adjudge-init"]
     words += [f"adjudge.{name}={value}" for name, value in settings.items()]

@@ -1,1 +1,1 @@
-"""Hostile programs against the sandbox: each case asserts the verdict, and that the host is as before."""
+"""Security tests of the sandbox: each test asserts the verdict of a hostile program and that the host is unchanged."""

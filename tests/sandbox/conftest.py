@@ -1,4 +1,4 @@
-"""What every hostile case shares: built programs, a host with canaries, and a sandbox in each of its two ways in."""
+"""Shared fixtures: compiled programs, the state of the host, and a sandbox in agent mode and in command mode."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.sandbox.host_state import EXCLUDED_CHILDREN, HostState, become_subrea
 from tests.sandbox.sandbox_case import SandboxCase
 
 MODES = os.environ.get("ADJUDGE_TEST_MODES", "agent,command").split(",")
-"""The ways in that are tried; an emulated machine may not have the time for both."""
-# The second leg, an ordinary user's, may have no cgroup, and trusts the programs of the tests.
+"""Launcher modes to test; on an emulated machine both may take too long."""
+# The run as an unprivileged user may have no cgroup.
 os.environ.setdefault("ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP", "true")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
 def program_folder() -> Path:
-    """The hostile programs, compiled once and kept while their sources stay the same."""
+    """Directory of the compiled test programs, cached by a digest of their sources."""
     return programs.ready(REPOSITORY / ".cache")
 
 
@@ -37,20 +37,17 @@ def _is_unprivileged_run(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ask for the other leg's outcome last: it runs beside the tests of this folder."""
+    """Move the test that waits for the unprivileged run to the end: that run is concurrent with the other tests."""
     ours = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     if ours:
-        last = [item for item in ours if not _is_unprivileged_run(item)] + [
-            item for item in ours if _is_unprivileged_run(item)
-        ]
-        places = [index for index, item in enumerate(items) if item in ours]
-        for index, item in zip(places, last, strict=True):
+        positions = [index for index, item in enumerate(items) if item in ours]
+        for index, item in zip(positions, sorted(ours, key=_is_unprivileged_run), strict=True):
             items[index] = item
 
 
 @dataclass(frozen=True, slots=True)
 class UnprivilegedRun:
-    """The whole suite as an ordinary user, under way in a process of its own."""
+    """The whole suite as an unprivileged user, running in another process."""
 
     process: subprocess.Popen[bytes]
     output: Path
@@ -58,7 +55,7 @@ class UnprivilegedRun:
 
 @pytest.fixture(scope="session")
 def unprivileged_run(request: pytest.FixtureRequest, program_folder: Path) -> Iterator[UnprivilegedRun | None]:
-    """Started with the first test of this folder, if its outcome will be asked for; None where we are no root."""
+    """Start the suite as an unprivileged user if the test that checks it is selected; None if we are not root."""
     if os.getuid() != 0 or not any(_is_unprivileged_run(item) for item in request.session.items):
         yield None
         return
@@ -74,30 +71,30 @@ def unprivileged_run(request: pytest.FixtureRequest, program_folder: Path) -> It
 
 
 @pytest.fixture(scope="session")
-def host(unprivileged_run: UnprivilegedRun | None) -> Iterator[HostState]:  # which starts before there are threads
-    """One host with canaries for the whole session."""
+def host(unprivileged_run: UnprivilegedRun | None) -> Iterator[HostState]:  # forks before threads start
+    """The host with its canaries, for the whole session."""
     become_subreaper()
     with tempfile.TemporaryDirectory(prefix="adjudge-host-") as folder:
         os.chmod(folder, 0o755)  # noqa: PTH101  # a str from tempfile
         canaries, state = Path(folder) / "canaries", Path(folder) / "state"
         canaries.mkdir()
         state.mkdir()
-        watched = HostState(canaries, state)
-        yield watched
-        watched.close()
+        host_state = HostState(canaries, state)
+        yield host_state
+        host_state.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session", params=MODES)
 async def sandbox_case(
     request: pytest.FixtureRequest, program_folder: Path, host: HostState
 ) -> AsyncIterator[SandboxCase]:
-    """A sandbox of two slots, kept for all cases: the second never notices what the first did."""
+    """A sandbox with two slots for all tests: a run must not affect later ones."""
     async with Sandbox(unsafe=True, slots=2, use_agent=request.param == "agent", state_dir=host.state) as sandbox:
         yield SandboxCase(sandbox, program_folder, request.param)
 
 
 @pytest.fixture
 def unchanged_host(host: HostState) -> Iterator[None]:
-    """Assert around the test that the host is as before."""
+    """Assert that the test leaves the host unchanged."""
     with host.assert_unchanged():
         yield

@@ -1,7 +1,8 @@
-"""A world of its own for the allow-list: a network namespace with loopback alone, three servers, and names for them.
+"""Tests the egress list in a private network namespace with three servers on the loopback interface.
 
-Run as a program (``python -m tests.sandbox.egress_namespace STATE``): it leaves the host's network behind, runs one box
-with one way out, and prints as JSON what the program inside could do and what each server heard.
+Run as a program (``python -m tests.sandbox.egress_namespace STATE``): it enters the
+namespace, runs one program with one egress entry, and prints as JSON which connections succeeded and what each server
+got.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ def reach(host, port, kind=socket.SOCK_STREAM, family=socket.AF_INET):
         return type(error).__name__
 
 print(json.dumps({{
-    "the allowed host and port": reach("allowed.test", {_PORT}),
-    "once more": reach("allowed.test", {_PORT}),
-    "another port": reach("allowed.test", {_OTHER_PORT}),
-    "another host by name": reach("other.test", {_PORT}),
-    "another host by address": reach("127.0.0.2", {_PORT}),
-    "the real address": reach("127.0.0.1", {_PORT}),
-    "an address without a route": reach("192.0.2.1", {_PORT}),
-    "datagrams": reach("127.0.1.1", {_PORT}, socket.SOCK_DGRAM),
-    "the newer protocol": reach("::1", {_PORT}, family=socket.AF_INET6),
+    "listed host and port": reach("allowed.test", {_PORT}),
+    "second connection": reach("allowed.test", {_PORT}),
+    "other port": reach("allowed.test", {_OTHER_PORT}),
+    "other host by name": reach("other.test", {_PORT}),
+    "other host by address": reach("127.0.0.2", {_PORT}),
+    "real address of listed host": reach("127.0.0.1", {_PORT}),
+    "address without route": reach("192.0.2.1", {_PORT}),
+    "UDP": reach("127.0.1.1", {_PORT}, socket.SOCK_DGRAM),
+    "IPv6": reach("::1", {_PORT}, family=socket.AF_INET6),
 }}))
 """
 
@@ -60,7 +61,7 @@ def _check(result: int, step: str) -> None:
 
 
 def enter_private_network(hosts: Path) -> None:
-    """Enter namespaces in which nothing but loopback is there, and only our names are known."""
+    """Enter namespaces that have only the loopback interface and only the host names of ``hosts``."""
     user, group = os.geteuid(), os.getegid()
     kinds = _CLONE_NEWNS | _CLONE_NEWNET | (_CLONE_NEWUSER if user else 0)
     _check(_LIBC.unshare(kinds), "unshare")
@@ -75,20 +76,20 @@ def enter_private_network(hosts: Path) -> None:
 
 
 async def main(state: Path) -> None:
-    """Serve, run, tell."""
-    heard: dict[str, int] = {"allowed": 0, "other port": 0, "other host": 0}
+    """Start the servers, run the program and print the result."""
+    connections: dict[str, int] = {"allowed": 0, "other port": 0, "other host": 0}
 
     async def serve(name: str, address: str, port: int) -> asyncio.Server:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            heard[name] += 1
+            connections[name] += 1
             await reader.read(64)
             writer.write(f"hello from {name}".encode())
             writer.close()
 
         return await asyncio.start_server(answer, address, port)
 
-    places = (("allowed", "127.0.0.1", _PORT), ("other port", "127.0.0.1", _OTHER_PORT))
-    servers = [await serve(*place) for place in (*places, ("other host", "127.0.0.2", _PORT))]
+    addresses = (("allowed", "127.0.0.1", _PORT), ("other port", "127.0.0.1", _OTHER_PORT))
+    servers = [await serve(*address) for address in (*addresses, ("other host", "127.0.0.2", _PORT))]
     spec = SandboxRunSpec(
         argv=("/usr/bin/python3", "-I", "-c", PROGRAM),
         limits=Limits(cpu_ms=20_000, wall_ms=60_000),
@@ -98,7 +99,7 @@ async def main(state: Path) -> None:
         report = await sandbox.run(spec)
     for server in servers:
         server.close()
-    result = {"verdict": report.verdict, "stderr": report.stderr.decode(), "heard": heard}
+    result = {"verdict": report.verdict, "stderr": report.stderr.decode(), "connections": connections}
     sys.stdout.write(json.dumps(result | {"reached": json.loads(report.stdout or b"null")}))
 
 

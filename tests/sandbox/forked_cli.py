@@ -1,6 +1,9 @@
-"""The command line, imported once: each call is a fork of a process that is warm, and costs no start of an interpreter.
+"""The command line in forked processes: a server imports it once, and each call is a fork of the server.
 
-Run as a program: one line of JSON in (arguments, folder, files for the three streams), one line with the exit code out.
+This avoids the start of an interpreter per call.
+
+Run as a program, the module is the server: it reads one line of JSON per call (arguments and files for the three
+streams) and writes the exit code.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import adjudge.cli
 
 
 class ForkedCli:
-    """Our side: looks like ``subprocess.run([\"adjudge\", …])``."""
+    """Client of the server, with an interface like ``subprocess.run([\"adjudge\", …])``."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
@@ -26,7 +29,7 @@ class ForkedCli:
         )
 
     def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Run ``adjudge`` with these arguments in a process of its own."""
+        """Run ``adjudge`` with these arguments in a new process."""
         if self._server.stdin is None or self._server.stdout is None:
             raise RuntimeError("the server has no pipes")
         with tempfile.TemporaryDirectory(prefix="adjudge-cli-") as folder:
@@ -39,7 +42,7 @@ class ForkedCli:
         return subprocess.CompletedProcess(arguments, code, *outputs)
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         if self._server.stdin is not None and self._server.stdout is not None:
             self._server.stdin.close()
             self._server.stdout.close()
@@ -47,7 +50,7 @@ class ForkedCli:
 
 
 def _run_command(request: Mapping[str, list[str]]) -> int:
-    """Be one call of the command line; gives its exit code."""
+    """Run the command line in this process; return its exit code."""
     for number, path in enumerate(request["streams"]):
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.dup2(fd, number)
@@ -57,7 +60,7 @@ def _run_command(request: Mapping[str, list[str]]) -> int:
         adjudge.cli.main(request["arguments"], prog_name="adjudge")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
-    except BaseException:  # noqa: BLE001  # whatever it is, the fork must not go on as the server
+    except BaseException:  # noqa: BLE001  # the forked process must not continue as the server
         traceback.print_exc()
         return -1
     finally:
@@ -67,7 +70,7 @@ def _run_command(request: Mapping[str, list[str]]) -> int:
 
 
 def serve() -> None:
-    """Fork for every request, until there are no more."""
+    """Fork for every request until stdin is closed."""
     for name in ("run", "doctor"):
         adjudge.cli.COMMANDS[name].load()
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""What must be the same after a hostile run as before it: processes, mounts, files, services, secrets."""
+"""State of the host that a run must not change: processes, mounts, files, listeners and secrets."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import Final
 
 LAUNCHERS: Final = frozenset({"adjudge-box", "adjudge-agent"})
-"""The names of our own processes: keepers and agents."""
+"""Process names of keepers and agents."""
 PREPARED_CHILD: Final = "adjudge-next"
-"""A process of an agent's that will be the next program."""
+"""Name of a child that an agent has prepared for its next run."""
 _TRACE_KEY: Final = str(0x5EED)
 _SLOT_UIDS: Final = 1_900_000_000
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 def become_subreaper() -> None:
-    """Make orphans of the sandbox's children ours: whatever is left running is then below us, and is seen."""
+    """Become the parent of orphaned descendants, so that leftover processes are found below this process."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One line of /proc."""
+    """One process, from /proc."""
 
     pid: int
     parent: int
@@ -40,9 +40,9 @@ class Process:
 
 
 def processes() -> dict[int, Process]:
-    """Every process that can be seen."""
+    """All visible processes."""
     found = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208  # asked for several times in every test: half the cost of a Path's
+    for name in os.listdir("/proc"):  # noqa: PTH208  # called several times per test; Path takes twice as long
         if name.isdigit():
             with suppress(OSError), open(f"/proc/{name}/stat", errors="replace") as file:  # noqa: PTH123  # as above
                 head, _, rest = file.read().rpartition(")")
@@ -52,11 +52,11 @@ def processes() -> dict[int, Process]:
 
 
 EXCLUDED_CHILDREN: Final[set[int]] = set()
-"""Children of ours that live a life of their own, with all below them: the same suite, as another user."""
+"""Children that are ignored with their descendants: the suite as an unprivileged user."""
 
 
 def descendants(root: int | None = None) -> dict[int, Process]:
-    """Every living process below ``root`` (ourselves), at any depth, but for those set apart."""
+    """All live descendants of ``root`` (default: this process), without excluded ones."""
     everyone = processes()
     below: dict[int, Process] = {}
     frontier = [root or os.getpid()]
@@ -72,15 +72,15 @@ def descendants(root: int | None = None) -> dict[int, Process]:
 
 
 def mounts() -> list[str]:
-    """The mounts of this process, without the counters that change by themselves."""
+    """Mounts of this process, without fields that change by themselves."""
     return sorted(line.split(" - ")[0] for line in Path("/proc/self/mountinfo").read_text().splitlines())
 
 
 def ipc_objects() -> set[str]:
-    """System V objects that the host sees and that a program of ours made: by its key, or by its user.
+    """System V objects on the host that were created by a sandboxed program, recognized by key or by user.
 
-    Other programs of the same user make some as well, a PostgreSQL for one: what is left of a box has no creator that
-    runs outside of our own processes.
+    Other programs of the same user, such as PostgreSQL, have such objects as well. Their creator still runs and is not
+    one of our descendants.
     """
     users, below = {os.getuid()} - {0}, descendants()
     found = set()
@@ -101,7 +101,7 @@ def ipc_objects() -> set[str]:
 
 
 def cgroups_of(state: Path) -> list[str]:
-    """Cgroups of every sandbox that keeps its state in this folder or one below it, in all hierarchies."""
+    """Cgroups of all sandboxes with a state directory at or below this one, in all hierarchies."""
     folders = [state, *(path for path in state.rglob("*") if path.is_dir())] if state.exists() else []
     prefixes = tuple(f"adjudge-{folder.stat().st_ino:x}-" for folder in folders)
     found = []
@@ -111,7 +111,7 @@ def cgroups_of(state: Path) -> list[str]:
 
 
 def unexpected_processes(among: dict[int, Process]) -> list[Process]:
-    """Those that are neither launchers nor the one child with which an agent waits for its next run."""
+    """Processes that are neither launchers nor the one prepared child of an agent."""
     waiting = [
         process for process in among.values() if process.name == PREPARED_CHILD and _is_agent(among, process.parent)
     ]
@@ -125,22 +125,22 @@ def _is_agent(among: dict[int, Process], pid: int) -> bool:
 
 
 def new_processes(had: dict[int, Process], now: dict[int, Process]) -> list[Process]:
-    """Strangers that were not there before.
+    """Unexpected processes that did not exist before.
 
-    Nor are they of somebody who was: a database server of the tests starts processes of its own whenever it likes.
-    What waited for its run and became a program is a newcomer, though its number is known.
+    Descendants of processes that existed before are ignored: a database server of the tests may start processes at any
+    time. A prepared child that became a program counts as new, although its pid existed.
     """
-    settled = {pid for pid, process in had.items() if process.name not in LAUNCHERS and process.name != PREPARED_CHILD}
+    existed = {pid for pid, process in had.items() if process.name not in LAUNCHERS and process.name != PREPARED_CHILD}
 
-    def is_settled(pid: int) -> bool:
-        return pid in settled or (pid in now and is_settled(now[pid].parent))
+    def has_existed(pid: int) -> bool:
+        return pid in existed or (pid in now and has_existed(now[pid].parent))
 
-    return [process for process in unexpected_processes(now) if not is_settled(process.pid)]
+    return [process for process in unexpected_processes(now) if not has_existed(process.pid)]
 
 
 @dataclass
 class HostListeners:
-    """Listeners on the host that count who reaches them."""
+    """Listeners on the host that record connections."""
 
     folder: Path
     port: int = 0
@@ -150,11 +150,11 @@ class HostListeners:
 
     @property
     def path(self) -> Path:
-        """The socket that stands in the file system, open to all."""
+        """Path of a socket that every user may connect to."""
         return self.folder / "service.sock"
 
     def start(self) -> None:
-        """Listen on loopback, on a path and on an abstract name."""
+        """Listen on a loopback port, on a path and on an abstract name."""
         tcp = socket.create_server(("127.0.0.1", 0))
         self.port = tcp.getsockname()[1]
         named = socket.socket(socket.AF_UNIX)
@@ -178,7 +178,7 @@ class HostListeners:
                     connection.sendall(b"well")
 
     def check(self) -> None:
-        """Assert that nobody came, and that a friend is still served."""
+        """Assert that there was no unexpected connection, and that the listeners still work."""
         for family, address in ((socket.AF_INET, ("127.0.0.1", self.port)), (socket.AF_UNIX, str(self.path))):
             with socket.socket(family) as client:
                 client.settimeout(60)
@@ -197,7 +197,7 @@ class HostListeners:
 
 @dataclass
 class HostState:
-    """The host with its canaries: secrets that anybody could read, and files that anybody could write, if seen."""
+    """The host with canaries: secrets that every user may read, and files that every user may write."""
 
     folder: Path
     state: Path
@@ -216,19 +216,19 @@ class HostState:
         self.bystander = subprocess.Popen(["/bin/sleep", "100000"])
 
     def close(self) -> None:
-        """Take the canaries away."""
+        """Remove the canaries."""
         self.listeners.stop()
         self.bystander.kill()
         self.bystander.wait()
         del os.environ["ADJUDGE_CANARY"]
 
     def files(self) -> list[tuple[str, int, int]]:
-        """Everything in the canaries' folder, and which slots are taken."""
+        """Files in the canary directory, and slots in use."""
         seen = [(str(path), path.lstat().st_size, path.lstat().st_mode) for path in sorted(self.folder.rglob("*"))]
         return seen + self.slots_in_use()
 
     def _wait_for_cleanup(self, launchers: int, cgroups: list[str], files: list[tuple[str, int, int]]) -> None:
-        """An empty box may come down after its report was given: launcher, cgroup and lock go within moments."""
+        """Wait until launcher, cgroup and lock of a finished box are gone; they may briefly outlive its report."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and (
             _count_launchers(descendants()) > launchers or cgroups_of(self.state) != cgroups or self.files() != files
@@ -239,13 +239,13 @@ class HostState:
         assert self.files() == files
 
     def slots_in_use(self) -> list[tuple[str, int, int]]:
-        """Everything in the sandbox's state, but for the empty files of slots that nobody holds."""
+        """Files in the state directory, without the empty files of free slots."""
         files = [path for path in sorted(self.state.rglob("*")) if path.is_file()]
         return [(str(path), path.stat().st_size, 0) for path in files if path.stat().st_size]
 
     @contextmanager
     def assert_unchanged(self) -> Iterator[None]:
-        """Assert that what happens inside changes nothing here."""
+        """Assert that the body changes nothing on the host."""
         had, mounted, files, ipc = descendants(), mounts(), self.files(), ipc_objects()
         cgroups = cgroups_of(self.state)
         yield

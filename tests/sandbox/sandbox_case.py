@@ -1,4 +1,4 @@
-"""Running one program of the hostile set with small limits."""
+"""Runs one of the test programs with small limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adjudge.domain.limits import KIB, MIB, Limits
 from adjudge.sandbox import InputFile, MemorySource, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 
 SCALE: Final = float(os.environ.get("ADJUDGE_TEST_TIME_SCALE", "1"))
-"""Factor on time limits, for machines that are emulated."""
+"""Factor on time limits, for emulated machines."""
 PYTHON: Final = "/usr/bin/python3"
 
 SMALL: Final = Limits(
@@ -28,40 +28,40 @@ SMALL: Final = Limits(
 
 
 LARGE: Final = replace(SMALL, cpu_ms=round(2_000 * SCALE), memory_bytes=128 * MIB, output_bytes=1 * MIB)
-"""For programs that are to end well, and for starting an interpreter."""
+"""For programs that should succeed, and for starting an interpreter."""
 
 
 def ms(value: int) -> int:
-    """A time limit for this machine."""
+    """A time limit scaled for this machine."""
     return round(value * SCALE)
 
 
 def limits(**changes: int) -> Limits:
-    """The suite's small limits, with changes."""
+    """``SMALL`` with changes."""
     return replace(SMALL, **changes)
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxCase:
-    """A sandbox and the programs to run in it."""
+    """A sandbox in one mode, and the test programs."""
 
     sandbox: Sandbox
     programs: Path
     mode: str
 
     def spec(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> SandboxRunSpec:
-        """One program of the set, by name; Python ones end in ``.py``."""
+        """Spec of a test program, by name; Python programs end in ``.py``."""
         source = InputFile(program, self.programs / program, executable=True)
         argv = (PYTHON, "-I", f"/work/{program}") if program.endswith(".py") else (f"/work/{program}",)
         files = (source, *more.pop("files", ()))
         return SandboxRunSpec(argv=(*argv, *arguments), limits=within, files=files, **more)
 
     def script(self, code: str, *arguments: str, within: Limits = LARGE, **more: Any) -> SandboxRunSpec:
-        """A few lines of Python."""
+        """Spec of a Python script."""
         return SandboxRunSpec(argv=(PYTHON, "-I", "-c", code, *arguments), limits=within, **more)
 
     async def run(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> SandboxRunReport:
-        """Run it; a fault of ours is never an answer that a case may accept."""
+        """Run a test program; fails on a system error."""
         report = await self.sandbox.run(self.spec(program, *arguments, within=within, **more))
         assert report.verdict is not SandboxVerdict.SE, report
         assert report.sandbox_error is None
@@ -70,21 +70,21 @@ class SandboxCase:
 
 
 def is_process_limit_hit(report: SandboxRunReport) -> bool:
-    """Whether the process limit was run into; without a cgroup nobody counts that."""
+    """Whether the process limit was hit; always true without a cgroup, which is needed to count it."""
     return report.processes_refused or report.memory_source is MemorySource.RLIMIT
 
 
 def within_memory(report: SandboxRunReport, limit_bytes: int) -> bool:
-    """Whether the peak kept to the limit: by a cgroup exactly, by sampling up to the wall of rlimits at twice that."""
+    """Whether the peak was within the limit: 5 % tolerance with a cgroup, else twice the limit (the rlimit)."""
     margin = 2.1 if report.memory_source is MemorySource.RLIMIT else 1.05
     return report.mem_kb * KIB <= limit_bytes * margin
 
 
 def breaches(report: SandboxRunReport) -> list[str]:
-    """What a program of many attempts got through with."""
+    """Attempts of the program that were not blocked."""
     return [line for line in report.stdout.decode(errors="replace").splitlines() if line.startswith("breach")]
 
 
 def count_blocked(report: SandboxRunReport) -> int:
-    """How many of its attempts were stopped: proof that they were made."""
+    """Number of blocked attempts, which proves that the program made them."""
     return sum(line.startswith("blocked") for line in report.stdout.decode(errors="replace").splitlines())

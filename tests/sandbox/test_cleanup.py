@@ -1,4 +1,4 @@
-"""Nothing of a run survives it, and nothing of one run is there for the next."""
+"""Cleanup: no process and no data of a run is left after it."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ async def test_next_run_in_slot_finds_no_traces(
 
 
 async def test_directory_timestamps_are_set_per_run(sandbox_case: SandboxCase, host: HostState) -> None:
-    """They may be made ahead, and must not tell when the last run ended."""
+    """Directories are prepared in advance; their timestamps must not show when the previous run ended."""
     code = "import os; print(*(int(os.stat(name).st_mtime_ns) for name in ('/work', '/tmp')))"
     async with Sandbox(
         unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=host.state / "dates"
     ) as sandbox:
         for _ in range(2):
-            asked_ns = time.time_ns()
+            requested_ns = time.time_ns()
             report = await sandbox.run(sandbox_case.script(code))
-            # The kernel dates files by its last tick.
-            assert all(int(date) > asked_ns - 20_000_000 for date in report.stdout.split()), report
+            # File timestamps have the resolution of a kernel tick.
+            assert all(int(timestamp) > requested_ns - 20_000_000 for timestamp in report.stdout.split()), report
             await asyncio.sleep(0.1)
 
 
@@ -76,8 +76,8 @@ async def test_canceled_run_is_killed_and_frees_slot(sandbox_case: SandboxCase, 
     await _wait_until_started(program)
     for run in runs:
         run.cancel()
-    for outcome in await asyncio.gather(*runs, return_exceptions=True):
-        assert isinstance(outcome, asyncio.CancelledError)
+    for result in await asyncio.gather(*runs, return_exceptions=True):
+        assert isinstance(result, asyncio.CancelledError)
     assert not [process for process in descendants().values() if process.name == program]
     reports = await asyncio.gather(*(sandbox_case.run("static_noop") for _ in range(2)))
     assert [report.verdict for report in reports] == [SandboxVerdict.OK] * 2
@@ -99,7 +99,7 @@ async def test_slot_is_usable_after_cancel_at_any_time(sandbox_case: SandboxCase
 
 
 async def test_parallel_runs_do_not_affect_each_other(sandbox_case: SandboxCase) -> None:
-    """Slots in parallel, programs that end in every way: every report is its own."""
+    """Programs with different verdicts run in parallel; each gets its own report."""
     mix = [
         ("static_noop", (), SandboxVerdict.OK),
         ("crash", ("exit", "3"), SandboxVerdict.RE),

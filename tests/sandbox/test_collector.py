@@ -1,4 +1,4 @@
-"""What a program lays into its work directory against the one who collects it."""
+"""Collecting files from a work directory that a program has filled with links, special files and races."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_collect_copies_only_regular_files_of_program(
     sandbox_case: SandboxCase, host: HostState, tmp_path: Path
 ) -> None:
     report = await sandbox_case.run("trap_collector", str(host.secret), collect=TRAPS, collect_to=tmp_path)
-    assert (report.verdict, report.stdout.splitlines()[-1]) == (SandboxVerdict.OK, b"laid")
+    assert (report.verdict, report.stdout.splitlines()[-1]) == (SandboxVerdict.OK, b"created")
     result = {entry.name: entry for entry in report.collected}
     assert list(result) == list(TRAPS)
     assert (tmp_path / "good").read_bytes() == b"good"

@@ -1,4 +1,4 @@
-"""``adjudge doctor`` and ``adjudge run``, as a person or a script meets them."""
+"""``adjudge doctor`` and ``adjudge run``."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ STRICT = {"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP": "false"}
 
 @pytest.fixture(scope="session")
 def forked_cli() -> Iterator[ForkedCli]:
-    """One warm command line for all."""
+    """One server of the command line for all tests."""
     forked = ForkedCli()
     yield forked
     forked.close()
 
 
 def test_doctor_json_reports_isolation() -> None:
-    """Started as a person would, with nothing warm."""
+    """In a new interpreter, as from a shell."""
     argv = [sys.executable, "-m", "adjudge", "doctor", "--json"]
     done = subprocess.run(argv, capture_output=True, check=False, env=os.environ | STRICT)
     body = json.loads(done.stdout)
     states = {check["name"]: check["state"] for check in body["checks"]}
-    counted = states["cgroup use"] == "ok"
-    assert (done.returncode, body["may_run_untrusted"]) == (0 if counted else 1, counted), body
+    has_cgroup = states["cgroup use"] == "ok"
+    assert (done.returncode, body["may_run_untrusted"]) == (0 if has_cgroup else 1, has_cgroup), body
     for name in ("mount namespace", "pid namespace", "network namespace", "seccomp", "privileges", "user"):
         assert states[name] == "ok"
     for check in body["checks"]:
@@ -45,14 +45,14 @@ def test_doctor_json_reports_isolation() -> None:
 def test_doctor_text_reports_isolation(forked_cli: ForkedCli) -> None:
     done = forked_cli.run("doctor")
     assert b"ok        seccomp" in done.stdout
-    counted = b"ok        cgroup use" in done.stdout
-    assert done.returncode == 0, "it is allowed without a cgroup in these tests"
-    assert (b"is safe to run on this machine" in done.stdout) is counted
-    assert (b"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true" in done.stdout) is not counted
+    has_cgroup = b"ok        cgroup use" in done.stdout
+    assert done.returncode == 0, "the tests allow running without a cgroup"
+    assert (b"is safe to run on this machine" in done.stdout) is has_cgroup
+    assert (b"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true" in done.stdout) is not has_cgroup
 
 
 def test_run_without_cgroup_requires_permission(forked_cli: ForkedCli) -> None:
-    """With one, nothing need be allowed. As root the box has one; an ordinary user mostly has none."""
+    """With a cgroup, no permission is needed. Root has one; an unprivileged user usually does not."""
     source = json.loads(forked_cli.run("run", "--unsafe", "--json", "--", "true").stdout)["memory_source"]
     argv = [sys.executable, "-m", "adjudge", "run", "--", "true"]
     strict = os.environ | STRICT

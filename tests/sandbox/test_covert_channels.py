@@ -1,4 +1,4 @@
-"""Two boxes beside each other that want to pass 64 bits: by locks, watches, caches, names, counters."""
+"""Covert channels: two sandboxes try to pass 64 bits by locks, watches, caches, names or counters."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ MESSAGE: Final = 0xC0DEFACEDEADBEEF
 OPPOSITE: Final = MESSAGE ^ (1 << 64) - 1
 READY: Final = b"ready\n"
 PAGE_CACHE: Final = frozenset({"mincore", "nowait", "cachestat"})
-"""Channels that need pages which can be dropped from memory."""
+"""Channels that need pages which can be evicted from the page cache."""
 ATTEMPTS: Final = 20
 IS_UNPRIVILEGED_RUN: Final = "ADJUDGE_TEST_PROGRAMS" in os.environ
-"""Whether this is the second leg of the suite, which runs beside the first and would be heard by its controls."""
+"""Whether this is the concurrent run as an unprivileged user, which would disturb the control tests."""
 
 
 def _bits(message: int) -> str:
@@ -50,7 +50,7 @@ def _bits(message: int) -> str:
 
 @contextmanager
 def _pipes() -> Iterator[tuple[int, int, int, int]]:
-    """A pipe into a program and one out of it."""
+    """A pipe to a program and a pipe from it."""
     ends = [*os.pipe(), *os.pipe()]
     try:
         yield ends[0], ends[1], ends[2], ends[3]
@@ -63,7 +63,7 @@ def _pipes() -> Iterator[tuple[int, int, int, int]]:
 async def _run_beside(
     sandbox_case: SandboxCase, spec_of: SandboxRunSpec, stdin: int, output: int
 ) -> AsyncIterator[asyncio.Task[SandboxRunReport]]:
-    """Run a program in one slot until it has said that it is ready, and until the end of the block."""
+    """Run a program in one slot, from when it is ready until the end of the block."""
     task = asyncio.create_task(sandbox_case.sandbox.run(spec_of))
     try:
         assert await asyncio.wait_for(asyncio.to_thread(os.read, output, 64), ms(120_000) / 1000) == READY
@@ -93,12 +93,12 @@ async def test_channel_does_not_pass_message_between_sandboxes(sandbox_case: San
     assert received == await _received(sandbox_case, channel, OPPOSITE)
 
 
-@pytest.mark.skipif(IS_UNPRIVILEGED_RUN, reason="the first leg has shown it, and would be disturbed")
+@pytest.mark.skipif(IS_UNPRIVILEGED_RUN, reason="tested by the run as root, which this would disturb")
 @pytest.mark.parametrize("channel", CHANNELS)
 async def test_channel_passes_message_outside_sandbox(program_folder: Path, channel: str) -> None:
-    """The control: where the kernel lets them, so that the test above proves something."""
+    """Control: the programs work without the sandbox, so the test above can fail."""
     received = ""
-    for _ in range(ATTEMPTS):  # others on this machine may read the same files
+    for _ in range(ATTEMPTS):  # other processes may read the same files
         received = await asyncio.to_thread(_received_outside, program_folder / "covert", channel)
         if received == _bits(MESSAGE) or "?" in received or _is_owner_only(channel):
             return
@@ -116,7 +116,7 @@ def _received_outside(program: Path, channel: str) -> str:
 
 
 def _is_owner_only(channel: str) -> bool:
-    """Whether the kernel answers only those who own the files, which an ordinary user does not."""
+    """Whether the kernel replies only to the owner of the files, which an unprivileged user is not."""
     return os.getuid() != 0 and channel in {"write_hint", "mincore"}
 
 
@@ -162,7 +162,7 @@ async def test_reading_mounted_file_keeps_access_time(sandbox_case: SandboxCase,
     try:
         file = shared / "file"
         file.write_text("read me")
-        os.utime(file, (1, 2))  # read before it was written: the next read would be noted
+        os.utime(file, (1, 2))  # accessed before modified: the next read would update the access time
         report = await sandbox_case.sandbox.run(
             sandbox_case.script("print(open('/shared/file').read())", mounts=(Mount(shared, "/shared"),))
         )
@@ -173,7 +173,7 @@ async def test_reading_mounted_file_keeps_access_time(sandbox_case: SandboxCase,
         shared.rmdir()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's boxes all have that user's identity")
+@pytest.mark.skipif(os.getuid() != 0, reason="all sandboxes of an unprivileged user have the same uid")
 async def test_slots_have_different_uids(sandbox_case: SandboxCase) -> None:
     both = [
         sandbox_case.sandbox.run(sandbox_case.script("import os, time; print(os.getuid()); time.sleep(0.2)"))

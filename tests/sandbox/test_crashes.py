@@ -1,4 +1,4 @@
-"""The launcher or the worker dies in the middle; the power goes: nothing is left, and the next start works."""
+"""The launcher or the worker is killed during a run: nothing is left, and the next start works."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LONG = limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), processes=4)
 
 @pytest.fixture(autouse=True)
 def short_agent_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try an agent again soon: the wait is the same for two seconds as for a fifth of one."""
+    """Shorten the delay before an agent is started again."""
     monkeypatch.setattr("adjudge.sandbox.pool.AGENT_RETRY_SEC", 0.2)
 
 
 class CountedDegradation(NullSandboxMetrics):
-    """Keeps why runs fell back to the command."""
+    """Records why runs fell back to the command."""
 
     def __init__(self) -> None:
         self.reasons: list[str] = []
@@ -43,7 +43,7 @@ def _launchers(below: int | None = None) -> dict[int, str]:
 
 
 def _new_agent(before: set[int]) -> int:
-    """The agent that has come since; what it has just forked bears its name for a moment."""
+    """The agent that was started since ``before``; a child that it has just forked has its name for a short time."""
     agents = {process.pid: process for process in descendants().values() if process.name == "adjudge-agent"}
     (agent,) = (pid for pid, process in agents.items() if pid not in before and process.parent not in agents)
     return agent
@@ -64,7 +64,7 @@ async def _wait_until(condition: Callable[[], bool]) -> None:
 async def test_killed_launcher_leaves_no_processes_and_recovers(
     program_folder: Path, host: HostState, program: str, killed: str
 ) -> None:
-    """The agent, its keeper, or both: the run is done again by the command, then an agent is back."""
+    """Kills the agent, its keeper or both. The run is repeated by the command, then a new agent takes over."""
     before = set(descendants())
     state, metrics = host.state / "killed", CountedDegradation()
     async with Sandbox(unsafe=True, slots=1, state_dir=state, metrics=metrics) as sandbox:
@@ -99,15 +99,15 @@ async def test_killed_idle_agent_is_replaced(program_folder: Path, host: HostSta
             for pid, name in _launchers().items():
                 if pid not in before and name == "adjudge-agent":
                     os.kill(pid, signal.SIGKILL)
-            before_it = sandbox.is_degraded
+            was_degraded = sandbox.is_degraded
             assert (await sandbox.run(sandbox_case.spec("static_noop"))).verdict is SandboxVerdict.OK
-            assert (before_it, sandbox.is_degraded) == (False, True)
+            assert (was_degraded, sandbox.is_degraded) == (False, True)
             await _wait_until_recovered(sandbox_case)
         assert (sandbox.is_degraded,) == (False,)
 
 
 async def test_killed_prepared_child_is_replaced(program_folder: Path, host: HostState) -> None:
-    """The agent makes the next program's process ahead; if somebody kills it, another is made."""
+    """The agent prepares the process of the next program. If it is killed, another one is created."""
     before = set(descendants())
     async with Sandbox(unsafe=True, slots=1, state_dir=host.state / "waiting") as sandbox:
         sandbox_case = SandboxCase(sandbox, program_folder, "agent")
@@ -128,22 +128,22 @@ def _prepared_children(before: set[int]) -> list[int]:
 
 
 async def test_agent_reports_failed_step_without_leaking_descriptors(program_folder: Path, host: HostState) -> None:
-    """Two directories, then two pipes, are made ahead: with fewer and fewer, each of them is missed in its turn."""
+    """Two directories, then two pipes, are prepared. As the limit decreases, each of them fails in turn."""
     before = set(descendants())
     async with Sandbox(unsafe=True, slots=1, state_dir=host.state / "short") as sandbox:
         agent = _new_agent(before)
         missed = await _failed_steps(sandbox, agent, 48)
-        assert await _failed_steps(sandbox, agent, 48) == missed, "none was kept when the next could not be had"
-    steps = [step for step in dict.fromkeys(missed.values()) if not step.startswith("cgroup_")]  # of which v2 has more
+        assert await _failed_steps(sandbox, agent, 48) == missed, "descriptors leaked"
+    steps = [step for step in dict.fromkeys(missed.values()) if not step.startswith("cgroup_")]  # v2 has more of these
     assert steps == ["stderr", "stdout", "tmp_directory", "work_directory"]
 
 
 async def _failed_steps(sandbox: Sandbox, agent: int, most: int) -> dict[int, str]:
-    """How many descriptors the agent may have → what it could not make then."""
+    """Map from the descriptor limit of the agent to the step that failed."""
     usual, missed = resource.prlimit(agent, resource.RLIMIT_NOFILE), dict[int, str]()
     for count in range(most, 0, -1):
         resource.prlimit(agent, resource.RLIMIT_NOFILE, (count, usual[1]))
-        await sandbox.run(SandboxRunSpec(argv=("/bin/true",)))  # it may have been prepared when there were more
+        await sandbox.run(SandboxRunSpec(argv=("/bin/true",)))  # may have been prepared before the limit
         fault = (await sandbox.run(SandboxRunSpec(argv=("/bin/true",)))).sandbox_error
         if fault is not None:
             missed[count] = fault.step
@@ -155,7 +155,7 @@ async def _failed_steps(sandbox: Sandbox, agent: int, most: int) -> dict[int, st
 
 
 async def test_failed_run_does_not_leave_its_size_limits(program_folder: Path, host: HostState) -> None:
-    """Short of descriptors, directories are mounted ahead and not opened: a smaller run must not get them like that."""
+    """Without descriptors, directories are mounted for the failed run but not opened. The next run must resize them."""
     before = set(descendants())
     async with Sandbox(unsafe=True, slots=1, state_dir=host.state / "caps") as sandbox:
         agent, sandbox_case = _new_agent(before), SandboxCase(sandbox, program_folder, "agent")
@@ -163,7 +163,7 @@ async def test_failed_run_does_not_leave_its_size_limits(program_folder: Path, h
         usual = resource.prlimit(agent, resource.RLIMIT_NOFILE)
         assert (await sandbox_case.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
         resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, usual[1]))
-        for _ in range(2):  # the first may have been prepared when there were more
+        for _ in range(2):  # the first may have been prepared before the limit
             await sandbox.run(SandboxRunSpec(argv=("/bin/true",), limits=small))
         fault = (await sandbox.run(SandboxRunSpec(argv=("/bin/true",), limits=large))).sandbox_error
         assert fault is not None
@@ -174,13 +174,13 @@ async def test_failed_run_does_not_leave_its_size_limits(program_folder: Path, h
 
 
 def _has_prepared_next_run(agent: int, size: str) -> bool:
-    """Whether it has mounted both directories for the next run, and waits for it."""
+    """Whether the agent has mounted both directories for the next run and sleeps."""
     mounts, state = Path(f"/proc/{agent}/mountinfo").read_text(), Path(f"/proc/{agent}/stat").read_text()
     return mounts.count(size) == 2 and state.rpartition(") ")[2].startswith("S")
 
 
 async def test_close_is_idempotent_and_safe_during_run(sandbox_case: SandboxCase, host: HostState) -> None:
-    """Killing and cleaning up are idempotent (INV-10)."""
+    """Kill and cleanup are idempotent (INV-10)."""
     sandbox = Sandbox(unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=host.state / "twice")
     await sandbox.__aenter__()
     run = asyncio.create_task(sandbox.run(sandbox_case.spec("sleep_forever", within=LONG)))
@@ -227,7 +227,7 @@ async def test_killed_worker_leaves_no_processes(sandbox_case: SandboxCase, host
 
 
 async def test_next_start_removes_leftovers_after_simultaneous_kill(sandbox_case: SandboxCase, host: HostState) -> None:
-    """Worker, keeper and agent end at one stroke: nobody is left to clean up, until somebody starts again."""
+    """Worker, keeper and agent are killed together, as by a power cut: only the next start can clean up."""
     before = set(descendants())
     state = host.state / "power-cut"
     worker = await _start_worker(sandbox_case, state, "sleep_forever")

@@ -1,4 +1,4 @@
-"""Programs that want out: to the kernel, the host's files, its network, its other processes."""
+"""Escape attempts: to the kernel, to host files, to the network, to other processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_SLOT = """
 import sys, time
 for path in ("/work/s", "/tmp/s", "/dev/shm/s"):
     open(path, "w").write(sys.argv[1])
-print("laid", flush=True)
+print("created", flush=True)
 time.sleep(1000)
 """
 
@@ -47,7 +47,7 @@ async def test_network_is_unreachable(sandbox_case: SandboxCase, host: HostState
 def _own_address() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: only asks which of our addresses would be used
+            probe.connect(("192.0.2.1", 9))  # sends nothing; selects the local address
         except OSError:
             return "127.0.0.2"
         return str(probe.getsockname()[0])
@@ -79,7 +79,7 @@ async def test_read_only_mount_cannot_be_written(sandbox_case: SandboxCase, host
 async def test_file_scan_finds_no_secret_and_no_writable_path(sandbox_case: SandboxCase, host: HostState) -> None:
     report = await sandbox_case.run("scan_files.py", host.canary, within=LARGE)
     seen = json.loads(report.stdout)
-    # Its own command line holds the canary, under its own pid, which the search leaves out.
+    # The canary is in the program's own command line, but the scan skips its own pid.
     assert seen["found"] == []
     assert seen["writable"] == []
     assert host.canary not in json.dumps(seen["environment"])
@@ -87,14 +87,14 @@ async def test_file_scan_finds_no_secret_and_no_writable_path(sandbox_case: Sand
 
 
 async def test_files_of_other_slot_are_invisible(sandbox_case: SandboxCase, host: HostState) -> None:
-    mark = f"{host.canary}-of-a-neighbour"
+    mark = f"{host.canary}-of-other-slot"
     read_end, write_end = os.pipe()
     other_run = asyncio.create_task(
         sandbox_case.sandbox.run(sandbox_case.script(OTHER_SLOT, mark, within=LARGE, stdout=write_end))
     )
     try:
         line = await asyncio.wait_for(asyncio.to_thread(os.read, read_end, 16), ms(120_000) / 1000)
-        assert line == b"laid\n"
+        assert line == b"created\n"
         report = await sandbox_case.run("scan_files.py", mark, within=LARGE)
         assert json.loads(report.stdout)["found"] == []
         assert not other_run.done()

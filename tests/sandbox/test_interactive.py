@@ -1,4 +1,4 @@
-"""Two boxes joined by pipes: either side's death, deadlock and flood."""
+"""Two programs connected by pipes: exit of either side, deadlock, flood."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures
 OK, TLE, OLE, RE, SE = SandboxVerdict.OK, SandboxVerdict.TLE, SandboxVerdict.OLE, SandboxVerdict.RE, SandboxVerdict.SE
 SHORT = limits(wall_ms=ms(600))
 LONG = limits(cpu_ms=ms(3_000))
-"""For conversations that do not end by the clock."""
+"""For interactions that do not end at the wall limit."""
 
 
 async def _pair(
@@ -38,18 +38,18 @@ async def test_interaction_of_1000_lines_succeeds(sandbox_case: SandboxCase) -> 
     assert (contestant.verdict, interactor.verdict, first) == (OK, OK, 1)
 
 
-@pytest.mark.parametrize("death", ["die", "kill"])
-async def test_contestant_exit_ends_interaction(sandbox_case: SandboxCase, death: str) -> None:
-    contestant, interactor, first = await _pair(sandbox_case, (death,), ("ask",), LONG)
+@pytest.mark.parametrize("how", ["exit", "kill"])
+async def test_contestant_exit_ends_interaction(sandbox_case: SandboxCase, how: str) -> None:
+    contestant, interactor, first = await _pair(sandbox_case, (how,), ("ask",), LONG)
     assert contestant.verdict is RE
     assert interactor.verdict in (RE, OK)
     assert interactor.limit is None
     assert first in (0, 1)
 
 
-@pytest.mark.parametrize("death", ["die", "kill"])
-async def test_interactor_exit_ends_interaction(sandbox_case: SandboxCase, death: str) -> None:
-    contestant, interactor, _ = await _pair(sandbox_case, ("answer",), (death,), LONG)
+@pytest.mark.parametrize("how", ["exit", "kill"])
+async def test_interactor_exit_ends_interaction(sandbox_case: SandboxCase, how: str) -> None:
+    contestant, interactor, _ = await _pair(sandbox_case, ("answer",), (how,), LONG)
     assert interactor.verdict is RE
     assert contestant.verdict in (OK, RE)
     assert contestant.limit is None
@@ -69,7 +69,7 @@ async def test_flooding_side_is_stopped_by_limit(sandbox_case: SandboxCase, cont
 
 
 async def test_seats_exceed_slot_count(sandbox_case: SandboxCase, host: HostState) -> None:
-    """Two of them talk: neither would end alone. A seat that nobody took is free again."""
+    """Two of them interact, so neither would end alone. An unused seat is released."""
     state = host.state / "seats"
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
     async with Sandbox(unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=state) as sandbox:
@@ -90,7 +90,9 @@ async def test_seats_exceed_slot_count(sandbox_case: SandboxCase, host: HostStat
 
 
 async def test_writer_gets_sigpipe_when_reader_exited(sandbox_case: SandboxCase) -> None:
-    """The side that is gone left lines that nobody reads: delivering them must not keep its own input open."""
-    contestant, interactor, first = await _pair(sandbox_case, ("pour",), ("tell", "40"), limits(cpu_ms=ms(3_000)))
+    """The exited side left unread output. Delivering it must not keep its stdin open."""
+    contestant, interactor, first = await _pair(
+        sandbox_case, ("write_forever",), ("write", "40"), limits(cpu_ms=ms(3_000))
+    )
     assert (interactor.verdict, first) == (OK, 1)
     assert (contestant.exit_signal, contestant.limit) == (SIGPIPE, None)

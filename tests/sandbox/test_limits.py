@@ -1,4 +1,4 @@
-"""Programs that want more than they may have: of time, memory, processes, disk and output."""
+"""Limits of time, memory, processes, disk and output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OK, TLE, MLE, OLE, RE = SandboxVerdict.OK, SandboxVerdict.TLE, SandboxVerdict.ML
 async def test_fork_bomb_is_stopped(
     sandbox_case: SandboxCase, program: str, arguments: tuple[str, ...], cpu_ms: int
 ) -> None:
-    """An interpreter needs time to start before it can fork, on an emulated machine most of a second."""
+    """An interpreter needs time to start before it can fork, on an emulated machine almost a second."""
     report = await sandbox_case.run(program, *arguments, within=limits(cpu_ms=ms(cpu_ms), memory_bytes=256 * MIB))
     assert report.verdict is TLE
     assert is_process_limit_hit(report)
@@ -39,7 +39,7 @@ async def test_thread_count_is_limited(sandbox_case: SandboxCase) -> None:
 
 
 async def test_program_may_use_all_cpus(sandbox_case: SandboxCase) -> None:
-    """On its way to exec it is kept where the agent is; the program itself is not."""
+    """Before exec, the child is pinned to the CPU of the agent; the program must not be."""
     for _ in range(2):
         report = await sandbox_case.sandbox.run(
             sandbox_case.script("import os; print(*sorted(os.sched_getaffinity(0)))")
@@ -52,34 +52,34 @@ async def test_python_thread_bomb_ends_at_wall_limit(sandbox_case: SandboxCase) 
     assert (report.verdict, report.limit) == (TLE, LimitKind.WALL)
 
 
-@pytest.mark.parametrize("mode", ["malloc", "mmap", "shared", "children"])
-async def test_memory_over_limit_is_mle(sandbox_case: SandboxCase, mode: str) -> None:
-    report = await sandbox_case.run("eat_memory", mode, "256", within=limits(cpu_ms=ms(2_000)))
+@pytest.mark.parametrize("method", ["malloc", "mmap", "shared", "children"])
+async def test_memory_over_limit_is_mle(sandbox_case: SandboxCase, method: str) -> None:
+    report = await sandbox_case.run("eat_memory", method, "256", within=limits(cpu_ms=ms(2_000)))
     assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
     assert b"got it all" not in report.stdout
     assert within_memory(report, 64 * MIB)
 
 
 async def test_oom_killed_child_ends_run(sandbox_case: SandboxCase) -> None:
-    """Its parent only waits: were it not noticed, the run would end by its wall limit."""
+    """Its parent only waits. If the kill were not detected, the run would end at the wall limit."""
     run = sandbox_case.run("eat_memory", "children", "256", within=limits(wall_ms=ms(60_000), cpu_ms=ms(20_000)))
     report = await asyncio.wait_for(run, ms(50_000) / 1000)
     assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
 
 
-@pytest.mark.parametrize("mode", ["sysv", "devshm", "tmpfs", "work", "pipes", "memfd", "memfds"])
-async def test_indirect_memory_use_is_limited(sandbox_case: SandboxCase, mode: str) -> None:
-    report = await sandbox_case.run("eat_memory", mode, "256", within=limits(file_bytes=512 * MIB, cpu_ms=ms(2_000)))
+@pytest.mark.parametrize("method", ["sysv", "devshm", "tmpfs", "work", "pipes", "memfd", "memfds"])
+async def test_indirect_memory_use_is_limited(sandbox_case: SandboxCase, method: str) -> None:
+    report = await sandbox_case.run("eat_memory", method, "256", within=limits(file_bytes=512 * MIB, cpu_ms=ms(2_000)))
     assert report.verdict in (MLE, RE)
     assert b"got it all" not in report.stdout
     assert within_memory(report, 64 * MIB)
 
 
-@pytest.mark.parametrize("mode", ["dropped", "sockets"])
-async def test_memory_without_owning_process_is_limited_by_cgroup(sandbox_case: SandboxCase, mode: str) -> None:
-    """Without one it is not, and the guarantees say so: that is why judging is refused there."""
+@pytest.mark.parametrize("method", ["dropped", "sockets"])
+async def test_memory_without_owning_process_is_limited_by_cgroup(sandbox_case: SandboxCase, method: str) -> None:
+    """Without a cgroup it is not limited (see the sandbox guarantees), so judging is refused there."""
     within = limits(cpu_ms=ms(2_000), open_files=1_024, processes=64)
-    report = await sandbox_case.run("hidden_memory", mode, "256", within=within)
+    report = await sandbox_case.run("hidden_memory", method, "256", within=within)
     if report.memory_source is MemorySource.RLIMIT:
         return
     assert report.verdict is MLE or int(report.stdout) < 64
@@ -130,7 +130,7 @@ async def test_python_output_over_limit_is_ole(sandbox_case: SandboxCase) -> Non
 
 
 async def test_output_cap_prevents_oom(sandbox_case: SandboxCase) -> None:
-    """OJ-spec §7: whatever is written, no more than the cap is ever held, and the next run is served."""
+    """OJ-spec §7: no more than the limit is kept in memory, and the next run works."""
     report = await sandbox_case.run("flood", "12", within=limits(output_bytes=4 * MIB, cpu_ms=ms(2_000)))
     assert report.verdict is OLE
     assert report.output_bytes <= 4 * MIB
@@ -150,7 +150,7 @@ os.write(1, b"end")
 
 
 async def test_output_over_capture_size_is_truncated_and_drained(sandbox_case: SandboxCase) -> None:
-    """Longer than the captured part, shorter than the cap: truncated, drained, and no fault of the program's."""
+    """Output larger than the capture but below the limit is truncated and drained; the verdict is OK."""
     written = 2 * 32 * 65536 + len(b"end")
     report = await sandbox_case.sandbox.run(sandbox_case.script(WRITER, within=replace(LARGE, output_bytes=8 * MIB)))
     assert (report.verdict, report.exit_code) == (OK, 0)
@@ -160,10 +160,10 @@ async def test_output_over_capture_size_is_truncated_and_drained(sandbox_case: S
 
 
 async def test_dual_timeouts_wall_and_cpu(sandbox_case: SandboxCase) -> None:
-    """OJ-spec §7: one who sleeps and one who burns are both stopped, each by its own limit."""
+    """OJ-spec §7: a sleeping and a busy program are stopped, each by its own limit."""
     sleeper = await sandbox_case.run(
         "sleep_forever", within=limits(wall_ms=ms(1_000))
-    )  # time to say so on a busy machine, too
+    )  # enough to write its output on a busy machine
     assert (sleeper.verdict, sleeper.limit) == (TLE, LimitKind.WALL)
     assert sleeper.wall_ms >= ms(1_000)
     assert sleeper.time_ms < ms(100)
@@ -178,7 +178,7 @@ async def test_cpu_time_of_threads_and_children_is_limited(sandbox_case: Sandbox
     report = await sandbox_case.run("cpu_time_across_processes", how)
     assert report.verdict is TLE
     if report.memory_source is MemorySource.RLIMIT:
-        return  # nobody counts children that are never waited for: the wall clock stops them at the latest
+        return  # unreaped children are not counted; the wall limit stops them
     assert report.limit is LimitKind.CPU
     assert report.time_ms >= ms(300)
 

@@ -1,8 +1,8 @@
-"""Running a command as an ordinary user from a test that is root.
+"""Runs a command as an unprivileged user from a test that runs as root.
 
-The interpreter and the checkout may lie below folders that only root may enter (an interpreter below a 0700 home).
-The command therefore gets a mount namespace of its own, in which such a folder is an empty one that shows just what
-is needed, at the same paths. The host's own mounts stay as they are.
+The interpreter and the checkout may be below directories that only root may enter, such as a home with mode 0700.
+Therefore the command gets its own mount namespace, in which such a directory is replaced by an empty one with only the
+needed paths mounted below it. The mounts of the host do not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 UID = 61_000
-"""Some user whom no account file needs to know."""
+"""A uid without an account."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 0x20000, 4096, 16384, 1 << 18, 2, 4
@@ -35,12 +35,12 @@ def _mount(source: str, target: Path, kind: str, flags: int, options: str = "") 
 
 
 def _first_private_folder(path: Path) -> Path | None:
-    """The topmost folder on the way to ``path`` that others may not enter."""
+    """The topmost directory of ``path`` that other users may not enter."""
     return next((folder for folder in reversed((path, *path.parents)) if not folder.stat().st_mode & 0o001), None)
 
 
 def _make_reachable(paths: Iterable[Path], staging: Path) -> None:
-    """Make every path reachable for others, at its own name, in this mount namespace alone."""
+    """Make every path accessible to other users, in a new mount namespace."""
     _check(_LIBC.unshare(_CLONE_NEWNS), "unshare")
     _mount("none", Path("/"), "", _MS_REC | _MS_PRIVATE)
     unreachable = {path: private_folder for path in paths if (private_folder := _first_private_folder(path))}
@@ -58,7 +58,7 @@ def _make_reachable(paths: Iterable[Path], staging: Path) -> None:
 def running(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str], output: IO[bytes], needed: Iterable[Path] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``argv`` as :data:`UID` in ``folder``, with a HOME of its own; it is killed at the end."""
+    """Run ``argv`` as :data:`UID` in ``folder`` with a temporary HOME; kill it at the end."""
     paths = sorted({Path(sys.base_prefix).resolve(), Path(sys.prefix), folder, *needed})
     with tempfile.TemporaryDirectory(prefix="adjudge-user-", dir="/tmp") as home:
         staging = Path(home) / "staging"
@@ -84,7 +84,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            preexec_fn=enter,  # noqa: PLW1509  # the test process has no other thread that holds a lock here
+            preexec_fn=enter,  # noqa: PLW1509  # no other thread of the test process holds a lock here
         )
         try:
             yield process

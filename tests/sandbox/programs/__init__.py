@@ -1,4 +1,4 @@
-"""The hostile programs, and how they are built: each says in its first line what it tries."""
+"""Test programs and their build. The first line of each program says what it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FLAGS = ("-O1", "-static", "-pthread", "-Wall", "-Wextra", "-Werror")
 
 
 def compile_all(folder: Path) -> Path:
-    """Build every C program into ``folder`` and put the Python ones beside them. Readable by every user."""
+    """Compile every C program into ``folder`` and copy the Python programs; readable by every user."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     with ThreadPoolExecutor(2) as pool:
@@ -38,26 +38,26 @@ def _compile(source: Path, target: Path) -> None:
         raise RuntimeError(f"{source.name} does not compile:\n{done.stderr}")
 
 
-def digest() -> str:
-    """Changes when any program does."""
-    total = hashlib.sha256(" ".join(_FLAGS).encode())
+def source_digest() -> str:
+    """Digest of flags and sources."""
+    digest = hashlib.sha256(" ".join(_FLAGS).encode())
     for source in sorted(_SOURCES.iterdir()):
         if source.suffix in (".c", ".h", ".py"):
-            total.update(source.read_bytes())
-    return total.hexdigest()[:16]
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def ready(cache: Path) -> Path:
-    """The built programs: given by ``ADJUDGE_TEST_PROGRAMS``, or from the cache, or compiled into it."""
+    """Directory of the compiled programs: ``ADJUDGE_TEST_PROGRAMS``, or a cached build."""
     given = os.environ.get("ADJUDGE_TEST_PROGRAMS")
     if given:
         return Path(given)
-    target = cache / f"programs-{digest()}"
+    target = cache / f"programs-{source_digest()}"
     if not target.exists():
         partial = cache / f"programs-{os.getpid()}.partial"
         compile_all(partial)
         try:
             partial.rename(target)
-        except OSError:  # another process was quicker
+        except OSError:  # another process has built them
             shutil.rmtree(partial)
     return target

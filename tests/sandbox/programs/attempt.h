@@ -1,7 +1,7 @@
-/* One attempt, made by a child of its own: being killed for it counts as being stopped.
+/* Runs one attempt in a child process; if the child is killed, the attempt counts as blocked.
  *
- * A try returns what a system call returns: -1 with errno when it was refused, anything else when it got through.
- * main() ends with `return verdict();`: 0 when everything held, 99 when something got through. */
+ * An attempt returns what a system call returns: -1 with errno if it was refused, anything else if it succeeded. main()
+ * ends with `return verdict();`: 0 if all attempts were blocked, 99 if one succeeded. */
 #ifndef ATTEMPT_H
 #define ATTEMPT_H
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-"""Tries: from Python, by argv[1]: fork, threads, memory, output, recursion, spin, sleep."""
+"""Exceeds one limit, named by argv[1]: fork, threads, memory, output, recursion, spin, sleep."""
 
 import os
 import sys

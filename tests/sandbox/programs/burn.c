@@ -1,4 +1,4 @@
-/* Burns argv[1] ms of CPU by its own clock (0: for ever), deaf to every signal that can be ignored. */
+/* Uses argv[1] ms of CPU time (0: endless) and ignores all signals that can be ignored. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Tries: to go on with stdin, stdout and stderr closed and reused. */
+/* Closes stdin, stdout and stderr, and reuses their descriptors. */
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* Tries: to find a figure of the whole machine that moves. Reads every file of /proc that belongs to no process, and
- * sysinfo, before and after a line on stdin; prints the names of those that differ. */
+/* Looks for host counters that change: reads sysinfo and every file of /proc that belongs to no process, before and
+ * after a line on stdin, and prints the names of those that differ. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void collect(const char *folder, int depth)
             continue;
         if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0 || lstat(path, &info) != 0)
             continue;
-        /* Random by design; and the kernel's log, which would be taken from its readers. */
+        /* uuid is random by design; kmsg would consume the kernel log. */
         if (strcmp(entry->d_name, "uuid") == 0 || strcmp(entry->d_name, "kmsg") == 0)
             continue;
         if (S_ISDIR(info.st_mode))

@@ -1,7 +1,7 @@
-/* Tries: to pass 64 bits to another box. argv = "send CHANNEL BITS" or "receive CHANNEL".
+/* Tries to pass 64 bits to another sandbox. argv = "send CHANNEL BITS" or "receive CHANNEL".
  *
- * Bit i is a state of the i-th of 64 things that both sides can name: a file of the host, a range of one, a key. The
- * sender sets it, says "ready" and keeps it until its stdin ends. The receiver prints 0, 1, or ? where it was refused. */
+ * Bit i is the state of the i-th of 64 objects that both sides can name: a host file, a range of a file, a key. The
+ * sender sets it, prints "ready" and keeps it until its stdin ends. The receiver prints 0, 1, or ? if it was refused. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static unsigned found;
 
 static int by_name(const struct dirent **left, const struct dirent **right) { return strcmp((*left)->d_name, (*right)->d_name); }
 
-/* The same 64 files for whoever looks: in the order of their names, of a page at least. */
+/* The same 64 files for both sides: in the order of their names, each at least one page long. */
 static void collect(const char *folder)
 {
     struct dirent **entries;
@@ -91,7 +91,7 @@ static char see_hint(int i)
     return fcntl(files[i], GET_HINT, &hint) == 0 ? told(hint == 5) : '?';
 }
 
-/* Pages in memory: the sender puts out those of its 0s first, by drop_all. */
+/* Page cache: drop_all evicts all pages before the sender loads those of its 1 bits. */
 static void drop_all(void)
 {
     for (unsigned i = 0; i < BITS; i++) {
@@ -173,7 +173,7 @@ static char see_socket(int i)
     return told(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address) == 0);
 }
 
-/* Being told of what others open: the sender opens its 1s again and again, the receiver listens for a while. */
+/* File notifications: the sender opens the files of its 1 bits repeatedly, the receiver listens for a while. */
 static void send_open(int i) { close(open(names[i], O_RDONLY)); }
 static bool opened[BITS];
 static bool heard;
@@ -205,7 +205,7 @@ static const struct channel {
     char (*see)(int);
     void (*end)(int);
     void (*before_send)(void), (*before_see)(void);
-    bool again; /* sent over and over */
+    bool again; /* sent repeatedly */
 } channels[] = {
     {"flock", send_flock, see_flock, NULL, NULL, NULL, false},
     {"posix_lock", send_posix, see_posix, NULL, NULL, NULL, false},

@@ -1,4 +1,4 @@
-/* Tries: to hide CPU time from its limit by spreading it over "threads", "children" or "orphans". */
+/* Tries to hide CPU time from the limit by distributing it over "threads", "children" or "orphans". */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>

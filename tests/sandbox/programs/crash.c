@@ -1,4 +1,4 @@
-/* Ends as argv[1] says: exit N | abort | segv | fpe | kill | core (abort, having asked for a core dump). */
+/* Ends as argv[1] says: exit N | abort | segv | fpe | kill | core (abort after enabling core dumps). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Tries: to outlive its own end by a double fork into a new session, keeping stdout open ("hold") or closing all. */
+/* Tries to survive its own exit by a double fork into a new session, with stdout open ("hold") or all closed. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Tries: more memory than allowed, by the way that argv[1] names, argv[2] MiB in all. */
+/* Tries to use more memory than allowed: argv[1] is the method, argv[2] the total in MiB. */
 #include "attempt.h"
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -68,7 +68,7 @@ static int by_memfd(size_t mib)
     return 0;
 }
 
-/* Many, written and never mapped: memory that no process is seen to have. */
+/* Many files, written but never mapped: memory that is attributed to no process. */
 static int by_memfds(size_t mib)
 {
     signal(SIGXFSZ, SIG_IGN);
@@ -129,7 +129,7 @@ static int by_children(size_t mib)
         pause();
 }
 
-/* Reads the libraries and programs of the system: cached pages can be taken back, and must not count as a breach. */
+/* Reads libraries and programs of the system. Page cache can be reclaimed and must not count as memory. */
 static int by_page_cache(void)
 {
     static char block[1 << 16];

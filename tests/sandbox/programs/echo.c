@@ -1,4 +1,4 @@
-/* Says what it was given: each argument and each variable of the environment, a length and the bytes; copies stdin. */
+/* Prints length and bytes of each argument and environment variable, then copies stdin. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

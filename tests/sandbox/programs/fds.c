@@ -1,4 +1,4 @@
-/* Tries: to find descriptors that it inherited beyond the three it was given. */
+/* Looks for inherited descriptors other than stdin, stdout and stderr. */
 #include "attempt.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Tries: one file larger than allowed, ignoring SIGXFSZ; says how large it got. */
+/* Tries to write a file larger than allowed, ignoring SIGXFSZ; prints its size. */
 #include "attempt.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Tries: to fill the folder argv[1] with bytes, then with names; says how much it got of each. */
+/* Tries to fill the directory argv[1] with bytes, then with names; prints how many of each. */
 #include "attempt.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* Tries: to find anything that the slot's previous run left behind. */
+/* Looks for anything that the previous run in the slot left behind. */
 #include "attempt.h"
 #include <dirent.h>
 #include <mqueue.h>
@@ -27,7 +27,7 @@ static void look(const char *folder)
         closedir(names);
 }
 
-/* A table of System V objects: one heading and no rows. */
+/* A table of System V objects must contain only the heading. */
 static void table(const char *name)
 {
     char line[512];
@@ -37,7 +37,7 @@ static void table(const char *name)
             breach(name, line);
 }
 
-/* Threads answer to kill as well; those of the first process were there before any run. */
+/* kill works for thread ids as well; those of pid 1 exist before any run. */
 static int is_thread_of_init(int pid) { return syscall(SYS_tgkill, 1, pid, 0) == 0 || errno == EPERM; }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Tries: output without end, on the descriptors that the digits of argv[1] name, ignoring SIGPIPE and errors. */
+/* Writes endless output to the descriptors given as digits in argv[1], ignoring SIGPIPE and errors. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Tries: as many processes as it can make, each making more, for ever. */
+/* Forks endlessly in every process. */
 #include <unistd.h>
 
 int main(void)

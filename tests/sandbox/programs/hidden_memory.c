@@ -1,4 +1,4 @@
-/* Tries: to hold argv[2] MiB that belong to no process: "dropped" pages of a shared mapping, or full "sockets". */
+/* Tries to use argv[2] MiB that are attributed to no process: "dropped" pages of a mapping, or full "sockets". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* The pages stay, in nobody's page tables. */
+/* The pages stay allocated but are in no page table. */
 static long by_dropped(long wanted)
 {
     long held = 0;

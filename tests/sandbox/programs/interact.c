@@ -1,4 +1,5 @@
-/* One side of a conversation: argv[1] = ask | answer | tell | silent | flood | pour | die | kill; argv[2] = rounds. */
+/* One side of an interaction: argv[1] = ask | answer | write | silent | flood | write_forever | exit | kill, argv[2] =
+ * rounds. */
 #include "attempt.h"
 
 int main(int argc, char **argv)
@@ -16,13 +17,13 @@ int main(int argc, char **argv)
     else if (!strcmp(role, "answer"))
         while (fgets(line, sizeof line, stdin))
             printf("%ld\n", 2 * atol(line));
-    else if (!strcmp(role, "tell"))
+    else if (!strcmp(role, "write"))
         for (long i = 1; i <= rounds; i++, usleep(1000))
             printf("%ld\n", i);
-    else if (!strcmp(role, "pour"))
+    else if (!strcmp(role, "write_forever"))
         for (;;)
             puts("and so on");
-    else if (!strcmp(role, "die"))
+    else if (!strcmp(role, "exit"))
         return 7;
     else if (!strcmp(role, "kill"))
         raise(SIGKILL);

@@ -1,4 +1,5 @@
-/* Tries: every system call that leads out of a box or into the kernel: tracing, keys, bpf, namespaces, mounts, modules … */
+/* Tries every system call that leads out of the sandbox or into the kernel: tracing, keys, bpf, namespaces, mounts,
+ * modules … */
 #include "attempt.h"
 #include <linux/bpf.h>
 #include <linux/io_uring.h>
@@ -117,7 +118,7 @@ static int chroot_out(void)
     return CALL(SYS_chroot, ".") < 0 || stat("/", &top) || stat(".", &here) ? -1 : 0;
 }
 
-/* A root that is only a changed one has something above it, for whoever has a foot outside. */
+/* A chroot has a directory above it, which is reachable with a descriptor from outside. */
 static int above_root(void)
 {
     struct stat top, above;
@@ -137,7 +138,7 @@ static int by_handle(void)
     int mount_id;
     handle.head.handle_bytes = sizeof handle.bytes;
     if (name_to_handle_at(AT_FDCWD, "/usr", &handle.head, &mount_id, 0) < 0) {
-        /* A handle can be guessed as well: inode 2 is the root of an ext file system. */
+        /* A handle can be guessed: inode 2 is the root of an ext file system. */
         handle.head.handle_bytes = 8;
         handle.head.handle_type = 1;
         handle.bytes[0] = 2;
@@ -232,7 +233,7 @@ static int raise_open_files_limit(void)
 }
 static int clear_no_new_privs(void) { return prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0); }
 
-/* What one box could leave on, or read of, files and counters that all boxes share. */
+/* What one sandbox could change or read of files and counters that all sandboxes share. */
 static int shared(void) { return open("/usr/bin/env", O_RDONLY); }
 static int query_lock(void)
 {
@@ -275,7 +276,7 @@ static int read_file_flags(void)
     return ioctl(shared(), 0x80086601 /* FS_IOC_GETFLAGS */, &flags);
 }
 
-/* The same kernel, spoken to in another dialect: numbers mean other calls there, so a filter must know them all. */
+/* Other system call ABIs of the same kernel: numbers mean other calls there, so the filter must block them. */
 #ifdef __x86_64__
 static int abi_i386(void)
 {
@@ -301,12 +302,14 @@ int main(void)
     TRY(join_init_mount); TRY(join_init_net); TRY(join_init_user); TRY(join_own_ipc);
     TRY(mount_tmpfs); TRY(mount_proc); TRY(mount_bind); TRY(remount_root); TRY(unmount_work); TRY(unmount_root);
     TRY(pivot); TRY(open_fs); TRY(clone_tree); TRY(set_mount);
-    TRY(chroot_out); TRY(above_root); TRY(deferred_umounts); TRY(deferred_umounts_above_root); TRY(root_of_init); TRY(by_handle);
+    TRY(chroot_out); TRY(above_root); TRY(deferred_umounts); TRY(deferred_umounts_above_root);
+    TRY(root_of_init); TRY(by_handle);
     TRY(load_module); TRY(load_module_file); TRY(drop_module);
     TRY(node_mem); TRY(node_disk); TRY(node_sda);
     TRY(dev_mem); TRY(dev_kmem); TRY(dev_port); TRY(dev_kmsg); TRY(dev_disk); TRY(dev_kvm); TRY(dev_fuse);
     TRY(set_time); TRY(set_time_of_day); TRY(skew_time); TRY(host_name); TRY(reboot_call); TRY(kexec);
-    TRY(swap_on); TRY(swap_off); TRY(account); TRY(kernel_log); TRY(io_privilege_level); TRY(io_port_permission); TRY(quota); TRY(fanotify);
+    TRY(swap_on); TRY(swap_off); TRY(account); TRY(kernel_log); TRY(io_privilege_level);
+    TRY(io_port_permission); TRY(quota); TRY(fanotify);
     TRY(steal_descriptor); TRY(compare_descriptors);
     TRY(query_lock); TRY(take_lease); TRY(query_lease); TRY(watch_directory); TRY(read_hint); TRY(watch_files);
     TRY(page_out); TRY(read_uncached); TRY(create_aio_context); TRY(read_entropy_count); TRY(read_file_flags);

@@ -1,4 +1,4 @@
-/* Tries: to leave something for the next run of the same slot to find: files, memory, queues, a process, dates. */
+/* Leaves files, shared memory, queues, a process and timestamps for the next run in the slot. */
 #include "attempt.h"
 #include <mqueue.h>
 #include <sys/mman.h>

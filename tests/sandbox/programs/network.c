@@ -1,4 +1,4 @@
-/* Tries: any way to somebody else: argv = TCP port, UNIX socket path, abstract name, address of the host. */
+/* Tries to connect to the outside: argv = TCP port, UNIX socket path, abstract name, address of the host. */
 #include "attempt.h"
 #include <arpa/inet.h>
 #include <linux/netlink.h>

@@ -1,4 +1,4 @@
-"""Tries: to find the canary argv[1] anywhere that can be seen, and a place to write outside its own folders."""
+"""Searches all visible files for the canary argv[1], and for writable paths outside its own directories."""
 
 import json
 import os
@@ -11,7 +11,7 @@ found: list[str] = []
 writable: list[str] = []
 
 
-def look_into(path: str) -> None:
+def scan(path: str) -> None:
     if canary in os.fsencode(path):
         found.append(path)
     try:
@@ -40,8 +40,8 @@ for folder, subfolders, files in os.walk("/"):
     if not folder.startswith(OWN) and os.access(folder, os.W_OK):
         writable.append(folder)
     for name in files:
-        look_into(f"{folder}/{name}")
+        scan(f"{folder}/{name}")
     for link in subfolders:
-        look_into(f"{folder}/{link}")
+        scan(f"{folder}/{link}")
 
 sys.stdout.write(json.dumps({"found": found, "writable": writable, "environment": dict(os.environ)}))

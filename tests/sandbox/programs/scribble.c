@@ -1,4 +1,4 @@
-/* Tries: to write, make, link, rename, chmod or mark anything outside its folders; argv = paths of the host. */
+/* Tries to write, create, link, rename, chmod or touch files outside its directories; argv = host paths. */
 #include "attempt.h"
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -13,7 +13,7 @@ static int make(void)
     snprintf(name, sizeof name, "%s/breach", path);
     return open(name, O_CREAT | O_WRONLY, 0666);
 }
-/* What is masked by /dev/null can be opened, and swallows everything; so does /dev/zero. */
+/* A path masked by /dev/null can be opened and discards all data; so does /dev/zero. */
 static int write_to(int flags)
 {
     struct stat seen;

@@ -1,4 +1,4 @@
-/* Tries: to gain by a set-uid program: argv = such a program, which says who it runs as; and the system's own. */
+/* Tries to gain privileges: argv[1] = a set-uid program that prints its effective uid; also tries su. */
 #include "attempt.h"
 #include <sys/prctl.h>
 #include <sys/statvfs.h>

@@ -1,4 +1,4 @@
-/* Tries: to kill, stop or confuse its launcher, its init and everybody else it can name. */
+/* Tries to kill, stop or disturb its launcher, pid 1 and all other processes. */
 #include "attempt.h"
 
 static int everybody(void)

@@ -1,4 +1,4 @@
-/* Tries: to wait for ever without using CPU time. */
+/* Sleeps endlessly without using CPU time. */
 #include <stdio.h>
 #include <unistd.h>
 

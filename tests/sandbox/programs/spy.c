@@ -1,4 +1,4 @@
-/* Tries: to read what is not its own: argv = paths of the host; and the kernel's and other processes' files in /proc. */
+/* Tries to read files of others: argv = host paths; also files of the kernel and of other processes in /proc. */
 #include "attempt.h"
 #include <dirent.h>
 

@@ -1,4 +1,4 @@
-/* Tries: to evade the kill by being stopped, with stopped children. */
+/* Stops itself and its children, to test that stopped processes are killed. */
 #include <signal.h>
 #include <unistd.h>
 

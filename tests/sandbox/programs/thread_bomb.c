@@ -1,4 +1,4 @@
-/* Tries: as many threads as it can make; says how many it got, then ends. */
+/* Creates as many threads as possible, prints their number and exits. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Allocates and touches argv[1] MiB, then ends well. */
+/* Allocates and touches argv[1] MiB, then succeeds. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Tries: to make the collector read or follow what it should not: argv[1] = a file of the host. */
+/* Tries to make the collector read or follow what it must not: argv[1] = a host file. */
 #include "attempt.h"
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     if (fd >= 0)
         bind(fd, (struct sockaddr *)&here, sizeof here);
     if (fork() == 0)
-        for (;;) { /* swaps a file and a link until it is killed */
+        for (;;) { /* exchanges a file and a link until it is killed */
             fd = open("race_file", O_CREAT | O_WRONLY | O_TRUNC, 0600);
             if (fd >= 0 && write(fd, "mine", 4) == 4)
                 close(fd);
@@ -41,6 +41,6 @@ int main(int argc, char **argv)
             symlink(secret, "race_link");
             rename("race_link", "race");
         }
-    puts("laid");
+    puts("created");
     return 0;
 }

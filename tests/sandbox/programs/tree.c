@@ -1,11 +1,11 @@
-/* Tries: a tree of argv[1] processes in sessions of their own, orphaned, left behind by a parent that ends well. */
+/* Creates a tree of argv[1] orphaned processes in their own sessions, then exits with success. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Each process makes two smaller trees below it, tells the pipe that it stands, and waits for ever. */
+/* Each process creates two smaller trees, writes a byte to the pipe and sleeps endlessly. */
 static int grow(int size, int told)
 {
     for (size--; size > 0;) {
