@@ -47,10 +47,10 @@ bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 take
 simulate: ready-dev ## Run the simulator (SEEDS=1-200); SEEDS=chains:17 plays one story again
 	@$(PYTHON) -m tests.simulation $(or $(SEEDS),1-200)
 
-fuzz: ready-dev ## Fuzz the launcher and the reader of its reports (ARGS="--seconds 30")
+fuzz: ready-dev ## Fuzz the launcher, the report parser and the package readers (ARGS="--seconds 30")
 	@$(PYTHON) -m fuzz.run $(ARGS)
 
-test-cgroup2: ready-dev ## Run the sandbox's tests on cgroup v2, in a virtual machine
+test-cgroup2: ready-dev ## Run the sandbox tests on cgroup v2 in a virtual machine
 	@$(PYTHON) -m tests.cgroup_v2 $(ARGS)
 
 lock: ready-dev ## Pin the packages again (UPGRADE=1 takes the newest)

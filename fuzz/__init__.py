@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of what reads bytes that it did not write: the launcher and the report reader."""
+"""Fuzzers for parsers of untrusted data: the launcher's requests, its reports, and problem packages."""

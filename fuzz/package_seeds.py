@@ -1,4 +1,4 @@
-"""Good packages of every format, small, to be broken; and words that the formats give a meaning to."""
+"""Small valid packages of every format, and keywords of the formats, for mutation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Fuzzing of the package readers: whatever a package holds, it is read or refused, and nothing else happens.
+"""Fuzzing of the package readers: every input must be read or rejected with an error of Adjudge.
 
-A package of each format is mutated (bytes, lines, words of the format, whole files dropped or swapped) and read, as a
-folder of files and as a damaged ZIP. Any error that is not one of Adjudge's own is a fault. The same step serves the
-short run in the tests and the long one: ``python -m fuzz.packages --seconds 60``.
+A package of each format is mutated (bytes, lines, keywords of the format, files removed or exchanged) and read as a
+directory and as a damaged ZIP. Any exception other than ``AdjudgeError`` is a failure. The tests run it
+for a short time; ``python -m fuzz.packages --seconds 60`` runs it longer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LIMITS = ArchiveLimits(entries=2_000, total_bytes=1 << 24, file_bytes=1 << 22, 
 
 
 def mutated(random_: random.Random, contents: Contents) -> Contents:
-    """Change a package in a few places."""
+    """Return a copy of the package with one to four changes."""
     found = dict(contents)
     for _ in range(random_.randint(1, 4)):
         name = random_.choice(sorted(found))
@@ -74,7 +74,7 @@ def _double(random_: random.Random, data: bytes) -> bytes:
 
 
 def read_files(contents: Contents, scratch: Path) -> None:
-    """Read a package from bare files, then write it as far as it can be written."""
+    """Read a package from files, then export it if it has no errors."""
     with tempfile.TemporaryDirectory(dir=scratch) as name:
         folder = Path(name)
         found = {}
@@ -92,7 +92,7 @@ def read_files(contents: Contents, scratch: Path) -> None:
 
 
 def read_archive(random_: random.Random, contents: Contents, scratch: Path) -> None:
-    """Open a ZIP with damage anywhere in it."""
+    """Read a package from a damaged ZIP."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", random_.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as archive:
         for name, data in contents.items():
@@ -108,8 +108,8 @@ def read_archive(random_: random.Random, contents: Contents, scratch: Path) -> N
 
 
 def step(seed: int, scratch: Path) -> None:
-    """Do one package, decided by its number alone so that a fault can be seen again."""
-    random_ = random.Random(seed)  # noqa: S311  # repeatable on purpose
+    """Read one package, which depends only on the seed, so that a failure can be reproduced."""
+    random_ = random.Random(seed)  # noqa: S311  # must be reproducible
     contents = SEEDS[seed % len(SEEDS)]
     if random_.random() < 0.2:
         read_archive(random_, contents, scratch)
@@ -118,7 +118,7 @@ def step(seed: int, scratch: Path) -> None:
 
 
 def run(seconds: float, first: int, note: Callable[[str], object]) -> int:
-    """Run for a time; return how many packages broke a reader."""
+    """Run for a time; return the number of failures."""
     until = time.monotonic() + seconds
     seed, broken = first, 0
     with tempfile.TemporaryDirectory(prefix="adjudge-fuzz-") as scratch:
@@ -126,19 +126,19 @@ def run(seconds: float, first: int, note: Callable[[str], object]) -> int:
             started = time.monotonic()
             try:
                 step(seed, Path(scratch))
-            except Exception as error:  # noqa: BLE001  # whatever is not ours is what is looked for
+            except Exception as error:  # noqa: BLE001  # any exception other than AdjudgeError is a failure
                 broken += 1
                 note(f"seed {seed}: {type(error).__name__}: {error}")
             if time.monotonic() - started > 5:
                 broken += 1
                 note(f"seed {seed}: took {time.monotonic() - started:.1f} s")
             seed += 1
-    note(f"{seed - first} packages, {broken} faults")
+    note(f"{seed - first} packages, {broken} failures")
     return broken
 
 
 def main() -> int:
-    """Read the command line."""
+    """Run with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--first", type=int, default=random.SystemRandom().randrange(1 << 40))

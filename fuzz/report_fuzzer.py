@@ -1,6 +1,6 @@
-"""Coverage-guided fuzzing of the report reader: whatever comes, a report that says one thing, or a ``ProtocolError``.
+"""Coverage-guided fuzzing of the report parser: every input gives a consistent report or a ``ProtocolError``.
 
-Run in an environment of its own that has atheris: ``python fuzz/report_fuzzer.py CORPUS -max_total_time=30``.
+Run in an environment with atheris: ``python fuzz/report_fuzzer.py CORPUS -max_total_time=30``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VALUES = [*SandboxVerdict, "Finished", "System Error", "Runtime Error", "cpu", "
 
 
 def changed_report(data: bytes) -> bytes:
-    """A good report with some keys dropped or given other values: gets past JSON, where plain mutation seldom does."""
+    """A valid report with some keys removed or changed: always valid JSON, which plain mutation rarely is."""
     source = atheris.FuzzedDataProvider(data)
     body = dict(seeds.REPORT)
     for _ in range(source.ConsumeIntInRange(1, 4)):
@@ -34,25 +34,25 @@ def changed_report(data: bytes) -> bytes:
 
 
 def read_one(data: bytes) -> None:
-    """Hold the reader to what its callers rely on."""
+    """Parse one input: a report as it is, or a changed report."""
     read_line(data[1:] if data[:1] < b"\x80" else changed_report(data[1:]))
 
 
 def read_line(data: bytes) -> None:
-    """Read one line and check that the report says one thing."""
+    """Parse one line and check that the report is consistent."""
     plain = parse_report_fast(data, "job", 1)
     if plain is not None and plain != parse_report_json(data, "job", 1, ("a", "b")):
-        raise AssertionError("the short way and the long way differ")
+        raise AssertionError("the fast and the full parser differ")
     try:
         report, stdout_bytes, stderr_bytes = parse_report(data, job_id="job", attempt_id=1, collect=("a", "b"))
     except ProtocolError:
         return
     if (report.verdict is SandboxVerdict.SE) != (report.sandbox_error is not None):
-        raise AssertionError("a fault of ours read as theirs, or the reverse")
+        raise AssertionError("verdict SE does not match sandbox_error")
     if report.verdict is SandboxVerdict.OK and (report.exit_code or report.exit_signal):
-        raise AssertionError("OK with a failed exit")
+        raise AssertionError("verdict OK with a non-zero exit code or a signal")
     if min(report.time_ms, report.wall_ms, report.mem_kb, stdout_bytes, stderr_bytes) < 0:
-        raise AssertionError("a negative figure")
+        raise AssertionError("a negative value")
 
 
 atheris.Setup(sys.argv, read_one)

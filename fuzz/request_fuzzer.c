@@ -1,7 +1,7 @@
 /* Coverage-guided fuzzing of the launcher's request parser (launcher/request.c).
  *
- * Memory safety is the sanitisers' part. Ours is what the rest of the launcher relies on once parsing said yes:
- * every string ends within the message, every name stays below its folder, every descriptor exists, every list ends. */
+ * Sanitizers check memory safety. This file checks what the launcher relies on after a successful parse: every string
+ * ends inside the message, every name stays below its directory, every descriptor index is valid, every list ends. */
 #include "request.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 static const uint8_t *message;
 static size_t message_size;
-static struct request request; /* large: not on the stack, as in the launcher */
+static struct request request; /* large, so not on the stack, as in the launcher */
 
 static void require(bool condition)
 {
@@ -29,7 +29,7 @@ static size_t text_length(const char *text)
     return (size_t)(end - start);
 }
 
-/* Spelled out once more, in another way than the parser's: parts between slashes are neither empty, "." nor "..". */
+/* Written differently from the parser: components between slashes are neither empty, "." nor "..". */
 static void require_safe(const char *path)
 {
     size_t length = text_length(path);
@@ -92,7 +92,7 @@ static void check_run(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* A heap copy of exactly this size, so that reading one byte beyond it is seen. */
+    /* A heap copy of exactly this size, so that the sanitizer detects a read beyond it. */
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);
     message = copy;

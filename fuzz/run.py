@@ -1,8 +1,8 @@
-"""``make fuzz``: all fuzzers, one after the other, each for a bounded time; exits 1 when any finds something.
+"""``make fuzz``: runs all fuzzers one after the other, each for a limited time; exits with 1 if one finds a failure.
 
-What is found (the input that breaks) and the corpora grow under ``.cache/fuzz``. Tools that are missing are installed
-by package name: clang with its runtime for the parser, atheris in an environment of its own for the reader. The
-readers of problem packages are fuzzed by mutation alone (``fuzz/packages.py``).
+Failing inputs and corpora are stored in ``.cache/fuzz``. Missing tools are installed: clang with its runtime for the
+request parser, atheris in a separate environment for the report parser. The package readers are fuzzed by mutation
+only (``fuzz/packages.py``).
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from fuzz import seeds
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CACHE = REPOSITORY / ".cache" / "fuzz"
-_SANITISERS = "-fsanitize=fuzzer,address,undefined"
+_SANITIZERS = "-fsanitize=fuzzer,address,undefined"
 _ATHERIS = "atheris==3.0.0"
 
 
 def main() -> int:
-    """Run what was asked for."""
+    """Run the selected fuzzers."""
     options = _options()
     targets = {"request": fuzz_requests, "report": fuzz_reports, "packages": fuzz_packages}
     results = {name: run(options.seconds) for name, run in targets.items() if options.only in (None, name)}
     for name, code in results.items():
-        sys.stdout.write(f"fuzz {name}: {'nothing found' if code == 0 else f'FAILED ({code})'}\n")
+        sys.stdout.write(f"fuzz {name}: {'no failures' if code == 0 else f'FAILED ({code})'}\n")
     return 1 if any(results.values()) else 0
 
 
 def fuzz_requests(seconds: int) -> int:
-    """Run libFuzzer with the address and undefined-behaviour sanitisers over the parser in C."""
+    """Run libFuzzer with the address and undefined behavior sanitizers on the request parser (C)."""
     _install_clang()
     work = CACHE / "request"
     corpus = seeds.write(work / "corpus", seeds.requests())
     program = work / "fuzzer"
     sources = [str(REPOSITORY / "fuzz/request_fuzzer.c"), str(REPOSITORY / "launcher/request.c")]
-    flags = ["-g", "-O1", _SANITISERS, "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{REPOSITORY / 'launcher'}"]
+    flags = ["-g", "-O1", _SANITIZERS, "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{REPOSITORY / 'launcher'}"]
     subprocess.run(["clang", *flags, "-o", str(program), *sources], check=True)
     argv = [
         str(program),
@@ -56,7 +56,7 @@ def fuzz_requests(seconds: int) -> int:
 
 
 def fuzz_reports(seconds: int) -> int:
-    """Run atheris over the reader in Python."""
+    """Run atheris on the report parser (Python)."""
     python = _atheris_environment()
     work = CACHE / "report"
     corpus = seeds.write(work / "corpus", seeds.reports())
@@ -67,7 +67,7 @@ def fuzz_reports(seconds: int) -> int:
 
 
 def fuzz_packages(seconds: int) -> int:
-    """Read mutated problem packages; what broke a reader is named by its seed."""
+    """Read mutated problem packages; a failure is printed with its seed."""
     argv = [sys.executable, "-m", "fuzz.packages", "--seconds", str(seconds)]
     return subprocess.run(argv, cwd=REPOSITORY, check=False).returncode
 
@@ -83,7 +83,7 @@ def _install_clang() -> None:
 
 
 def _atheris_environment() -> Path:
-    """An environment that sees ours, plus atheris."""
+    """Return the interpreter of an environment with our packages and atheris."""
     folder = CACHE / "environment"
     python = folder / "bin/python"
     if not (folder / "ready").exists():

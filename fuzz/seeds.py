@@ -1,4 +1,4 @@
-"""First inputs for the fuzzers: valid messages and reports, from which mutations reach deep at once."""
+"""Initial inputs for the fuzzers: valid requests and reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPORT = {
     "output_bytes": 5, "stdout_bytes": 5, "stderr_bytes": 0, "stdout_truncated": False, "stderr_truncated": False,
     "collected": [],
 }  # fmt: skip
-"""In the launcher's order, so that it is read the short way."""
+"""In the order of the launcher, so that the fast parser accepts it."""
 
 
 def _record(tag: int, body: bytes) -> bytes:
@@ -28,7 +28,7 @@ def _u32(value: int) -> bytes:
 
 
 def requests() -> list[bytes]:
-    """One message of each type, and one that uses every record."""
+    """One request of each type, and one with every record."""
     limits = _record(3, struct.pack("<11Q", *LIMITS))
     plain = limits + _record(4, b"/work/a.out\0")
     full = _record(1, b"job-1:2_3.4\0") + _record(2, struct.pack("<Q", 7)) + plain
@@ -44,7 +44,7 @@ def requests() -> list[bytes]:
 
 
 def reports() -> list[bytes]:
-    """Good reports, one of our fault, one over a limit; the first byte tells the fuzzer to read them as they are."""
+    """Valid reports, one system error, one over a limit; the first byte tells the fuzzer to use them unchanged."""
     full = REPORT | {"collected": [[1, 4, 0], [0, 0, 2]]}
     fault = REPORT | {"verdict": "SE", "status": "System Error", "sandbox_error": "exec", "error_step": "exec"}
     slow = REPORT | {
@@ -59,7 +59,7 @@ def reports() -> list[bytes]:
 
 
 def write(folder: Path, bodies: list[bytes]) -> Path:
-    """Put each seed into a file of its own."""
+    """Write each seed to its own file."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, body in enumerate(bodies):
         (folder / f"seed-{number}").write_bytes(body)
