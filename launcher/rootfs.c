@@ -173,7 +173,7 @@ bool rootfs_build(struct slot *slot, struct fault *fault) {
         return fail_at(fault, "root_tmpfs", -1);
     bool done = bind_system_directories(root_fd, fault) && write_etc(root_fd, slot, fault) && bind_devices(root_fd, fault) &&
                 procfs_mount_masked(root_fd, slot, fault);
-    if (done && (mkdirat(root_fd, BOX_WORK + 1, 0755) != 0 || mkdirat(root_fd, BOX_TMP + 1, 0755) != 0))
+    if (done && (mkdirat(root_fd, &BOX_WORK[1], 0755) != 0 || mkdirat(root_fd, &BOX_TMP[1], 0755) != 0))
         done = fail_at(fault, "root_dirs", -1);
     close(root_fd);
     return done && enter(slot, fault);
