@@ -91,8 +91,8 @@ def ipc_objects() -> set[str]:
         head = lines[0].split() if lines else []
         for line in lines[1:]:
             row = dict(zip(head, line.split(), strict=False))
-            listeners = {int(row[column]) for column in ("uid", "cuid", "gid", "cgid")}
-            is_ours = listeners & users or max(listeners) >= _SLOT_UIDS
+            owners = {int(row[column]) for column in ("uid", "cuid", "gid", "cgid")}
+            is_ours = owners & users or max(owners) >= _SLOT_UIDS
             creator = int(row.get("cpid", 0))
             is_known = creator not in below and Path(f"/proc/{creator}").exists()
             if row["key"] == _TRACE_KEY or (is_ours and not (creator and is_known)):

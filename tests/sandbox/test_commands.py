@@ -33,19 +33,19 @@ def test_doctor_json_reports_isolation() -> None:
     done = subprocess.run(argv, capture_output=True, check=False, env=os.environ | STRICT)
     body = json.loads(done.stdout)
     states = {check["name"]: check["state"] for check in body["checks"]}
-    has_cgroup = states["cgroup use"] == "ok"
+    has_cgroup = states["cgroup accounting"] == "ok"
     assert (done.returncode, body["may_run_untrusted"]) == (0 if has_cgroup else 1, has_cgroup), body
     for name in ("mount namespace", "pid namespace", "network namespace", "seccomp", "privileges", "user"):
         assert states[name] == "ok"
     for check in body["checks"]:
-        assert check["meaning"]
+        assert check["consequence"]
         assert check["state"] == "ok" or check["fix"]
 
 
 def test_doctor_text_reports_isolation(forked_cli: ForkedCli) -> None:
     done = forked_cli.run("doctor")
     assert b"ok        seccomp" in done.stdout
-    has_cgroup = b"ok        cgroup use" in done.stdout
+    has_cgroup = b"ok        cgroup accounting" in done.stdout
     assert done.returncode == 0, "the tests allow running without a cgroup"
     assert (b"is safe to run on this machine" in done.stdout) is has_cgroup
     assert (b"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true" in done.stdout) is not has_cgroup

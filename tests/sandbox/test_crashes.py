@@ -197,11 +197,11 @@ async def test_close_is_idempotent_and_safe_during_run(sandbox_case: SandboxCase
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from adjudge.sandbox import InputFile, Limits, RunSpec, Sandbox
+from adjudge.sandbox import InputFile, Limits, SandboxRunSpec, Sandbox
 programs, state, mode, program = sys.argv[1:]
 async def main():
     async with Sandbox(unsafe=True, slots=1, use_agent=mode == "agent", state_dir=Path(state)) as sandbox:
-        await sandbox.run(RunSpec(argv=("/work/x",), limits=Limits(cpu_ms=60_000, wall_ms=60_000, processes=32),
+        await sandbox.run(SandboxRunSpec(argv=("/work/x",), limits=Limits(cpu_ms=60_000, wall_ms=60_000, processes=32),
             files=(InputFile("x", Path(programs) / program, executable=True),)))
 asyncio.run(main())
 """

@@ -112,7 +112,7 @@ async def test_a_launcher_that_says_nothing_is_closed_though_nobody_waits_any_mo
         def __init__(self, *_: object, **__: object) -> None:
             pass
 
-        async def hello(self) -> None:
+        async def wait_ready(self) -> None:
             raise LauncherDied("not a word")
 
         async def close(self) -> None:
