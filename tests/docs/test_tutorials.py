@@ -31,8 +31,8 @@ def test_readme_works_as_written_and_the_printed_password_and_token_work(termina
     """What the pages say in prose: log in with what was printed, choose a password; the terminal goes on working."""
     terminal.follow(terminal.folder / "README.md")
     said = "\n".join(terminal.printed)
-    url = re.search(r"Adjudge is up at (\S+)", said)
-    password = re.search(r"log in as admin with the password (\S+),", said)
+    url = re.search(r"Adjudge is running at (\S+)", said)
+    password = re.search(r"log in as admin with the one-time password (\S+) ", said)
     command = re.search(r"a token for programs: (.*)", said)
     assert url
     assert password

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +16,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.judge.case_results import CaseResult, CheckerScore, ResourceUsage
 from adjudge.judge.comparators import BUILTIN_COMPARATORS
 from adjudge.judge.compile import CompileResult
-from adjudge.judge.languages import Language
+from adjudge.judge.language_overlay import KEYS
 from adjudge.judge.result_document import JudgeResult, Provenance, author_view
 from adjudge.judge.scoring import score
 
@@ -78,4 +77,4 @@ def test_every_comparator_and_protocol_is_documented() -> None:
 
 def test_every_key_of_a_language_is_documented() -> None:
     named = keys("languages.md", "Languages")
-    assert {field.name for field in dataclasses.fields(Language)} - {"id"} == named
+    assert named == KEYS
