@@ -9,7 +9,7 @@ SOURCES := src tests bench fuzz scripts hatch_build.py
 # Without bytecode every process that a test starts compiles hundreds of files again, before it does anything.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test fast lint fmt docs screenshots simulate fuzz test-cgroup2 lock build clean ready ready-dev services
+.PHONY: help up test fast lint fmt docs screenshots simulate fuzz test-cgroup2 lock build clean ready ready-dev test-servers
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z0-9%-]+):.*## (.*)/  make \1\t\2/' | sed 's/%/NAME/' | expand -t 22
@@ -19,7 +19,7 @@ help: ## List what can be made
 up: ready ## Start Adjudge here (PORT=8080), on SQLite under ./var
 	@$(PYTHON) -m adjudge up $(if $(PORT),--port $(PORT))
 
-test: ready-dev lint services ## Lint and run every test; installs the servers they need
+test: ready-dev lint test-servers ## Lint and run every test; installs the servers they need
 	@$(PYTHON) -m pytest -n auto --no-loadscope-reorder $(ARGS)
 
 fast: ready-dev ## Run the tests that are not slow (under three minutes)
@@ -68,5 +68,5 @@ ready:
 ready-dev:
 	@$(BOOTSTRAP) dev
 
-services: ready-dev
+test-servers: ready-dev
 	@$(PYTHON) -m tests.support.servers

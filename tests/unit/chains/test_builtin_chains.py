@@ -52,11 +52,11 @@ dag:
     ("text", "message"),
     [
         ("name: x", "'dag' is missing"),
-        ("name: [", "file:1: no YAML"),
+        ("name: [", "file:1: invalid YAML"),
         ("name: x\ndag: {}\nnodes: []", "there is no 'nodes'"),
         ("name: ''\ndag: {}", "file.name"),
         ("- 1", "must be an object"),
-        ("!!python/object/apply:os.system ['true']", "no YAML"),
+        ("!!python/object/apply:os.system ['true']", "invalid YAML"),
         ("name: x\ndag: {}\ntriggers: [{name: a, kind: often, spec: {}}]", "choose one of cron"),
         (
             "name: x\ndag: {}\ntriggers: [{name: a, kind: webhook, spec: {}}, {name: a, kind: webhook, spec: {}}]",
@@ -96,7 +96,7 @@ def test_map_as_a_type_becomes_the_attribute() -> None:
         ({"over": []}, "give exactly one of node, chain"),
         ({"node": {"type": "noop"}}, "'over' is missing"),
         ({"over": [], "node": {"type": "noop"}, "chain": "x"}, "give exactly one of node, chain"),
-        ({"over": [], "node": {"type": "noop"}, "parameters": {}}, "they are a chain's"),
+        ({"over": [], "node": {"type": "noop"}, "parameters": {}}, "only valid with `chain`"),
         ({"over": [], "node": {"type": "noop", "deps": []}}, "there is no 'deps'"),
     ],
 )

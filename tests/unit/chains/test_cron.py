@@ -84,7 +84,7 @@ def test_refusals(spec: dict[str, str], message: str) -> None:
 def test_moments_need_an_offset() -> None:
     assert us("2026-05-01T18:00:00+02:00") == us("2026-05-01T16:00:00Z")
     for text in ("2026-05-01T18:00:00", "tomorrow", ""):
-        with pytest.raises(InvalidInput, match="offset"):
+        with pytest.raises(InvalidInput, match="is not an RFC 3339 timestamp"):
             us(text)
 
 

@@ -187,7 +187,7 @@ async def test_the_answer_is_bounded_in_size_and_time(host: Host) -> None:
     host.answers["/never"] = (0, {}, b"")
     with pytest.raises(NodeRefused, match="longer than 1000 bytes"):
         await fetch(outgoing(host.url), f"{host.url}/big", max_bytes=1000)
-    with pytest.raises(NodeFailed, match=r"timed out after 50 ms|ReadTimeout"):
+    with pytest.raises(NodeFailed, match="timed out after 50 ms"):
         await fetch(outgoing(host.url), f"{host.url}/never", timeout_ms=50)
 
 

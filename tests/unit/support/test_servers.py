@@ -164,7 +164,7 @@ def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, apar
 
 def test_a_port_is_told_once_and_to_one_process_only() -> None:
     told = server_process.free_port()
-    ask = f"from tests.support import service; print(service._reserve({told}))"
+    ask = f"from tests.support import server_process; print(server_process._reserve({told}))"
     with socket.socket() as other:
         other.bind(("127.0.0.1", told))
         assert not server_process._is_free(told)

@@ -137,7 +137,7 @@ async def test_a_ring_asks_for_what_was_canceled_and_renews_nothing() -> None:
         async def read(self, operation: Operation[Any]) -> Any:
             return await operation(cast("Tx", None))
 
-        async def which_are_canceled(self, _: Tx, job_ids: Sequence[str]) -> set[str]:
+        async def find_canceled(self, _: Tx, job_ids: Sequence[str]) -> set[str]:
             return {"canceled"} & {*job_ids}
 
         async def transact(self, operation: Operation[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A third party's executors: one that works, and some that each go wrong in a way of their own."""
+"""Executors of a third party's distribution: one that works, and several that are invalid in different ways."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Greet:
     type: ClassVar[str] = "greet"
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
-        "properties": {"name": {"type": "string", "minLength": 1, "description": "Whom."}},
+        "properties": {"name": {"type": "string", "minLength": 1, "description": "The name to greet."}},
         "required": ["name"],
         "additionalProperties": False,
     }
@@ -23,34 +23,34 @@ class Greet:
         self._greeting = greeting
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Say it."""
+        """Log and return the greeting."""
         text = f"{self._greeting}, {context.cfg['name']}!"
         await context.log(text)
         return NodeResult({"text": text})
 
 
 class UnknownDependency:
-    """Asks for a part that nobody has."""
+    """Requires a dependency that Adjudge does not provide."""
 
-    type: ClassVar[str] = "greedy"
+    type: ClassVar[str] = "unknown_dependency"
     cfg_schema: ClassVar[Mapping[str, Any]] = {"type": "object"}
 
-    def __init__(self, moon: object) -> None:
-        self._moon = moon
+    def __init__(self, undefined_dependency: object) -> None:
+        self._undefined_dependency = undefined_dependency
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Never comes to it."""
-        return NodeResult(str(self._moon))
+        """Never called: the executor cannot be built."""
+        return NodeResult(str(self._undefined_dependency))
 
 
 class DuplicateType(Greet):
-    """Takes a type that is taken."""
+    """Uses the type of a built-in executor."""
 
     type: ClassVar[str] = "noop"
 
 
 class InvalidSchema(Greet):
-    """Has a schema that is none."""
+    """Has a schema that is not valid JSON Schema."""
 
-    type: ClassVar[str] = "unschooled"
+    type: ClassVar[str] = "invalid_schema"
     cfg_schema: ClassVar[Mapping[str, Any]] = {"type": "thing"}
