@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adjudge.blobs.directory import DirectoryBlobStore
-from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.chains.executors.basic import NoopExecutor
 from adjudge.domain.ids import new_id
+from adjudge.executors.basic import NoopExecutor
+from adjudge.executors.wakeups import WAIT_PROBES, fire_chain_finished
 from adjudge.store import Database, Tx
 from adjudge.store.chains import definitions
 from adjudge.store.chains.models import JOB_KIND_NODE, ChainRunFinished, NewChainRun

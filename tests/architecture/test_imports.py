@@ -29,7 +29,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"concurrency"}),
     frozenset({"store", "stream", "blobs", "registry", "cache", "sandbox", "client"}),
     frozenset({"chains", "judge", "contests", "packages"}),
-    frozenset({"api", "web", "worker", "relay"}),
+    frozenset({"services"}),
+    frozenset({"api", "web", "worker", "relay", "executors"}),
     frozenset({"cli"}),
 )
 """From the ground up. A room imports from lower layers and from itself: then no cycle can form, a room can be
@@ -42,8 +43,7 @@ WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("cache", "store"): "revisions of what is cached are rows, bumped by the writes themselves",
     ("cache", "stream"): "one Redis: stream.link says how it is reached and what its failures mean",
     ("packages", "judge"): "making and verifying a package runs the jury's programs; the judge knows no package",
-    ("chains", "judge"): "executors judge and verify; the judge knows no chain",
-    ("chains", "packages"): "executors check, build and verify packages; packages know no chain",
+    ("services", "api"): "until services take their dependencies one by one instead of Parts",
 }
 """Pairs (importer, imported) of one layer that are allowed all the same, each with its reason."""
 
@@ -65,6 +65,7 @@ FREE_ROOMS = frozenset({"observe"})
 SETTINGS_READERS: dict[str, str] = {
     "cli": "composes the system from settings",
     "api": "composition code of the server may read them",
+    "services": "a service takes its own section of the settings as a value",
     "settings": "itself",
 }
 """Everyone else gets plain values passed in: a room that reads settings cannot be tested or simulated on its own."""
@@ -86,12 +87,12 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "jinja2": (frozenset({"web"}), "templates are pages"),
     "latex2mathml": (frozenset({"web"}), "maths is drawn on pages"),
     "markupsafe": (frozenset({"web"}), "templates are pages"),
-    "argon2": (frozenset({"api"}), "passwords are checked in one module, off the loop"),
-    "joserfc": (frozenset({"api"}), "another provider's word is believed in one module"),
+    "argon2": (frozenset({"services"}), "passwords are checked in one module, off the loop"),
+    "joserfc": (frozenset({"services"}), "another provider's word is believed in one module"),
     "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
     "httpx": (
-        frozenset({"api", "registry", "chains", "client", "worker"}),
-        "etcd; what executors call; another provider's login; webhooks; and the client, which asks servers",
+        frozenset({"services", "registry", "client", "worker"}),
+        "etcd; outgoing calls of nodes and webhooks; OpenID Connect; and the client, which calls servers",
     ),
     "yaml": (frozenset({"packages", "chains"}), "YAML is a format of problem packages and of shipped chains"),
     "markdown_it": (frozenset({"packages"}), "statements become pages in one room"),

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.api.actions.languages import template_for
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge, SubmittedProgram
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.packages.load import load_package
+from adjudge.services.languages import template_for
 from tests.support.problem_packages import icpc_package
 
 LANGUAGES = [language for language in Languages.load() if not language.id.startswith("cpp") or language.is_default]

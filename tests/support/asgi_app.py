@@ -13,21 +13,23 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 
 from adjudge import settings as settings_source
-from adjudge.api.credentials import CredentialCache
-from adjudge.api.desk import SubmitBatcher
-from adjudge.api.gate import AdmissionController
 from adjudge.api.parts import Parts
-from adjudge.api.passwords import PasswordHashing
-from adjudge.api.sampling import LoadSampler
 from adjudge.api.sse import SseConnections
-from adjudge.api.tail import EventFeed
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cache.opening import open_cache
 from adjudge.cache.token_buckets import MemoryTokenBuckets
+from adjudge.chains.engine import ChainEngine
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import ALL_SCOPES
+from adjudge.executors.wakeups import WAIT_PROBES, fire_chain_finished
 from adjudge.judge.languages import Languages
 from adjudge.registry.database import DatabaseRegistry
+from adjudge.services.admission import AdmissionController
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.event_feed import EventFeed
+from adjudge.services.load_snapshot import LoadSampler
+from adjudge.services.passwords import PasswordHashing
+from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.store.accounts import api_tokens, users
 from adjudge.stream import MemoryStream
 from tests.support.shared_routes import create_shared_app
@@ -73,6 +75,7 @@ async def make_services(
                 desk=SubmitBatcher(store.database, store.jobs),
                 tail=tail,
                 audience=audience,
+                engine=ChainEngine(probes=WAIT_PROBES, on_run_ended=[fire_chain_finished]),
             )
     finally:
         await audience.close()

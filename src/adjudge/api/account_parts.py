@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from adjudge.api.credentials import CredentialCache
-from adjudge.api.passwords import PasswordHashing
 from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.domain.ids import IdFactory
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.passwords import PasswordHashing
 from adjudge.settings import Settings
 from adjudge.store import Database
 

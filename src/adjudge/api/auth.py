@@ -9,10 +9,10 @@ from fastapi import Request
 from starlette.types import Scope
 
 from adjudge.api.browser import check_csrf, read_session_cookie
-from adjudge.api.credentials import CredentialCache
 from adjudge.api.dependencies import Authenticate
-from adjudge.api.viewer import OUTSIDER, VISITOR, Viewer
 from adjudge.domain.errors import Unauthenticated
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.viewer import OUTSIDER, VISITOR, Viewer
 
 _SCHEME: Final = "bearer "
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from fastapi.responses import Response
 
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import CsrfRefused
+from adjudge.services.viewer import Viewer
 
 SESSION_COOKIE: Final = "adjudge_session"
 CSRF_HEADER: Final = "X-CSRF-Token"

@@ -15,8 +15,8 @@ from typing import Any
 
 from fastapi import Depends, Request
 
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
+from adjudge.services.viewer import Viewer
 
 Authenticate = Callable[[Request], Awaitable[Viewer]]
 """Finds out who is asking. A credential that is given and wrong is refused, not ignored."""

@@ -18,15 +18,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adjudge.api import errors
-from adjudge.api.actions import submitting
-from adjudge.api.actions.submitting import SubmitRequest
 from adjudge.api.auth import parse_bearer_token
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import _accepted_response, request_context
 from adjudge.api.schema.submissions import SubmissionBatchCreate, SubmissionCreate
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission
+from adjudge.services import submit as submit_service
+from adjudge.services.submit import SubmitRequest
+from adjudge.services.viewer import Viewer
 
 _TOKEN, _TYPE, _KEY = b"authorization", b"content-type", b"idempotency-key"
 _WATCHED: Final = frozenset({_TOKEN, _TYPE, _KEY})
@@ -40,8 +40,8 @@ class HandIn:
         self._app = app
         self._parts = parts
         self._ways: dict[str, tuple[Callable[[bytes], Any], Callable[..., Any]]] = {
-            f"{root}/submissions": (_one, submitting.submit),
-            f"{root}/submissions:batch": (_many, submitting.submit_batch),
+            f"{root}/submissions": (_one, submit_service.submit),
+            f"{root}/submissions:batch": (_many, submit_service.submit_batch),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from adjudge.api.credentials import CredentialCache
-from adjudge.api.desk import SubmitBatcher
-from adjudge.api.gate import AdmissionController
-from adjudge.api.oidc import OidcProvider
-from adjudge.api.passwords import PasswordHashing
 from adjudge.api.sse import SseConnections
-from adjudge.api.tail import EventFeed
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.cache.two_tier import TwoTierCache
-from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor_registry import ExecutorRegistry, installed_executors
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.judge.languages import Languages
 from adjudge.registry.driver import Registry
+from adjudge.services.admission import AdmissionController
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.event_feed import EventFeed
+from adjudge.services.oidc import OidcProvider
+from adjudge.services.passwords import PasswordHashing
+from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
@@ -54,15 +53,13 @@ class Parts:
     """Where events are heard, and ends waited for."""
     audience: SseConnections
     """Who watches: seats for event streams."""
+    engine: ChainEngine
+    """Starts and controls chain runs."""
     oidc: OidcProvider | None = None
     """Another provider that people may log in by."""
     checks: Mapping[str, Check] = field(default_factory=dict)
     """What must answer before the server counts as ready."""
     new_id: IdFactory = new_id
-    engine: ChainEngine = field(
-        default_factory=lambda: ChainEngine(probes=WAIT_PROBES, on_run_ended=[fire_chain_finished])
-    )
-    """Starts and controls runs of chains."""
 
     @property
     def executors(self) -> ExecutorRegistry:

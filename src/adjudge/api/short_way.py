@@ -13,11 +13,11 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Scope
 
-from adjudge.api.actions.catalogue import accepted_languages, cached_detail
 from adjudge.api.auth import parse_bearer_token
 from adjudge.api.parts import Parts
 from adjudge.api.responses import conditional_response
 from adjudge.domain.permissions import Permission
+from adjudge.services.problems import accepted_languages, cached_detail
 
 _WATCHED: Final = {b"accept-language", b"if-none-match", b"authorization", b"cookie", b"origin"}
 """The headers that matter to the answer."""

@@ -18,11 +18,11 @@ from typing import Final
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from adjudge.api.credentials import CredentialCache
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, TooManyStreams
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.viewer import Viewer
 
 _RETRY_AFTER_SEC: Final = 10
 _FAREWELL: Final = b'event: reconnect\ndata: {"reason":"credential"}\n\n'

@@ -152,7 +152,7 @@ class Executor(Protocol):
     cut short may say so by ``stops_at_once = True``: it is canceled as soon as its run is to stop, not after the grace.
 
     ``permissions`` names what whoever the run acts for must be allowed before a node is executed; what depends on the
-    node's cfg is for ``execute`` to check (``chains.executors.acting``).
+    node's cfg is for ``execute`` to check (``executors.impersonation``).
     """
 
     @property

@@ -19,6 +19,8 @@ from adjudge.chains.validation import check_cfg
 from adjudge.domain.errors import InvalidInput
 
 MAP: Final = "map"
+SUBCHAIN_TYPE: Final = "chain"
+"""The node type that starts another chain (``executors.subchain``)."""
 MAP_SUMMARY: Final = (
     "Runs one node, or one chain, for every item of a list, and joins them: it succeeds when all of them have.\n\n"
     "Its artifact is the list of theirs, in the order of the items. It is written as a type and kept as the attribute\n"
@@ -70,7 +72,7 @@ def _rewritten(node: Any) -> Any:
         )
     fan = {name: cfg[name] for name in ("over", "as", "max_parallel") if name in cfg}
     if "chain" in cfg:
-        inner = {"type": "chain", "cfg": {name: cfg[name] for name in ("chain", "parameters") if name in cfg}}
+        inner = {"type": SUBCHAIN_TYPE, "cfg": {name: cfg[name] for name in ("chain", "parameters") if name in cfg}}
     else:
         inner = {"type": cfg["node"]["type"], "cfg": cfg["node"].get("cfg", {})}
     return {**node, **inner, "map": fan}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.authority import Authority, permissions_of
+from adjudge.domain.errors import NodeRefused
 from adjudge.domain.permissions import Permission, Role
 from adjudge.store import node_work
 from adjudge.store.engine.driver import Tx

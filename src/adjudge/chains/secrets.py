@@ -21,9 +21,8 @@ from urllib.parse import quote
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.templating import references
-from adjudge.domain.errors import AdjudgeError, InvalidInput, NodeFailed, Unavailable
+from adjudge.domain.errors import AdjudgeError, InvalidInput, NodeFailed, NodeRefused, Unavailable
 
 SECRETS: Final = "secrets"
 HIDDEN: Final = "***"

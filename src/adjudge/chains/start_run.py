@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from adjudge.chains.approval import APPROVAL_TYPE
 from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.dag_cache import DagCache
-from adjudge.chains.executors.approval import WaitApprovalExecutor
 from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.chains.standing import LockedChainRun, NodeCountDelta, update_counts
@@ -108,7 +108,7 @@ class ChainRunStarter:
         nodes = [node for node in await chain_queries.list_nodes(tx, run_id) if node.parent_id is None]
         again = {from_node, *(node.node_id for node in nodes if node.status is not NodeStatus.SUCCESS)}
         gone = set[str]().union(*(dag.downstream(node_id) for node_id in again))
-        approved = [dag.downstream(node.id) for node in dag.nodes if node.type == WaitApprovalExecutor.type]
+        approved = [dag.downstream(node.id) for node in dag.nodes if node.type == APPROVAL_TYPE]
         while asked := [after for after in approved if after & gone and not after <= gone]:
             gone.update(*asked)
         return {node.node_id for node in nodes} - gone

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from adjudge.api.actions.users import create_first_admin
 from adjudge.api.parts import Parts
 from adjudge.blobs.driver import BlobStore
 from adjudge.cli.namespace import namespace_taken
@@ -18,6 +17,7 @@ from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.cli.wiring.worker import open_worker
 from adjudge.sandbox.doctor import DoctorReport, HostCheck, run_checks
+from adjudge.services.users import create_first_admin
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.stream import Stream, consumer_name

@@ -13,15 +13,15 @@ from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.api.account_parts import AccountParts
-from adjudge.api.actions import accounts, users
-from adjudge.api.actions.accounts import CreatedToken
-from adjudge.api.actions.users import UserSpec
 from adjudge.api.timestamps import format_timestamp
 from adjudge.cli.acting import ACTOR
 from adjudge.cli.output import make_console as open_console
 from adjudge.cli.wiring.accounts import open_account_services
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission, Role, parse_user_name
+from adjudge.services import account, users
+from adjudge.services.account import CreatedToken
+from adjudge.services.users import UserSpec
 from adjudge.store.accounts import users as rows
 from adjudge.store.accounts.users import UserRow
 
@@ -147,9 +147,9 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], days: float, no_e
     async def create(parts: AccountParts, user: UserRow) -> CreatedToken:
         if user.disabled_at is not None:
             raise Conflict(f"{user.name} is disabled; enable the user first: adjudge user enable {user.name}")
-        return await accounts.create_token(
+        return await account.create_token(
             parts,
-            accounts.viewer_for_user(user),
+            account.viewer_for_user(user),
             name=token_name,
             scopes=scopes or [scope for scope in _TOKEN_SCOPES if scope in ROLE_PERMISSIONS[user.role]],
             expires_in_days=None if no_expiry else days,

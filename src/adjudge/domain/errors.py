@@ -22,7 +22,8 @@
     │   ├── WrongRunState            the run's status does not allow it
     │   ├── WrongNodeState           the node's status does not allow it
     │   ├── IdempotencyKeyReused     the key stands for another request
-    │   └── FenceRefused             a write by a claimant that no longer holds the job
+    │   ├── FenceRefused             a write by a claimant that no longer holds the job
+    │   └── NodeRefused              a chain node failed for good: another attempt would not help
     ├── BodyTooLarge            413  more than is read of a request
     ├── TooManyRequests         429  not now: come back after Retry-After
     │   ├── RateLimited              too fast
@@ -292,3 +293,9 @@ class NodeFailed(InternalFault):
     """Node execution failed."""
 
     code = "NODE_FAILED"
+
+
+class NodeRefused(Conflict):
+    """The node failed permanently."""
+
+    code = "NODE_REFUSED"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
+from adjudge.services.viewer import Viewer
 
 
 @dataclass(frozen=True, slots=True)

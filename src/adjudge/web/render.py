@@ -22,7 +22,6 @@ from adjudge import __version__
 from adjudge.api.browser import CSRF_FIELD, csrf_token
 from adjudge.api.dependencies import current_viewer
 from adjudge.api.errors import MOST_TOLD
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import (
     AdjudgeError,
     BodyTooLarge,
@@ -33,6 +32,7 @@ from adjudge.domain.errors import (
     Unauthenticated,
 )
 from adjudge.observe.logs import get_logger
+from adjudge.services.viewer import Viewer
 from adjudge.web import i18n
 from adjudge.web.diff import align_lines
 from adjudge.web.line_links import link_lines

@@ -142,7 +142,7 @@ async def test_verdict_ends_the_cached_status_on_every_server(
     _, setter = await here.user("setter")
     _, contestant = await here.user("contestant")
     await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)
-    monkeypatch.setattr("adjudge.api.actions.submissions._REPORT_SEC", 600.0)
+    monkeypatch.setattr("adjudge.services.submissions._REPORT_SEC", 600.0)
     for server in servers:
         monkeypatch.setattr(server.parts.cache, "_clock", lambda: 1e9)
     async with here.client(contestant) as one, there.client(contestant) as other:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains.executors.judging import WAIT_SUBMISSION
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.cli.wiring.chains import make_engine, make_job_listeners
 from adjudge.domain.errors import Conflict
 from adjudge.domain.verdict import Verdict
+from adjudge.executors.judge import WAIT_SUBMISSION
 from adjudge.settings import load
 from adjudge.store import Tx
 from adjudge.store.chains.models import NodeSuspended

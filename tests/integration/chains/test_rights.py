@@ -10,12 +10,11 @@ import pytest
 
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.chains import executor_registry
-from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.rights import rights_of
 from adjudge.chains.triggers import TriggerCommands, TriggerScheduler
 from adjudge.cli.wiring.chains import run_starter
 from adjudge.domain.authority import Authority, Grant
-from adjudge.domain.errors import NotFound
+from adjudge.domain.errors import NodeRefused, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import ALL_SCOPES, Permission
 from adjudge.store import Tx

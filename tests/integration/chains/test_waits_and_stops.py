@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import WaitResult
-from adjudge.chains.executors.approval import WaitApprovalExecutor
-from adjudge.chains.executors.basic import SleepExecutor
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
+from adjudge.executors.approval import WaitApprovalExecutor
+from adjudge.executors.basic import SleepExecutor
 from adjudge.store import Tx
 from adjudge.store.chains.models import NewChainRun, NodeExpanded, NodeSuspended
 from tests.integration.chains.harness import ChainHarness, dag, done, line, node

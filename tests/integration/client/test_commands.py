@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from adjudge.api.actions import users
-from adjudge.api.actions.users import UserSpec
 from adjudge.cli import main
 from adjudge.domain.permissions import Role
 from adjudge.domain.verdict import Verdict
+from adjudge.services import users
+from adjudge.services.users import UserSpec
 from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
 from adjudge.store.judging.submit_batch import BatchedSubmit
 from adjudge.store.ops.idempotency_keys import StoredResponse

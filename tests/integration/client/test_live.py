@@ -7,8 +7,6 @@ import threading
 
 import pytest
 
-from adjudge.api.actions import users
-from adjudge.api.actions.users import UserSpec
 from adjudge.client import (
     AsyncClient,
     AuthenticationError,
@@ -21,6 +19,8 @@ from adjudge.client import (
 )
 from adjudge.domain.permissions import Role
 from adjudge.domain.verdict import Verdict
+from adjudge.services import users
+from adjudge.services.users import UserSpec
 from tests.support.http_server import RunningServer
 from tests.support.published_problem import SOURCE, PublishedProblem, publish_problem
 

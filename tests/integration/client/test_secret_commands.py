@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from adjudge.api.actions import users
-from adjudge.api.actions.secrets import keyring
-from adjudge.api.actions.users import UserSpec
 from adjudge.chains.secrets import Keyring
 from adjudge.cli import main
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.permissions import Role
+from adjudge.services import users
+from adjudge.services.secrets import keyring
+from adjudge.services.users import UserSpec
 from adjudge.store.chains import secrets
 from tests.support.http_server import RunningServer
 

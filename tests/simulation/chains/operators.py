@@ -8,8 +8,8 @@ import sqlite3
 from functools import partial
 from typing import Final
 
+from adjudge.chains.approval import WAIT_APPROVAL, answer_approval
 from adjudge.chains.engine import ChainEngine
-from adjudge.chains.executors.approval import WAIT_APPROVAL, answer_approval
 from adjudge.domain.authority import Authority, Grant
 from adjudge.store.chains.models import Artifact, NewChainRun
 from adjudge.store.engine.driver import Tx

@@ -11,13 +11,13 @@ from random import Random
 from typing import Any, ClassVar
 
 from adjudge.blobs.directory import DirectoryBlobStore
-from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
 from adjudge.chains.dag_cache import check_dag
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerCommands, TriggerScheduler
 from adjudge.cli.wiring.chains import run_starter
 from adjudge.domain.retry import RetryPolicy
+from adjudge.executors.wakeups import WAIT_PROBES, fire_chain_finished
 from adjudge.relay.watchdog import run_periodically
 from adjudge.store.accounts import users
 from adjudge.store.chains import definitions

@@ -12,9 +12,9 @@ import pytest
 from adjudge.chains.advance import ChainRunAdvancer
 from adjudge.chains.concurrency import UNLIMITED, SlotAllocator
 from adjudge.chains.control import ChainRunControl
-from adjudge.chains.executors.subchain import SubchainExecutor
 from adjudge.chains.housekeeping import ChainHousekeeping
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
+from adjudge.executors.subchain import SubchainExecutor
 from adjudge.store.chains import advance_statements, waits
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import statements as chain_statements

@@ -10,11 +10,11 @@ from adjudge.chains import builtin, executor_registry
 from adjudge.chains.cron import parse_cron
 from adjudge.chains.dag_cache import check_dag
 from adjudge.chains.definition_file import read_definition
-from adjudge.chains.executors.approval import WaitApprovalExecutor
 from adjudge.chains.map_node import expand_map_nodes
 from adjudge.chains.triggers import SPECS
 from adjudge.chains.validation import check_cfg
 from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.executors.approval import WaitApprovalExecutor
 from adjudge.store import Database
 from tests.support.node_context import context_for
 

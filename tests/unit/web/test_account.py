@@ -6,8 +6,8 @@ import re
 
 import httpx
 
-from adjudge.api.actions.users import UserSpec, create_user
 from adjudge.domain.permissions import Role
+from adjudge.services.users import UserSpec, create_user
 from tests.support.asgi_app import AsgiApp
 
 PASSWORD = "a long enough passphrase"

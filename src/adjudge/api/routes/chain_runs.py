@@ -9,14 +9,12 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body, Query
 from fastapi.responses import Response, StreamingResponse
 
-from adjudge.api.actions import chains
-from adjudge.api.actions.events import SubmissionEvent
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.routes.chains import Controller, IdempotencyKey
 from adjudge.api.routes.events import encode_event
-from adjudge.api.schema.runs import (
+from adjudge.api.schema.chain_runs import (
     ChainRunPage,
     ChainRunRead,
     ChainRunStarted,
@@ -34,10 +32,12 @@ from adjudge.api.schema.runs import (
     StopBody,
 )
 from adjudge.api.sse import EventStreamResponse
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ChainRunStatus
+from adjudge.services import chains
+from adjudge.services.submission_events import SubmissionEvent
+from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.RUN_READ)]
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {

@@ -6,11 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Request
 
-from adjudge.api.actions import chains
-from adjudge.api.actions.chains import ChainDraft
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.schema.chain_apply import ChainApplyRead, ChainApplyRequest
+from adjudge.api.schema.chain_runs import ChainRunCreate, ChainRunStarted
 from adjudge.api.schema.chains import (
     ChainCreate,
     ChainNumberedPage,
@@ -28,11 +27,12 @@ from adjudge.api.schema.chains import (
     TriggerRead,
     TriggerUpdate,
 )
-from adjudge.api.schema.runs import ChainRunCreate, ChainRunStarted
-from adjudge.api.viewer import Viewer
 from adjudge.chains.definition_file import ChainDefinition as ChainFile
 from adjudge.chains.definition_file import TriggerDefinition
 from adjudge.domain.permissions import Permission
+from adjudge.services import chains
+from adjudge.services.chains import ChainDraft
+from adjudge.services.viewer import Viewer
 from adjudge.store.chains import definitions as rows
 
 Reader = Annotated[Viewer, require_permission(Permission.CHAIN_READ)]

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header
 from fastapi.responses import StreamingResponse
 
-from adjudge.api.actions import events
-from adjudge.api.actions.events import Stream, SubmissionEvent
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.sse import EventStreamResponse
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
+from adjudge.services import submission_events
+from adjudge.services.submission_events import Stream, SubmissionEvent
+from adjudge.services.viewer import Viewer
 
 _RETRY_MS: Final = 1_000
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
@@ -48,7 +48,7 @@ def router(parts: Parts) -> APIRouter:
         return EventStreamResponse(
             parts.audience,
             viewer,
-            encode_stream(await events.stream_submission(parts, viewer, submission_id, last_event_id)),
+            encode_stream(await submission_events.stream_submission(parts, viewer, submission_id, last_event_id)),
         )
 
     @routes.get(
@@ -61,7 +61,7 @@ def router(parts: Parts) -> APIRouter:
         viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
     ) -> StreamingResponse:
         return EventStreamResponse(
-            parts.audience, viewer, encode_stream(await events.stream_user(parts, viewer, last_event_id))
+            parts.audience, viewer, encode_stream(await submission_events.stream_user(parts, viewer, last_event_id))
         )
 
     @routes.get(
@@ -71,7 +71,9 @@ def router(parts: Parts) -> APIRouter:
         viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)],
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
-        return EventStreamResponse(parts.audience, viewer, encode_stream(await events.stream_all(parts, last_event_id)))
+        return EventStreamResponse(
+            parts.audience, viewer, encode_stream(await submission_events.stream_all(parts, last_event_id))
+        )
 
     return routes
 

@@ -6,8 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from adjudge.api.actions import executing
-from adjudge.api.actions.executing import ExecutionRequest
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
@@ -19,11 +17,13 @@ from adjudge.api.schema.executions import (
     ExecutionPage,
     ExecutionRead,
 )
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
+from adjudge.services import executions
+from adjudge.services.executions import ExecutionRequest
+from adjudge.services.viewer import Viewer
 
 Runner = Annotated[Viewer, require_permission(Permission.EXECUTION_CREATE)]
-Wait = Annotated[float, Query(ge=0, le=executing.WAIT_MOST_SEC, description="Seconds to wait for the result.")]
+Wait = Annotated[float, Query(ge=0, le=executions.WAIT_MOST_SEC, description="Seconds to wait for the result.")]
 
 
 def router(parts: Parts) -> APIRouter:
@@ -39,7 +39,7 @@ def router(parts: Parts) -> APIRouter:
     async def run(
         request: Request, body: ExecutionCreate, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
     ) -> ExecutionRead:
-        (found,) = await executing.create_executions(
+        (found,) = await executions.create_executions(
             parts, viewer, [_wish(body)], request_context(request, key), wait_sec=wait
         )
         return ExecutionRead.of(found)
@@ -49,7 +49,7 @@ def router(parts: Parts) -> APIRouter:
         request: Request, body: ExecutionBatchCreate, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
     ) -> ExecutionList:
         wishes = [_wish(item) for item in body.items]
-        found = await executing.create_executions(
+        found = await executions.create_executions(
             parts, viewer, wishes, request_context(request, key), wait_sec=wait, is_batch=True
         )
         return ExecutionList(items=[ExecutionRead.of(item) for item in found])
@@ -61,17 +61,17 @@ def router(parts: Parts) -> APIRouter:
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> ExecutionPage:
         place = decode_cursor(cursor, [str])
-        rows = await executing.list_executions(parts, viewer, before=str(place[0]) if place else None, limit=limit + 1)
+        rows = await executions.list_executions(parts, viewer, before=str(place[0]) if place else None, limit=limit + 1)
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return ExecutionPage(items=[ExecutionRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get("/executions/{execution_id}", summary="Get an execution and its output")
     async def read(execution_id: str, viewer: Runner, wait: Wait = 0) -> ExecutionRead:
-        return ExecutionRead.of(await executing.get_execution(parts, viewer, execution_id, wait_sec=wait))
+        return ExecutionRead.of(await executions.get_execution(parts, viewer, execution_id, wait_sec=wait))
 
     @routes.post("/executions/{execution_id}:cancel", summary="Cancel an execution")
     async def cancel(execution_id: str, viewer: Runner) -> ExecutionRead:
-        return ExecutionRead.of(await executing.cancel_execution(parts, viewer, execution_id))
+        return ExecutionRead.of(await executions.cancel_execution(parts, viewer, execution_id))
 
     return routes
 

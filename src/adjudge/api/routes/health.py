@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from adjudge.api import vitals
 from adjudge.api.parts import Parts
 from adjudge.api.schema.base import LivenessRead, ReadinessRead
 from adjudge.domain.errors import Unavailable
+from adjudge.services import health
 
 
 def router(parts: Parts) -> APIRouter:
@@ -22,8 +22,8 @@ def router(parts: Parts) -> APIRouter:
     async def ready(request: Request) -> ReadinessRead:
         if request.app.state.streams.are_closing:
             raise Unavailable("Not ready: shutting down.", silent="")
-        taken = await vitals.check_components(parts.checks)
-        silent = [vital.name for vital in taken if not vital.is_well and vital.name not in vitals.DISPENSABLE]
+        taken = await health.check_components(parts.checks)
+        silent = [vital.name for vital in taken if not vital.is_well and vital.name not in health.DISPENSABLE]
         if silent:
             raise Unavailable(f"Not ready: {', '.join(silent)} unreachable.", silent=",".join(silent))
         return ReadinessRead(checks={vital.name: "ok" if vital.is_well else "away" for vital in taken})

@@ -10,7 +10,6 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from adjudge.api.actions import submissions
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.schema.submissions import (
@@ -23,8 +22,9 @@ from adjudge.api.schema.submissions import (
     ReasonRequest,
     RunResults,
 )
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
+from adjudge.services import submissions
+from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
 Staff = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)]

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import languages
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.responses import conditional_response, request_etag
 from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
+from adjudge.services import languages
+from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 

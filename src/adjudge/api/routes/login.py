@@ -7,12 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import accounts, login
-from adjudge.api.actions.login import ClientInfo, NewLogin, Registration
 from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, delete_cookie, set_cookie
 from adjudge.api.dependencies import client_address, require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.schema.accounts import (
+from adjudge.api.schema.account import (
     AccountRead,
     LoginMethods,
     LoginRequest,
@@ -21,9 +19,12 @@ from adjudge.api.schema.accounts import (
     TokenLoginRequest,
     UserRead,
 )
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
 from adjudge.domain.permissions import ALL_SCOPES, Permission
+from adjudge.services import account as account_service
+from adjudge.services import login
+from adjudge.services.login import ClientInfo, NewLogin, Registration
+from adjudge.services.viewer import Viewer
 
 
 def router(parts: Parts) -> APIRouter:
@@ -48,8 +49,8 @@ def router(parts: Parts) -> APIRouter:
         user = await login.check_password(parts, order.name, order.password, client_info(request))
         if user.must_change_password:
             raise PasswordChangeRequired
-        viewer = accounts.viewer_for_user(user)
-        made = await accounts.create_token(
+        viewer = account_service.viewer_for_user(user)
+        made = await account_service.create_token(
             parts, viewer, name=order.token_name, scopes=[ALL_SCOPES], expires_in_days=order.expires_in_days
         )
         return TokenCreated.of_made(made)

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse
 
-from adjudge.api.actions import login
 from adjudge.api.browser import SESSION_COOKIE, cookie_name, delete_cookie, safe_redirect_path, set_cookie
-from adjudge.api.oidc import OidcProvider
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import client_info
 from adjudge.domain.errors import LoginFailed, NotFound
+from adjudge.services import login
+from adjudge.services.oidc import OidcProvider
 
 _COOKIE: Final = "adjudge_oidc"
 _PATIENCE_SEC: Final = 600

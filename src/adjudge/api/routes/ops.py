@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 
 from adjudge import __version__
-from adjudge.api.actions import ops
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
@@ -31,9 +30,10 @@ from adjudge.api.schema.ops import (
     dead_letter_fields,
 )
 from adjudge.api.schema.submissions import AttemptRead
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
+from adjudge.services import ops
+from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.OPS_READ)]
 Operator = Annotated[Viewer, require_permission(Permission.OPS_CONTROL)]

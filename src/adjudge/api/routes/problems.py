@@ -7,9 +7,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from adjudge.api.actions import catalogue, imports, revisions
-from adjudge.api.actions.catalogue import PublicFile, accepted_languages
-from adjudge.api.actions.imports import ImportRequest
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from adjudge.api.parts import Parts
@@ -33,9 +30,12 @@ from adjudge.api.schema.problems import (
 )
 from adjudge.api.sse import EventStreamResponse
 from adjudge.api.uploads import open_upload
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
+from adjudge.services import problem_imports, problem_revisions, problems
+from adjudge.services.problem_imports import ImportRequest
+from adjudge.services.problems import PublicFile, accepted_languages
+from adjudge.services.viewer import Viewer
 from adjudge.store.problems.queries import ProblemFilter, ProblemSort
 
 Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
@@ -106,9 +106,9 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
             is_tried=tried if viewer.user_id else None,
             sort=sort,
         )
-        wanted = catalogue.filter_own(wanted, viewer) if mine else wanted
+        wanted = problems.filter_own(wanted, viewer) if mine else wanted
         return conditional_response(
-            request_etag(request), await catalogue.list_problems(parts, viewer, wanted, cursor=cursor, limit=limit)
+            request_etag(request), await problems.list_problems(parts, viewer, wanted, cursor=cursor, limit=limit)
         )
 
     @routes.get("/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemRead}, **_KNOWN})
@@ -121,13 +121,13 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
     ) -> Response:
         return conditional_response(
             request_etag(request),
-            await catalogue.get_problem(parts, viewer, problem, accepted_languages(lang, accept_language)),
+            await problems.get_problem(parts, viewer, problem, accepted_languages(lang, accept_language)),
         )
 
 
 def _add_files(routes: APIRouter, parts: Parts) -> None:
     def sent(file: PublicFile) -> Response:
-        pieces = catalogue.read_file(parts, file)
+        pieces = problems.read_file(parts, file)
         return file_response(pieces, name=file.name, size_bytes=file.size_bytes, digest=file.digest)
 
     @routes.get(
@@ -137,7 +137,7 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
         responses=_FILE,
     )
     async def read_file(viewer: Reader, problem: Name, name: Annotated[str, Path(max_length=1024)]) -> Response:
-        return sent(await catalogue.get_public_file(parts, viewer, problem, name))
+        return sent(await problems.get_public_file(parts, viewer, problem, name))
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/files/{path:path}",
@@ -148,7 +148,7 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
     async def read_revision_file(
         viewer: Reader, problem: Name, number: Number, path: Annotated[str, Path(max_length=1024)]
     ) -> Response:
-        return sent(await catalogue.get_revision_file(parts, viewer, problem, number, path))
+        return sent(await problems.get_revision_file(parts, viewer, problem, number, path))
 
 
 def _add_imports(routes: APIRouter, parts: Parts) -> None:
@@ -181,15 +181,15 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
     ) -> ImportAccepted:
         order = ImportRequest(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
         async with open_upload(request, file_name, parts.settings.server.upload_limit_bytes) as upload:
-            return await imports.start_import(parts, viewer, order, upload.pieces, upload.file_name)
+            return await problem_imports.start_import(parts, viewer, order, upload.pieces, upload.file_name)
 
     @routes.get("/imports", summary="List your imports, newest first")
     async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
-        return await imports.list_imports(parts, viewer, cursor=cursor, limit=limit)
+        return await problem_imports.list_imports(parts, viewer, cursor=cursor, limit=limit)
 
     @routes.get("/imports/{import_id}", summary="Get the status and findings of an import")
     async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return await imports.get_import(parts, viewer, import_id)
+        return await problem_imports.get_import(parts, viewer, import_id)
 
     @routes.get(
         "/imports/{import_id}/events",
@@ -202,32 +202,32 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
     )
     async def watch_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> StreamingResponse:
         return EventStreamResponse(
-            parts.audience, viewer, encode_stream(await imports.watch_import(parts, viewer, import_id))
+            parts.audience, viewer, encode_stream(await problem_imports.watch_import(parts, viewer, import_id))
         )
 
     @routes.post("/imports/{import_id}:cancel", summary="Cancel an import")
     async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return await imports.cancel_import(parts, viewer, import_id)
+        return await problem_imports.cancel_import(parts, viewer, import_id)
 
 
 def _add_management(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/problems/{problem}/state", summary="Get a problem with its administrative state")
     async def read_state(viewer: Writer, problem: Name) -> ProblemAdminRead:
-        return await revisions.get_problem_admin(parts, viewer, problem)
+        return await problem_revisions.get_problem_admin(parts, viewer, problem)
 
     @routes.patch("/problems/{problem}", summary="Change title, tags or difficulty")
     async def edit_problem(viewer: Writer, problem: Name, patch: ProblemUpdate) -> ProblemAdminRead:
-        return await revisions.update_metadata(parts, viewer, problem, patch)
+        return await problem_revisions.update_metadata(parts, viewer, problem, patch)
 
     @routes.post("/problems/{problem}:publish", summary="Publish a revision")
     async def publish(viewer: Publisher, problem: Name, body: PublishRequest) -> ProblemAdminRead:
-        return await revisions.publish_revision(
+        return await problem_revisions.publish_revision(
             parts, viewer, problem, version=body.version, number=body.revision, reason=body.reason
         )
 
     @routes.post("/problems/{problem}:rollback", summary="Roll back to an earlier revision")
     async def roll_back(viewer: Publisher, problem: Name, body: RollbackRequest) -> ProblemAdminRead:
-        return await revisions.publish_revision(
+        return await problem_revisions.publish_revision(
             parts,
             viewer,
             problem,
@@ -239,7 +239,9 @@ def _add_management(routes: APIRouter, parts: Parts) -> None:
 
     @routes.post("/problems/{problem}:withdraw", summary="Withdraw a problem")
     async def withdraw(viewer: Publisher, problem: Name, body: WithdrawRequest) -> ProblemAdminRead:
-        return await revisions.withdraw_problem(parts, viewer, problem, version=body.version, reason=body.reason)
+        return await problem_revisions.withdraw_problem(
+            parts, viewer, problem, version=body.version, reason=body.reason
+        )
 
 
 def _add_revisions(routes: APIRouter, parts: Parts) -> None:
@@ -247,11 +249,11 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
     async def list_revisions(
         viewer: Reader, problem: Name, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
     ) -> RevisionPage:
-        return await revisions.list_revisions(parts, viewer, problem, cursor=cursor, limit=limit)
+        return await problem_revisions.list_revisions(parts, viewer, problem, cursor=cursor, limit=limit)
 
     @routes.get("/problems/{problem}/revisions/{number}", summary="Get a revision")
     async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionRead:
-        return await revisions.get_revision(parts, viewer, problem, number)
+        return await problem_revisions.get_revision(parts, viewer, problem, number)
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/preview",
@@ -269,7 +271,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
     ) -> Response:
         languages = accepted_languages(lang, accept_language)
         return conditional_response(
-            request_etag(request), await catalogue.get_draft(parts, viewer, problem, languages, number)
+            request_etag(request), await problems.get_draft(parts, viewer, problem, languages, number)
         )
 
     @routes.get(
@@ -278,7 +280,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         description="For whoever may see drafts. Counted over the latest 1,000 submissions judged on the revision.",
     )
     async def test_statistics(viewer: Reader, problem: Name, number: Number) -> RevisionTests:
-        return await revisions.tests(parts, viewer, problem, number)
+        return await problem_revisions.tests(parts, viewer, problem, number)
 
     @routes.get("/problems/{problem}/diff", summary="Compare two revisions")
     async def compare_revisions(
@@ -287,7 +289,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         old: Annotated[int, Query(ge=1, le=2**53)],
         new: Annotated[int, Query(ge=1, le=2**53)],
     ) -> RevisionDiff:
-        return await revisions.diff_revisions(parts, viewer, problem, old=old, new=new)
+        return await problem_revisions.diff_revisions(parts, viewer, problem, old=old, new=new)
 
     @routes.post(
         "/problems/{problem}/revisions/{number}:verify",
@@ -295,4 +297,4 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         summary="Verify a revision with the jury solutions",
     )
     async def verify_revision(viewer: Writer, problem: Name, number: Number) -> ImportAccepted:
-        return await imports.start_verification(parts, viewer, problem, number)
+        return await problem_imports.start_verification(parts, viewer, problem, number)

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from adjudge.api.actions import secrets
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.schema.secrets import SecretBody, SecretInfo, SecretList
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission
+from adjudge.services import secrets
+from adjudge.services.viewer import Viewer
 
 Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 

@@ -10,8 +10,6 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
-from adjudge.api.actions import submissions, submitting
-from adjudge.api.actions.submitting import RequestContext, SubmitReply, SubmitRequest
 from adjudge.api.dependencies import client_address, require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
@@ -29,11 +27,14 @@ from adjudge.api.schema.submissions import (
     SubmissionStatusUpdate,
 )
 from adjudge.api.timestamps import parse_timestamp
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.verdict import Verdict
+from adjudge.services import submissions
+from adjudge.services import submit as submit_service
+from adjudge.services.submit import RequestContext, SubmitReply, SubmitRequest
+from adjudge.services.viewer import Viewer
 from adjudge.store.judging.queries import SubmissionFilter
 
 Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
@@ -82,7 +83,7 @@ def router(parts: Parts) -> APIRouter:
     )
     async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
         handed = await _parse_body(request)
-        return _accepted_response(await submitting.submit(parts, viewer, handed, request_context(request, key)))
+        return _accepted_response(await submit_service.submit(parts, viewer, handed, request_context(request, key)))
 
     @routes.post(
         "/submissions:batch",
@@ -95,7 +96,9 @@ def router(parts: Parts) -> APIRouter:
         request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
     ) -> Response:
         handed = [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
-        return _accepted_response(await submitting.submit_batch(parts, viewer, handed, request_context(request, key)))
+        return _accepted_response(
+            await submit_service.submit_batch(parts, viewer, handed, request_context(request, key))
+        )
 
     @routes.get(
         "/submissions",
@@ -237,7 +240,7 @@ async def _from_form(request: Request) -> SubmitRequest:
         given = form.get("source")
         if not isinstance(given, UploadFile):
             raise InvalidInput("source: expected a file upload in this field.", field="source")
-        text = submitting.decode_source(await given.read(), "source")
+        text = submit_service.decode_source(await given.read(), "source")
     return SubmitRequest(str(words["problem"]), str(words["language"]), text)
 
 

@@ -6,12 +6,10 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query
 
-from adjudge.api.actions import users
-from adjudge.api.actions.users import UserSpec
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.schema.accounts import UserRead
+from adjudge.api.schema.account import UserRead
 from adjudge.api.schema.users import (
     InvitationCreate,
     InvitationCreated,
@@ -23,8 +21,10 @@ from adjudge.api.schema.users import (
     UserPage,
     UserUpdate,
 )
-from adjudge.api.viewer import Viewer
 from adjudge.domain.permissions import Permission, Role
+from adjudge.services import users
+from adjudge.services.users import UserSpec
+from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.USER_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.USER_WRITE)]

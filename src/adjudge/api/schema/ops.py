@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.actions.ops import JobHistory, SystemStatus
 from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
 from adjudge.api.schema.submissions import AttemptRead, JobStatusChangeRead
 from adjudge.api.timestamps import format_timestamp
 from adjudge.registry.driver import LiveWorker
+from adjudge.services.ops import JobHistory, SystemStatus
 from adjudge.settings import EffectiveSetting as Setting
 from adjudge.store.jobs.dead_letters import DeadLetterRow
 from adjudge.store.ops import audit_log
@@ -93,7 +93,7 @@ class SystemStatusRead(ApiModel):
             ComponentHealthRead(
                 name=vital.name, status="ok" if vital.is_well else "away", took_ms=vital.took_ms, error=vital.error
             )
-            for vital in state.vitals
+            for vital in state.components
         ]
         queues = QueueStatusRead(bands=[PriorityQueueRead.of(queue) for queue in state.queues], running=state.running)
         return cls(

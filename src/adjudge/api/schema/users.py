@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from adjudge.api.actions.users import CreatedInvitation, CreatedUser
-from adjudge.api.schema.accounts import Email, Name, Password, ShownName, UserRead
+from adjudge.api.schema.account import Email, Name, Password, ShownName, UserRead
 from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.permissions import Role
+from adjudge.services.users import CreatedInvitation, CreatedUser
 from adjudge.store.accounts.invitations import InvitationRow
 
 Reason = Annotated[str, Field(min_length=1, max_length=500, examples=["asked for by the organiser"])]

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from adjudge.api.account_parts import AccountParts
-from adjudge.api.credentials import CredentialCache
-from adjudge.api.passwords import PasswordHashing
 from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.cli.wiring.drivers import open_buckets, open_existing_database
 from adjudge.domain.ids import IdFactory, new_id
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.passwords import PasswordHashing
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database
 

@@ -19,17 +19,8 @@ import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.api.app import API_ROOT, create_app
-from adjudge.api.credentials import CredentialCache
-from adjudge.api.desk import SubmitBatcher
-from adjudge.api.gate import AdmissionController
-from adjudge.api.limits import FallbackBuckets
-from adjudge.api.oidc import OidcProvider
 from adjudge.api.parts import Parts
-from adjudge.api.passwords import PasswordHashing
-from adjudge.api.sampling import LoadSampler
 from adjudge.api.sse import SseConnections
-from adjudge.api.tail import EventFeed
-from adjudge.api.vitals import component_checks
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.opening import open_cache
 from adjudge.cli.http_protocol import HeadLimits, bounded
@@ -42,6 +33,15 @@ from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.metrics_recorder import record_metrics
+from adjudge.services.admission import AdmissionController
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.event_feed import EventFeed
+from adjudge.services.health import component_checks
+from adjudge.services.load_snapshot import LoadSampler
+from adjudge.services.oidc import OidcProvider
+from adjudge.services.passwords import PasswordHashing
+from adjudge.services.rate_limit import FallbackBuckets
+from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.settings import Settings, sections
 from adjudge.store import Database
 from adjudge.stream import Stream

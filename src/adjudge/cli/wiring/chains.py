@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge.chains.awaiting import WAIT_PROBES, JudgeRunWakeupListener, fire_chain_finished
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.rights import rights_of
 from adjudge.chains.triggers import StartTriggeredRun
 from adjudge.domain.authority import Authority
 from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission
+from adjudge.executors.wakeups import WAIT_PROBES, JudgeRunWakeupListener, fire_chain_finished
 from adjudge.settings import Settings
 from adjudge.store import Tx
 from adjudge.store.chains.models import JOB_KIND_NODE, NewChainRun

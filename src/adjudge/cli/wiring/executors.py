@@ -9,8 +9,8 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.chains import executor_registry
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import Executor
-from adjudge.chains.executors.outgoing import GuardedHttpClient, HostAllowList
 from adjudge.judge.pipeline import Judge
+from adjudge.services.http_client import GuardedHttpClient, HostAllowList
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands

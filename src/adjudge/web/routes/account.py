@@ -7,16 +7,17 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import accounts, catalogue, login
-from adjudge.api.actions.login import NewLogin, Registration
 from adjudge.api.browser import SESSION_COOKIE, check_origin, delete_cookie, safe_redirect_path, set_cookie
 from adjudge.api.dependencies import current_viewer, require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import client_info
 from adjudge.api.schema.problems import ProblemPage
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import ALL_SCOPES, Permission
+from adjudge.services import account as account_service
+from adjudge.services import login, problems
+from adjudge.services.login import NewLogin, Registration
+from adjudge.services.viewer import Viewer
 from adjudge.store.problems.queries import ProblemFilter, ProblemSort
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
@@ -102,8 +103,8 @@ def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
         return await pages.render(
             request,
             "account.html",
-            user=await accounts.get_account(parts, viewer),
-            sessions=await accounts.list_sessions(parts, viewer),
+            user=await account_service.get_account(parts, viewer),
+            sessions=await account_service.list_sessions(parts, viewer),
             solved=await _solved(parts, viewer),
             current=viewer.credential_id,
         )
@@ -111,12 +112,12 @@ def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
     @routes.post("/me")
     async def update(request: Request, viewer: Own) -> Response:
         changes = {field: await forms.text(request, field) or None for field in ("email", "display_name")}
-        await accounts.update_account(parts, viewer, changes)
+        await account_service.update_account(parts, viewer, changes)
         return redirect("/me", done="saved")
 
     @routes.post("/me/sessions/{session_id}/end")
     async def end_session(viewer: Own, session_id: str) -> Response:
-        await accounts.revoke_session(parts, viewer, session_id)
+        await account_service.revoke_session(parts, viewer, session_id)
         return redirect("/me", done="ended")
 
     @routes.get("/me/password")
@@ -129,7 +130,7 @@ def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
         try:
             if new != await forms.text(request, "again"):
                 raise InvalidInput("confirm: the passwords do not match.", field="again")
-            await accounts.change_password(
+            await account_service.change_password(
                 parts,
                 viewer,
                 current=await forms.text(request, "current"),
@@ -150,13 +151,13 @@ def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
 async def _solved(parts: Parts, viewer: Viewer) -> ProblemPage:
     """What somebody has solved, as far as a page of the catalogue goes."""
     wanted = ProblemFilter(is_solved=True, sort=ProblemSort.TITLE)
-    found = await catalogue.list_problems(parts, viewer, wanted, cursor=None, limit=_SOLVED)
+    found = await problems.list_problems(parts, viewer, wanted, cursor=None, limit=_SOLVED)
     return ProblemPage.model_validate_json(found.body)
 
 
 def _add_token_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
-    async def page(request: Request, viewer: Viewer, *, made: accounts.CreatedToken | None = None) -> Response:
-        listed = await accounts.list_tokens(parts, viewer)
+    async def page(request: Request, viewer: Viewer, *, made: account_service.CreatedToken | None = None) -> Response:
+        listed = await account_service.list_tokens(parts, viewer)
         scopes = sorted(viewer.permissions)
         return await pages.render(request, "tokens.html", tokens=listed, made=made, scopes=scopes)
 
@@ -171,10 +172,10 @@ def _add_token_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> N
         if days and not days.isdecimal():
             raise InvalidInput("days: expected a whole number, or leave empty.", field="days")
         expires = min(int(days), _DAYS_MOST) if days else None
-        made = await accounts.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
+        made = await account_service.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
         return no_store(await page(request, viewer, made=made))
 
     @routes.post("/me/tokens/{token_id}/revoke")
     async def revoke(viewer: Own, token_id: str) -> Response:
-        await accounts.revoke_token(parts, viewer, token_id)
+        await account_service.revoke_token(parts, viewer, token_id)
         return redirect("/me/tokens", done="revoked")

@@ -11,16 +11,16 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import chains, run_files
-from adjudge.api.actions.run_access import can_approve, can_control, may_complete
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.graph_layout import count_vertices
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
+from adjudge.services import chain_run_files, chains
+from adjudge.services.chain_run_access import can_approve, can_control, may_complete
+from adjudge.services.viewer import Viewer
 from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
 from adjudge.web import forms
 from adjudge.web.dag_svg import render_dag
@@ -188,7 +188,7 @@ async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -
         "lines": lines[-_LINES:],
         "is_cut": len(lines) > _LINES,
         "artifact": json.dumps(node.artifact, indent=2, ensure_ascii=False) if node.artifact is not None else "",
-        "files": list(run_files.list_artifact_files(node.artifact)),
+        "files": list(chain_run_files.list_artifact_files(node.artifact)),
         "over": node.status in NODE.terminal and run.status in CHAIN_RUN.terminal,
         "may_control": can_control(viewer, run),
         "may_retry": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED),

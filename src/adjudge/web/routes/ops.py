@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import ops, submissions
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
+from adjudge.services import ops, submissions
+from adjudge.services.viewer import Viewer
 from adjudge.store.ops import metric_samples
 from adjudge.web import forms, time_series
 from adjudge.web.i18n import Translations

@@ -9,15 +9,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from adjudge.api.actions import catalogue, imports, revisions
-from adjudge.api.actions.imports import ImportRequest
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.schema.problems import ProblemPage, ProblemUpdate
 from adjudge.api.uploads import iter_file
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
+from adjudge.services import problem_imports, problem_revisions, problems
+from adjudge.services.problem_imports import ImportRequest
+from adjudge.services.viewer import Viewer
 from adjudge.store.problems.queries import ProblemFilter
 from adjudge.web import forms
 from adjudge.web.plots import Bar, rows
@@ -40,14 +40,14 @@ def router(pages: PageRenderer, parts: Parts) -> APIRouter:
 
 def _add_import_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     async def desk(request: Request, viewer: Viewer, error: AdjudgeError | None = None) -> Response:
-        wanted = catalogue.filter_own(ProblemFilter(), viewer)
-        found = await catalogue.list_problems(parts, viewer, wanted, cursor=None, limit=100)
+        wanted = problems.filter_own(ProblemFilter(), viewer)
+        found = await problems.list_problems(parts, viewer, wanted, cursor=None, limit=100)
         return await pages.render(
             request,
             "problem_admin.html",
             status=error.http_status if error else 200,
             problems=ProblemPage.model_validate_json(found.body).items,
-            imports=(await imports.list_imports(parts, viewer, cursor=None, limit=10)).items,
+            imports=(await problem_imports.list_imports(parts, viewer, cursor=None, limit=10)).items,
             error=error,
         )
 
@@ -68,7 +68,7 @@ def _add_import_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
                 verify=True if "verify" in asked else None,
                 publish="publish" in asked,
             )
-            accepted = await imports.start_import(parts, viewer, order, iter_file(file), file.filename or "")
+            accepted = await problem_imports.start_import(parts, viewer, order, iter_file(file), file.filename or "")
         except AdjudgeError as error:
             return await desk(request, viewer, error)
         return redirect(f"/setting/imports/{accepted.id}")
@@ -83,12 +83,12 @@ def _add_import_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
 
     @routes.post("/setting/imports/{import_id}/cancel")
     async def cancel(viewer: Writer, import_id: str) -> Response:
-        await imports.cancel_import(parts, viewer, import_id)
+        await problem_imports.cancel_import(parts, viewer, import_id)
         return redirect(f"/setting/imports/{import_id}")
 
 
 async def _import(parts: Parts, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
-    found = await imports.get_import(parts, viewer, import_id)
+    found = await problem_imports.get_import(parts, viewer, import_id)
     return {"found": found, "jury": found.jury, "plot": _jury_plot(request, found.jury)}
 
 
@@ -98,13 +98,13 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
         return await pages.render(
             request,
             "setting_problem.html",
-            problem=await revisions.get_problem_admin(parts, viewer, name),
-            revisions=(await revisions.list_revisions(parts, viewer, name, cursor=None, limit=100)).items,
+            problem=await problem_revisions.get_problem_admin(parts, viewer, name),
+            revisions=(await problem_revisions.list_revisions(parts, viewer, name, cursor=None, limit=100)).items,
         )
 
     @routes.get("/setting/problems/{name}/revisions/{number}")
     async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
-        found = await revisions.get_revision(parts, viewer, name, number)
+        found = await problem_revisions.get_revision(parts, viewer, name, number)
         return await pages.render(
             request,
             "revision.html",
@@ -112,12 +112,12 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
             found=found,
             jury=found.jury,
             plot=_jury_plot(request, found.jury),
-            tests=(await revisions.tests(parts, viewer, name, number)).items,
+            tests=(await problem_revisions.tests(parts, viewer, name, number)).items,
         )
 
     @routes.get("/setting/problems/{name}/diff")
     async def diff(request: Request, viewer: Writer, name: str, old: Number, new: Number) -> Response:
-        found = await revisions.diff_revisions(parts, viewer, name, old=old, new=new)
+        found = await problem_revisions.diff_revisions(parts, viewer, name, old=old, new=new)
         return await pages.render(request, "revision_diff.html", name=name, found=found)
 
 
@@ -131,25 +131,25 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
             tags=list(_tags(await forms.text(request, "tags", limit=500)) or ()),
             difficulty=_as_float(difficulty),
         )
-        await revisions.update_metadata(parts, viewer, name, patch)
+        await problem_revisions.update_metadata(parts, viewer, name, patch)
         return redirect(f"/setting/problems/{name}", done="saved")
 
     @routes.post("/setting/problems/{name}/publish")
     async def publish(request: Request, viewer: Publisher, name: str) -> Response:
         version, number = await _number(request, "version"), await _number(request, "revision")
         reason = await forms.text(request, "reason", limit=500)
-        await revisions.publish_revision(parts, viewer, name, version=version, number=number, reason=reason)
+        await problem_revisions.publish_revision(parts, viewer, name, version=version, number=number, reason=reason)
         return redirect(f"/setting/problems/{name}", done="published")
 
     @routes.post("/setting/problems/{name}/withdraw")
     async def withdraw(request: Request, viewer: Publisher, name: str) -> Response:
         version, reason = await _number(request, "version"), await forms.text(request, "reason", limit=500)
-        await revisions.withdraw_problem(parts, viewer, name, version=version, reason=reason)
+        await problem_revisions.withdraw_problem(parts, viewer, name, version=version, reason=reason)
         return redirect(f"/setting/problems/{name}", done="withdrawn")
 
     @routes.post("/setting/problems/{name}/revisions/{number}/verify")
     async def verify(viewer: Writer, name: str, number: Number) -> Response:
-        accepted = await imports.start_verification(parts, viewer, name, number)
+        accepted = await problem_imports.start_verification(parts, viewer, name, number)
         return redirect(f"/setting/imports/{accepted.id}")
 
 

@@ -10,15 +10,15 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import catalogue, languages, submissions
-from adjudge.api.actions.tallies import get_user_progress, list_problem_stats
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import parse_tags, search_words
+from adjudge.services import languages, problems, submissions
+from adjudge.services.problem_stats import get_user_progress, list_problem_stats
+from adjudge.services.viewer import Viewer
 from adjudge.store.judging.queries import SubmissionFilter
 from adjudge.store.problems.queries import ProblemFilter, ProblemSort
 from adjudge.store.problems.stats import ProblemStats
@@ -58,7 +58,7 @@ def router(pages: PageRenderer, parts: Parts) -> APIRouter:
             is_tried=_TRIED.get(solved) if viewer.user_id else None,
             sort=sort,
         )
-        found = await catalogue.list_problems(parts, viewer, wanted, cursor=cursor, limit=50)
+        found = await problems.list_problems(parts, viewer, wanted, cursor=cursor, limit=50)
         page = ProblemPage.model_validate_json(found.body)
         asked = {"q": q, "tag": tag, "solved": solved, "sort": sort.value}
         more = urlencode({**asked, "cursor": page.next}) if page.next else ""
@@ -91,8 +91,8 @@ async def show_problem(
     pages: PageRenderer, parts: Parts, request: Request, viewer: Viewer, name: str, *, entered: SubmitForm
 ) -> Response:
     """The page of a problem, with whatever was entered there and not taken."""
-    spoken = catalogue.accepted_languages(entered.lang, request.headers.get("Accept-Language", ""))
-    found = await catalogue.get_problem(parts, viewer, name, spoken)
+    spoken = problems.accepted_languages(entered.lang, request.headers.get("Accept-Language", ""))
+    found = await problems.get_problem(parts, viewer, name, spoken)
     shown = ProblemRead.model_validate_json(found.body)
     recent = []
     if viewer.can(Permission.SUBMISSION_READ) and viewer.user_id is not None:
@@ -120,7 +120,7 @@ async def _is_own(parts: Parts, viewer: Viewer, name: str) -> bool:
     """Whether the viewer may manage it."""
     if not viewer.can(Permission.PROBLEM_WRITE):
         return False
-    return catalogue.can_edit(viewer, await catalogue.find_visible(parts, viewer, name))
+    return problems.can_edit(viewer, await problems.find_visible(parts, viewer, name))
 
 
 async def _unavailable_languages(parts: Parts, viewer: Viewer, problem: ProblemRead) -> frozenset[str]:

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import rejudging
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
+from adjudge.services import rejudge
+from adjudge.services.viewer import Viewer
 from adjudge.store.judging.rejudge import RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect
@@ -52,7 +52,7 @@ async def _created(parts: Parts, viewer: Viewer, request: Request) -> str:
         language=parts.languages.get(given["language"]).id if given["language"] else None,
         verdict=Verdict(verdict) if verdict in set(Verdict) else None,
     )
-    batch = await rejudging.create_batch(
+    batch = await rejudge.create_batch(
         parts,
         viewer,
         wanted,
@@ -69,7 +69,7 @@ async def _listed(pages: PageRenderer, parts: Parts, request: Request, error: Ad
         request,
         "rejudge.html",
         status=error.http_status if error else 200,
-        batches=await rejudging.list_batches(parts, before=None, limit=50),
+        batches=await rejudge.list_batches(parts, before=None, limit=50),
         verdicts=list(Verdict),
         names={language.id: language.name for language in parts.languages},
         policies=list(VerdictPolicy),
@@ -93,7 +93,7 @@ def _add_read_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> No
 
 
 async def _state(parts: Parts, viewer: Viewer, batch_id: str) -> dict[str, Any]:
-    found = await rejudging.preview_batch(parts, batch_id, after=None, limit=_SHOWN, only_different=True)
+    found = await rejudge.preview_batch(parts, batch_id, after=None, limit=_SHOWN, only_different=True)
     return {
         "batch": found.batch,
         "differences": found.differences,
@@ -107,15 +107,15 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
     @routes.post("/rejudge/{batch_id}/apply")
     async def apply(request: Request, viewer: Applier, batch_id: str) -> Response:
         skip = "yes" in await forms.checked_values(request, "skip_changed")
-        await rejudging.apply_batch(parts, viewer, batch_id, skip_changed=skip)
+        await rejudge.apply_batch(parts, viewer, batch_id, skip_changed=skip)
         return redirect(f"/rejudge/{batch_id}", done="applied")
 
     @routes.post("/rejudge/{batch_id}/discard")
     async def discard(request: Request, viewer: Applier, batch_id: str) -> Response:
-        await rejudging.discard_batch(parts, viewer, batch_id, await forms.text(request, "reason", limit=500))
+        await rejudge.discard_batch(parts, viewer, batch_id, await forms.text(request, "reason", limit=500))
         return redirect(f"/rejudge/{batch_id}", done="discarded")
 
     @routes.post("/rejudge/{batch_id}/cancel")
     async def cancel(request: Request, viewer: Writer, batch_id: str) -> Response:
-        await rejudging.cancel_batch(parts, viewer, batch_id, await forms.text(request, "reason", limit=500))
+        await rejudge.cancel_batch(parts, viewer, batch_id, await forms.text(request, "reason", limit=500))
         return redirect(f"/rejudge/{batch_id}", done="canceled")

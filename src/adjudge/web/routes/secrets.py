@@ -7,13 +7,13 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import secrets
 from adjudge.api.dependencies import require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
 from adjudge.chains.secrets import VALUE_MAX
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission
+from adjudge.services import secrets
+from adjudge.services.viewer import Viewer
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect
 from adjudge.web.routes.router import page_router

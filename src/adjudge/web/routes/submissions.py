@@ -9,18 +9,19 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import ops, submissions, submitting
-from adjudge.api.actions.submissions import SubmissionDetail
-from adjudge.api.actions.submitting import SubmitRequest
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import request_context
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.sources import single_file_name
+from adjudge.services import ops, submissions
+from adjudge.services import submit as submit_service
+from adjudge.services.submissions import SubmissionDetail
+from adjudge.services.submit import SubmitRequest
+from adjudge.services.viewer import Viewer
 from adjudge.store.accounts import users
 from adjudge.store.judging.queries import SubmissionFilter, SubmissionRow
 from adjudge.web import forms
@@ -53,7 +54,7 @@ def _add_submit_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
         language, source = await forms.text(request, "language", limit=64), ""
         try:
             source = await _source(request)
-            accepted = await submitting.submit(
+            accepted = await submit_service.submit(
                 parts, viewer, SubmitRequest(name, language, source), request_context(request, None)
             )
         except AdjudgeError as error:
@@ -80,7 +81,7 @@ async def _source(request: Request) -> str:
     data = await chosen.read(_SOURCE_MOST + 1)
     if len(data) > _SOURCE_MOST:
         raise InvalidInput(f"file: exceeds {_SOURCE_MOST} bytes.", field="file")
-    return submitting.decode_source(data, "file")
+    return submit_service.decode_source(data, "file")
 
 
 def _add_read_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:

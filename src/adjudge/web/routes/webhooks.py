@@ -9,13 +9,13 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import hooks
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
+from adjudge.services import webhooks
+from adjudge.services.viewer import Viewer
 from adjudge.store.webhooks.commands import EVENTS, WebhookDeliveryRow, WebhookRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
@@ -51,7 +51,7 @@ def _check_events(events: list[str]) -> None:
 
 def _add_list_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     async def page(request: Request, viewer: Viewer, **shown: Any) -> Response:
-        listed = await hooks.list_webhooks(parts, viewer)
+        listed = await webhooks.list_webhooks(parts, viewer)
         shown = {"made": None, "secret": "", "error": None, "url": "", "wanted": list(EVENTS[:1]), **shown}
         status = shown["error"].http_status if shown["error"] else 200
         return await pages.render(request, "webhooks.html", status=status, webhooks=listed, events=EVENTS, **shown)
@@ -65,7 +65,7 @@ def _add_list_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> No
         url, events = await _wanted(request)
         try:
             _check_events(events)
-            made, secret = await hooks.create_webhook(parts, viewer, url, events)
+            made, secret = await webhooks.create_webhook(parts, viewer, url, events)
         except AdjudgeError as error:
             return await page(request, viewer, error=error, url=url, wanted=events)
         return no_store(await page(request, viewer, made=made, secret=secret))
@@ -84,12 +84,12 @@ def _add_detail_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
 
     @routes.get(ROOT + "/{webhook_id}")
     async def one(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
-        return await page(request, viewer, await hooks.get_webhook(parts, viewer, webhook_id), cursor)
+        return await page(request, viewer, await webhooks.get_webhook(parts, viewer, webhook_id), cursor)
 
     @routes.get(ROOT + "/{webhook_id}/state")
     async def state(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
         """The part of the page that changes while deliveries are on their way."""
-        webhook = await hooks.get_webhook(parts, viewer, webhook_id)
+        webhook = await webhooks.get_webhook(parts, viewer, webhook_id)
         log = await _deliveries_page(parts, viewer, webhook, cursor)
         return await pages.render(request, "webhook_state.html", webhook=webhook, **log)
 
@@ -98,11 +98,11 @@ def _add_detail_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
         url, events = await _wanted(request)
         try:
             _check_events(events)
-            await hooks.update_webhook(parts, viewer, webhook_id, url=url, events=events, is_active=None)
+            await webhooks.update_webhook(parts, viewer, webhook_id, url=url, events=events, is_active=None)
         except NotFound:
             raise
         except AdjudgeError as error:
-            webhook = await hooks.get_webhook(parts, viewer, webhook_id)
+            webhook = await webhooks.get_webhook(parts, viewer, webhook_id)
             return await page(request, viewer, webhook, error=error, url=url, wanted=events)
         return redirect(f"{ROOT}/{webhook_id}", done="saved")
 
@@ -111,7 +111,7 @@ async def _deliveries_page(parts: Parts, viewer: Viewer, webhook: WebhookRow, cu
     """One page of deliveries, the newest first."""
     place = decode_cursor(cursor, [str])
     before = str(place[0]) if place else None
-    rows = await hooks.list_deliveries(parts, viewer, webhook.id, before=before, limit=_PAGE + 1)
+    rows = await webhooks.list_deliveries(parts, viewer, webhook.id, before=before, limit=_PAGE + 1)
     more = f"cursor={encode_cursor([rows[_PAGE - 1].id])}" if len(rows) > _PAGE else ""
     return {
         "deliveries": rows[:_PAGE],
@@ -132,20 +132,20 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
     @routes.post(ROOT + "/{webhook_id}/switch")
     async def switch(request: Request, viewer: Owner, webhook_id: str) -> Response:
         is_active = await forms.text(request, "to") == "on"
-        await hooks.update_webhook(parts, viewer, webhook_id, url=None, events=None, is_active=is_active)
+        await webhooks.update_webhook(parts, viewer, webhook_id, url=None, events=None, is_active=is_active)
         return redirect(f"{ROOT}/{webhook_id}", done="switched_on" if is_active else "switched_off")
 
     @routes.post(ROOT + "/{webhook_id}/ping")
     async def ping(viewer: Owner, webhook_id: str) -> Response:
-        await hooks.send_ping(parts, viewer, webhook_id)
+        await webhooks.send_ping(parts, viewer, webhook_id)
         return redirect(f"{ROOT}/{webhook_id}", done="pinged")
 
     @routes.post(ROOT + "/{webhook_id}/remove")
     async def remove(viewer: Owner, webhook_id: str) -> Response:
-        await hooks.delete_webhook(parts, viewer, webhook_id)
+        await webhooks.delete_webhook(parts, viewer, webhook_id)
         return redirect(ROOT, done="removed")
 
     @routes.post(ROOT + "/{webhook_id}/deliveries/{delivery_id}/repeat")
     async def repeat(viewer: Owner, webhook_id: str, delivery_id: str) -> Response:
-        await hooks.redeliver(parts, viewer, webhook_id, delivery_id)
+        await webhooks.redeliver(parts, viewer, webhook_id, delivery_id)
         return redirect(f"{ROOT}/{webhook_id}", done="repeated")

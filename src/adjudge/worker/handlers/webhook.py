@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from adjudge import __version__
-from adjudge.chains.executors.outgoing import Resolve, resolve_host, tls_context
 from adjudge.domain.errors import AdjudgeError, InvalidInput, Unavailable
 from adjudge.domain.ip_addresses import Address, Network, is_public, unwrap_ipv4
 from adjudge.domain.states import JobStatus
 from adjudge.observe.logs import get_logger
+from adjudge.services.http_client import Resolve, resolve_host, tls_context
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.webhooks import commands as webhook_commands

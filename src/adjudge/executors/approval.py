@@ -1,0 +1,60 @@
+"""``wait_approval``: a person's yes or no, with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from adjudge.chains.approval import APPROVAL_TYPE, WAIT_APPROVAL
+from adjudge.chains.artifacts import INLINE_BYTES, inline_artifact
+from adjudge.chains.executor import NodeContext, NodeWaiting
+from adjudge.store import Database
+from adjudge.store.chains import waits
+
+
+class WaitApprovalExecutor:
+    """Waits until a person says yes or no, with a reason. It holds no worker meanwhile.
+
+    The artifact has `approved`, `by` and `reason`. A no fails the node, unless `on_no` is `go_on`: then it succeeds and
+    an `if` of a dependent decides (`artifacts.this.approved`). Nobody's answer within `timeout_sec` fails it.
+    """
+
+    type: ClassVar[str] = APPROVAL_TYPE
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "question": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "What is to be decided."},
+            "details": {"description": "Any JSON value that helps to decide; shown with the question."},
+            "approvers": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "description": "Who may answer, by name or id; whoever may control runs where it is left out.",
+            },
+            "on_no": {"enum": ["fail", "go_on"], "description": "What a no means; fail where it is left out."},
+            "timeout_sec": {"type": "number", "minimum": 1, "maximum": 31_536_000, "description": "How long to wait."},
+        },
+        "required": ["question"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def execute(self, context: NodeContext) -> NodeWaiting:
+        """Ask."""
+        cfg = context.cfg
+        asked = {
+            "question": cfg["question"],
+            "details": cfg.get("details"),
+            "approvers": cfg.get("approvers"),
+            "on_no": cfg.get("on_no", "fail"),
+        }
+        size_bytes = inline_artifact(asked).size_bytes
+        if size_bytes > INLINE_BYTES:  # a question that can be asked must not fail because of what is shown beside it
+            asked["details"] = f"Too large to be shown here ({size_bytes} bytes): look at the nodes before this one."
+        until_ms = None
+        if "timeout_sec" in cfg:  # by the database's clock, which ends the wait
+            until_ms = await self._database.read(waits.now_ms) + round(cfg["timeout_sec"] * 1_000)
+        await context.log(f"asked: {cfg['question']}")
+        return NodeWaiting(WAIT_APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)

@@ -1,0 +1,121 @@
+"""Whose run it is: who may know of a run, and who may change it.
+
+``run:read`` and ``run:control`` are about the runs that one started oneself, and those that a node of one's own started
+as sub-chains: they act for the same person. Whoever is asked a question by a node may know of its run and answer;
+nothing else. ``run:read_all`` and ``run:control_all`` are about everybody's, and what triggers started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from adjudge.api.parts import Parts
+from adjudge.chains.approval import APPROVAL_TYPE, WAIT_APPROVAL
+from adjudge.chains.map_node import SUBCHAIN_TYPE
+from adjudge.domain.authority import Authority, Grant
+from adjudge.domain.errors import Forbidden, NotFound
+from adjudge.domain.permissions import Permission
+from adjudge.domain.states import ChainRunStatus
+from adjudge.services.viewer import AuthMethod, Viewer
+from adjudge.store import Tx
+from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import run_lists
+from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
+
+_MAY_ASK: Final = (APPROVAL_TYPE, SUBCHAIN_TYPE)
+
+
+async def find_readable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRow:
+    """The run, if the viewer may know of it; else there is none."""
+
+    async def read(tx: Tx) -> ChainRunRow:
+        run = await chain_queries.find_run(tx, run_id)
+        if viewer.can(Permission.RUN_READ_ALL) or run.started_by in _names(viewer):
+            return run
+        if await run_lists.has_question_for(tx, run_id, _names(viewer)):
+            return run
+        raise NotFound("run", run_id)
+
+    return await parts.database.read(read)
+
+
+def can_control(viewer: Viewer, run: ChainRunRow) -> bool:
+    """Whether the viewer may change the run."""
+    owns = run.started_by in _names(viewer) and viewer.can(Permission.RUN_CONTROL)
+    return owns or viewer.can(Permission.RUN_CONTROL_ALL)
+
+
+async def find_controllable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRow:
+    """The run, if the viewer may change it; one that may be read but not changed is refused."""
+    run = await find_readable(parts, viewer, run_id)
+    _require_control(viewer, run)
+    return run
+
+
+def _require_control(viewer: Viewer, run: ChainRunRow) -> None:
+    if not can_control(viewer, run):
+        raise Forbidden(
+            f"Run {run.id!r} belongs to another user; {Permission.RUN_CONTROL_ALL} is required.",
+            permission=str(Permission.RUN_CONTROL_ALL),
+        )
+
+
+def authority_of(viewer: Viewer) -> Authority:
+    """What a run may do that the viewer starts: what they may, and no more than the token they came with."""
+    token_id = viewer.credential_id if viewer.via is AuthMethod.TOKEN else None
+    return Authority((Grant(viewer.id, token_id),))
+
+
+def may_complete(viewer: Viewer, node: ChainNodeRow) -> bool:
+    """Whether the viewer, who may change the run, may declare a node done by hand.
+
+    A question is answered by those it was asked, and the run of a ``chain`` node may ask one: whoever passes over
+    either could as well change the chain.
+    """
+    return node.type not in _MAY_ASK or viewer.can(Permission.CHAIN_WRITE)
+
+
+def require_completion(viewer: Viewer, node: ChainNodeRow) -> None:
+    """Refuse a completion by hand that would pass over those who are asked."""
+    if not may_complete(viewer, node):
+        viewer.require(Permission.CHAIN_WRITE)
+
+
+def can_approve(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> bool:
+    """Whether the viewer may answer the question of a node: those it names, else whoever may change its run."""
+    if node.wait_on != WAIT_APPROVAL:
+        return False
+    asked = node.artifact if isinstance(node.artifact, Mapping) else {}
+    approvers = asked.get("approvers")
+    return bool({*_names(viewer)} & {*approvers}) if approvers else can_control(viewer, run)
+
+
+def require_approver(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> None:
+    """Refuse an answer of somebody who was not asked."""
+    if can_approve(viewer, run, node):
+        return
+    asked = node.artifact if isinstance(node.artifact, Mapping) else {}
+    if approvers := asked.get("approvers"):
+        raise Forbidden(f"Only an approver of this node can decide: {', '.join(map(str, approvers))}.")
+    _require_control(viewer, run)
+
+
+async def list_readable(
+    parts: Parts, viewer: Viewer, *, chain_id: str, status: ChainRunStatus | None, before: str | None, limit: int
+) -> list[ChainRunRow]:
+    """Runs that the viewer may know of, the newest first: their own, and those that ask them something now."""
+    if viewer.can(Permission.RUN_READ_ALL):
+        return await parts.database.read(
+            lambda tx: chain_queries.page_runs(tx, chain_id=chain_id, status=status, before=before or "", limit=limit)
+        )
+    return await parts.database.read(
+        lambda tx: run_lists.page_runs_of_user(
+            tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", limit=limit
+        )
+    )
+
+
+def _names(viewer: Viewer) -> tuple[str, str]:
+    """What runs and questions call the viewer: by name, or by id."""
+    return viewer.name, viewer.id

@@ -1,0 +1,54 @@
+"""Files that runs are given and leave behind: parameters and artifacts name them by their digests.
+
+A digest is a key: whoever knows one has seen the file, or was told of it by somebody who had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.api.parts import Parts
+from adjudge.api.schema.files import FileCreated
+from adjudge.blobs.driver import BlobInfo
+from adjudge.domain.errors import NotFound
+from adjudge.services import chains
+from adjudge.services.viewer import Viewer
+from adjudge.store.ops.blob_references import DIGEST
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactFile:
+    """A file that an artifact describes."""
+
+    name: str
+    digest: str
+    size_bytes: int
+
+
+async def store_file(parts: Parts, pieces: AsyncIterable[bytes]) -> FileCreated:
+    """Keep a file; what nothing names within a day is garbage."""
+    digest = await parts.blobs.put(pieces)
+    return FileCreated(digest=digest, size_bytes=(await parts.blobs.stat(digest)).size_bytes)
+
+
+async def find_file(parts: Parts, viewer: Viewer, run_id: str, node_id: str, digest: str) -> BlobInfo:
+    """A file that a node's artifact names."""
+    left = await chains.get_artifact(parts, viewer, run_id, node_id)
+    if digest not in DIGEST.findall(left.decode()):
+        raise NotFound("file", digest)
+    return await parts.blobs.stat(digest)
+
+
+def list_artifact_files(artifact: Any, name: str = "") -> Iterator[ArtifactFile]:
+    """The files that an artifact describes, each called by the key that it stands under."""
+    if isinstance(artifact, Mapping):
+        digest, size_bytes = artifact.get("digest"), artifact.get("size_bytes")
+        if isinstance(digest, str) and isinstance(size_bytes, int) and DIGEST.fullmatch(digest):
+            yield ArtifactFile(name or digest[:12], digest, size_bytes)
+        for key, value in artifact.items():
+            yield from list_artifact_files(value, str(key))
+    elif isinstance(artifact, list):
+        for number, value in enumerate(artifact, 1):
+            yield from list_artifact_files(value, f"{name or 'file'}-{number}")

@@ -1,0 +1,235 @@
+"""Getting in: logging in and out, registering. Whoever succeeds gets a session."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from adjudge.api.account_parts import AccountParts
+from adjudge.cache.token_buckets import BucketRequest
+from adjudge.domain.errors import Forbidden, InvalidInput, LoginFailed, RateLimited
+from adjudge.domain.permissions import Role, parse_user_name
+from adjudge.observe.logs import get_logger
+from adjudge.services.admission import client_network, hashed_bucket_key
+from adjudge.services.passwords import validate_new_password
+from adjudge.services.viewer import Viewer
+from adjudge.store import Tx
+from adjudge.store.accounts import identities, invitations, sessions, users
+from adjudge.store.accounts.users import NewUser, UserRow
+from adjudge.store.ops import audit_log
+
+_HOUR_US: Final = 3_600_000_000
+_AGENT_KEPT: Final = 200
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """From where somebody asks, as their list of sessions will show it."""
+
+    address: str = ""
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewLogin:
+    """A new session. ``secret`` goes into the cookie and nowhere else."""
+
+    user: UserRow
+    session_id: str
+    secret: str
+    max_age_sec: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalIdentity:
+    """A user as an identity provider names them: issuer and subject identify, the names are only shown."""
+
+    issuer: str
+    subject: str
+    name: str = ""
+    display_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What somebody fills in to register."""
+
+    name: str
+    password: str
+    email: str | None = None
+    display_name: str | None = None
+    invitation: str | None = None
+
+
+async def login(parts: AccountParts, name: str, password: str, origin: ClientInfo) -> NewLogin:
+    """Open a session for whoever knows the password."""
+    user = await check_password(parts, name, password, origin)
+    return await open_session(parts, user, origin)
+
+
+async def check_password(parts: AccountParts, name: str, password: str, origin: ClientInfo) -> UserRow:
+    """Find the user; a name that nobody has, and a wrong password, are told apart by nothing, not even time."""
+    await _limit_login_attempts(parts, name, origin.address)
+    known = None
+    try:
+        spelled = parse_user_name(name)
+    except InvalidInput:
+        spelled = ""
+    if spelled:
+        known = await parts.database.read(lambda tx: users.find_with_password_by_name(tx, spelled))
+    stored = known.password_hash if known else None
+    checked = await parts.passwords.check(stored, password)
+    if known is None or stored is None or not checked.right or known.user.disabled_at is not None:
+        log.info("login", outcome="refused", user_id=known.user.id if known else None)
+        raise LoginFailed
+    if checked.fresh_hash is not None:
+        fresh, user_id = checked.fresh_hash, known.user.id
+        await parts.database.transact(lambda tx: users.update_password_hash(tx, user_id, stale=stored, fresh=fresh))
+    return known.user
+
+
+async def open_session(parts: AccountParts, user: UserRow, origin: ClientInfo) -> NewLogin:
+    """Open a session for a user who has proved who they are."""
+    accounts, secret = parts.settings.accounts, secrets.token_urlsafe(32)
+    session = sessions.NewSession(
+        id=parts.new_id(),
+        user_id=user.id,
+        secret=secret,
+        idle_timeout_us=round(accounts.session_idle_hours * _HOUR_US),
+        ttl_us=round(accounts.session_max_hours * _HOUR_US),
+        address=origin.address or None,
+        user_agent=_printable(origin.user_agent)[:_AGENT_KEPT] or None,
+    )
+    await parts.database.transact(lambda tx: sessions.insert(tx, session))
+    log.info("login", outcome="opened", user_id=user.id)
+    return NewLogin(user, session.id, secret, round(accounts.session_max_hours * 3600))
+
+
+async def logout(parts: AccountParts, viewer: Viewer) -> None:
+    """End the session that the request came with."""
+    if viewer.credential_id is not None and viewer.csrf is not None:
+        user_id, session_id = viewer.id, viewer.credential_id
+        await parts.database.transact(lambda tx: sessions.revoke(tx, user_id, session_id))
+        parts.credentials.invalidate_user(user_id)
+
+
+async def register(parts: AccountParts, account: Registration, origin: ClientInfo) -> NewLogin:
+    """Make an account, if whoever asks may, and open its first session."""
+    mode = parts.settings.accounts.registration
+    if mode == "closed":
+        raise Forbidden("Registration is closed; ask an admin for an account.")
+    if mode == "invitation" and not account.invitation:
+        raise Forbidden("Registration requires an invitation; ask an admin for one.", field="invitation")
+    name = parse_user_name(account.name)
+    await _limit_login_attempts(parts, name, origin.address)
+    validate_new_password(account.password, name=name, min_length=parts.settings.accounts.password_min_length)
+    password_hash = await parts.passwords.hash(account.password)
+    user_id = parts.new_id()
+
+    async def create(tx: Tx) -> UserRow:
+        role = await _invited_role(tx, account.invitation)
+        new = NewUser(
+            user_id,
+            name,
+            validate_email(account.email),
+            password_hash,
+            role,
+            validate_display_name(account.display_name),
+        )
+        return await insert_user(tx, new, actor=user_id, reason="registered")
+
+    return await open_session(parts, await parts.database.transact(create), origin)
+
+
+async def login_with_oidc(parts: AccountParts, claims: ExternalIdentity, origin: ClientInfo) -> NewLogin:
+    """Open a session for whom another provider vouches; make their account first, if the settings say so."""
+
+    async def find(tx: Tx) -> UserRow | None:
+        user_id = await identities.find_user_by_identity(tx, issuer=claims.issuer, subject=claims.subject)
+        return None if user_id is None else await users.find(tx, user_id)
+
+    user = await parts.database.read(find)
+    if user is None:
+        if not parts.settings.accounts.oidc_registration:
+            raise Forbidden("No account for this identity; ask an admin to create one.")
+        user = await _register_oidc_user(parts, claims)
+    if user.disabled_at is not None:
+        raise LoginFailed("This account is disabled; ask an admin.")
+    return await open_session(parts, user, origin)
+
+
+async def _register_oidc_user(parts: AccountParts, claims: ExternalIdentity) -> UserRow:
+    """Make an account under the name that the provider knows, or that name with something after it."""
+    user_id = parts.new_id()
+
+    async def create(tx: Tx) -> UserRow:
+        name = await _unused_name(tx, claims.name, user_id)
+        new = NewUser(user_id, name, display_name=validate_display_name(claims.display_name))
+        user = await insert_user(tx, new, actor=user_id, reason="first login")
+        await identities.link_identity(tx, issuer=claims.issuer, subject=claims.subject, user_id=user_id)
+        return user
+
+    return await parts.database.transact(create)
+
+
+async def _unused_name(tx: Tx, wanted: str, user_id: str) -> str:
+    kept = "".join(letter for letter in wanted.lower().partition("@")[0] if letter.isascii() and letter.isalnum())
+    base, tail = kept[:24] or "user", user_id[-6:]
+    for name in (base, f"{base}-{tail}"):
+        if len(name) > 1 and await users.find_with_password_by_name(tx, name) is None:
+            return name
+    return f"user-{user_id[-12:]}"
+
+
+async def insert_user(tx: Tx, user: NewUser, *, actor: str, reason: str) -> UserRow:
+    """Create a user and remember who did."""
+    await users.insert(tx, user)
+    details = {user.id: {"name": user.name, "role": str(user.role)}}
+    await audit_log.record(tx, actor=actor, action="create", object_kind="user", objects=details, reason=reason)
+    return await users.find(tx, user.id)
+
+
+async def _invited_role(tx: Tx, code: str | None) -> Role:
+    """What role an invitation gives; without one, the role of whoever walks in."""
+    if not code:
+        return Role.CONTESTANT
+    used = await invitations.redeem(tx, code.strip())
+    if used is None:
+        raise InvalidInput("invitation: unknown, used up, expired or revoked.", field="invitation")
+    return used[1]
+
+
+async def _limit_login_attempts(parts: AccountParts, name: str, address: str) -> None:
+    """Slow guessing down: for a name from one address, for an address, and, more loosely, for a name from anywhere."""
+    per_min = parts.settings.accounts.login_per_min
+    who, where = hashed_bucket_key(name.strip().lower()), hashed_bucket_key(client_network(address))
+    shares = {f"login:{who}:{where}": 1, f"login:from:{where}": 3, f"login:as:{who}": 5}
+    wants = [BucketRequest(key, per_min * share / 60, max(1.0, per_min * share)) for key, share in shares.items()]
+    wait_sec = max(await parts.buckets.take_many(wants))
+    if wait_sec > 0:
+        log.warning("login", outcome="throttled")
+        raise RateLimited("Too many login attempts: retry later.", retry_after_sec=ceil(wait_sec))
+
+
+def validate_email(given: str | None) -> str | None:
+    """Return an address that mail could be sent to, or nothing."""
+    address = (given or "").strip()
+    if not address:
+        return None
+    local, at, host = address.rpartition("@")
+    if not (local and at and host) or len(address) > 254 or any(c.isspace() or not c.isprintable() for c in address):
+        raise InvalidInput("email: not a valid email address.", field="email")
+    return address
+
+
+def validate_display_name(given: str | None) -> str | None:
+    """Return what a person is called, in characters that can be shown."""
+    return _printable(given or "").strip()[:100] or None
+
+
+def _printable(text: str) -> str:
+    return "".join(letter for letter in text if letter.isprintable())

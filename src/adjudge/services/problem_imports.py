@@ -1,0 +1,224 @@
+"""Packages on their way in: taken as they stream, then imported as background work that can be watched."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from adjudge.api.pagination import decode_cursor, encode_cursor
+from adjudge.api.parts import Parts
+from adjudge.api.schema.problems import FindingRead, ImportAccepted, ImportPage, ImportRead, ProgressRead
+from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.permissions import Permission, Role
+from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title
+from adjudge.services.problems import can_view_draft, find_editable, find_visible
+from adjudge.services.submission_events import BEAT, BEAT_SEC, Stream, SubmissionEvent
+from adjudge.services.viewer import Viewer
+from adjudge.store import Tx
+from adjudge.store.engine.notify import CHANNEL_JUDGING, Wakeup
+from adjudge.store.jobs import progress
+from adjudge.store.jobs.progress import JobProgressRow
+from adjudge.store.problems import imports
+from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.imports import ImportRow, NewImport
+
+_TIMEOUT_MS: Final = 3_600_000
+_POLL_MS: Final = 1_000
+_REST_SEC: Final = 0.2
+"""Between two looks: the bell rings for everything that is watched."""
+_ZIP: Final = b"PK"
+_NAME_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """How a package is to be imported."""
+
+    slug: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    difficulty: float | None = None
+    verify: bool | None = None
+    """Where nothing is said, what is to be published is verified, and nothing else."""
+    publish: bool = False
+
+    def checked(self) -> ImportRequest:
+        """With every value in its one spelling, or refused."""
+        if self.publish and self.verify is False:
+            raise InvalidInput(
+                "verify: must not be false with publish=true.",
+                field="verify",
+            )
+        return ImportRequest(
+            parse_slug(self.slug) if self.slug else None,
+            parse_title(self.title) if self.title else None,
+            parse_tags(self.tags) if self.tags is not None else None,
+            parse_difficulty(self.difficulty),
+            self.publish if self.verify is None else self.verify,
+            self.publish,
+        )
+
+
+class PackageTooLarge(InvalidInput):
+    """Package too large."""
+
+    code = "PACKAGE_TOO_LARGE"
+    http_status = 413
+
+
+async def limit_archive(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncIterator[bytes]:
+    """The same bytes, as long as they are not too many; what is no ZIP is refused at its first bytes."""
+    total = 0
+    head = b""
+    async for piece in pieces:
+        if len(head) < len(_ZIP):
+            head += piece[: len(_ZIP) - len(head)]
+            if not _ZIP.startswith(head):
+                raise InvalidInput("package: expected a ZIP archive.", field="package")
+        total += len(piece)
+        if total > max_bytes:
+            raise PackageTooLarge(f"package: exceeds {max_bytes} bytes.", field="package")
+        yield piece
+    if len(head) < len(_ZIP):
+        raise InvalidInput("package: empty; expected a ZIP archive.", field="package")
+
+
+async def start_import(
+    parts: Parts, viewer: Viewer, order: ImportRequest, pieces: AsyncIterable[bytes], file_name: str
+) -> ImportAccepted:
+    """Take an archive and make the work of importing it."""
+    order = order.checked()
+    if order.publish:
+        viewer.require(Permission.PROBLEM_PUBLISH)
+    is_admin = viewer.role is Role.ADMIN
+    if order.slug is not None:
+        slug = order.slug
+        taken = await parts.database.read(lambda tx: problem_queries.find(tx, slug))
+        if taken is not None and taken.owner_id != viewer.id and not is_admin:
+            raise Conflict(f"slug: {slug!r} belongs to another user.", field="slug")
+    await parts.gate.check_room(viewer)
+    digest = await parts.blobs.put(limit_archive(pieces, parts.settings.server.upload_limit_bytes))
+    wanted = asdict(order) | {"may_change_others": is_admin}
+    shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
+    new = NewImport(parts.new_id(), viewer.id, archive_digest=digest, file_name=shown, requested=wanted)
+    return await _enqueued(parts, new)
+
+
+async def start_verification(parts: Parts, viewer: Viewer, name: str, number: int) -> ImportAccepted:
+    """Have the jury's solutions judged on a revision again."""
+    problem = await find_visible(parts, viewer, name)
+    if not can_view_draft(viewer, problem):
+        raise NotFound("problem", name)
+    problem = await find_editable(parts, viewer, name)
+    revision = await parts.database.read(lambda tx: problem_queries.find_revision_by_number(tx, problem.id, number))
+    await parts.gate.check_room(viewer)
+    new = NewImport(
+        parts.new_id(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
+    )
+    return await _enqueued(parts, new)
+
+
+async def _enqueued(parts: Parts, new: NewImport) -> ImportAccepted:
+    job_id = await parts.database.transact(
+        lambda tx: imports.insert(tx, parts.jobs, new, timeout_ms=_TIMEOUT_MS, new_id=parts.new_id)
+    )
+    return ImportAccepted(id=new.id, job_id=job_id, url=f"/api/v1/imports/{new.id}")
+
+
+async def get_import(parts: Parts, viewer: Viewer, import_id: str) -> ImportRead:
+    """An import as it stands, with how far it has come."""
+
+    async def read(tx: Tx) -> tuple[ImportRow, JobProgressRow | None]:
+        row = await imports.find(tx, import_id)
+        return row, (await progress.find_by_jobs(tx, [row.job_id])).get(row.job_id)
+
+    row, made = await parts.database.read(read)
+    _check_visible(viewer, row)
+    return _view(row, made)
+
+
+async def watch_import(parts: Parts, viewer: Viewer, import_id: str) -> Stream:
+    """An import as it stands, then whenever it changed, until it ends.
+
+    What is sent is the state, not its history: whoever comes back is told how it stands, so nothing is missed.
+    """
+    standing = await get_import(parts, viewer, import_id)
+
+    async def stream(seen: ImportRead) -> Stream:
+        wakeup = Wakeup()
+        stop_listening = parts.database.listen(CHANNEL_JUDGING, wakeup.set)
+        last: ImportRead | None = None
+        try:
+            while True:
+                yield [BEAT if seen == last else SubmissionEvent("import", seen.model_dump(mode="json"))]
+                if seen.finished_at is not None:
+                    yield [SubmissionEvent("end", {"import_id": import_id, "state": seen.state})]
+                    return
+                last, beat_at = seen, time.monotonic() + BEAT_SEC
+                while seen == last and time.monotonic() < beat_at:
+                    await asyncio.sleep(_REST_SEC)
+                    await wakeup.wait(_POLL_MS)
+                    wakeup.clear()
+                    seen = await get_import(parts, viewer, import_id)
+        finally:
+            stop_listening()
+
+    return stream(standing)
+
+
+async def list_imports(parts: Parts, viewer: Viewer, *, cursor: str | None, limit: int) -> ImportPage:
+    """The viewer's imports, the latest first."""
+    place = decode_cursor(cursor, [str])
+    before = str(place[0]) if place else None
+
+    async def read(tx: Tx) -> tuple[list[ImportRow], dict[str, JobProgressRow]]:
+        rows = await imports.page(tx, created_by=viewer.id, before_id=before, limit=limit + 1)
+        return rows, await progress.find_by_jobs(tx, [row.job_id for row in rows])
+
+    rows, made = await parts.database.read(read)
+    more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
+    return ImportPage(items=[_view(row, made.get(row.job_id)) for row in rows[:limit]], next=more)
+
+
+async def cancel_import(parts: Parts, viewer: Viewer, import_id: str) -> ImportRead:
+    """Stop an import that has not ended."""
+
+    async def write(tx: Tx) -> None:
+        row = await imports.find(tx, import_id)
+        _check_visible(viewer, row)
+        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled manually")
+        if not outcome.done:
+            raise Conflict("The import has already finished.", import_id=import_id)
+
+    await parts.database.transact(write)
+    return await get_import(parts, viewer, import_id)
+
+
+def _check_visible(viewer: Viewer, row: ImportRow) -> None:
+    if row.created_by != viewer.user_id and viewer.role is not Role.ADMIN:
+        raise NotFound("import", row.id)
+
+
+def _view(row: ImportRow, made: JobProgressRow | None) -> ImportRead:
+    return ImportRead(
+        id=row.id,
+        purpose=row.purpose,
+        state=row.state,
+        job_id=row.job_id,
+        file_name=row.file_name,
+        slug=row.slug or row.requested.get("slug"),
+        problem_id=row.problem_id,
+        revision=row.revision,
+        progress=ProgressRead(stage=made.stage, done=made.done, total=made.total)
+        if made and row.finished_at is None
+        else None,
+        findings=[FindingRead(**item) for item in row.findings],
+        jury=row.jury,
+        error=row.error,
+        created_at=format_timestamp(row.created_at),
+        finished_at=format_timestamp(row.finished_at),
+    )

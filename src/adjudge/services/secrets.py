@@ -1,0 +1,66 @@
+"""Named secrets of chains: set, listed by name, deleted; never read back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from adjudge.api.parts import Parts
+from adjudge.chains.secrets import Keyring, check_name, check_value, used_by
+from adjudge.domain.permissions import Permission
+from adjudge.services.viewer import Viewer
+from adjudge.settings import Settings
+from adjudge.store import Tx
+from adjudge.store.chains import secrets
+from adjudge.store.chains.secrets import SecretName
+from adjudge.store.ops import audit_log
+
+
+def keyring(settings: Settings) -> Keyring:
+    """The keys that secrets are encrypted with: those of the setting, else of a file in the data folder."""
+    return Keyring.of(settings.server.data_dir, settings.chains.secret_keys.reveal())
+
+
+def require_use(viewer: Viewer, dag: Mapping[str, Any]) -> None:
+    """Whoever saves a chain that refers to secrets must be allowed to use them."""
+    if used_by(dag):
+        viewer.require(Permission.SECRET_USE)
+
+
+async def names(parts: Parts) -> list[SecretName]:
+    """All secrets, without their values."""
+    return await parts.database.read(secrets.names)
+
+
+async def put(parts: Parts, viewer: Viewer, name: str, value: str) -> None:
+    """Keep a secret; the audit log has its name alone."""
+    keys = keyring(parts.settings)
+    check_name(name)
+    ciphertext = await asyncio.to_thread(keys.encrypt, name, check_value(value))
+
+    async def write(tx: Tx) -> None:
+        await secrets.put(tx, name, ciphertext, actor=viewer.name)
+        await audit_log.record(
+            tx, actor=viewer.name, action="secret.set", object_kind="secret", objects=[name], reason=""
+        )
+
+    await parts.database.transact(write)
+    while not await asyncio.to_thread(keys.is_newest, ciphertext):  # a rotation may have missed the row
+        stale, ciphertext = ciphertext, await asyncio.to_thread(keys.encrypt, name, value)
+        replace = partial(secrets.replace, name=name, stale=stale, fresh=ciphertext)
+        if not await parts.database.transact(replace):
+            return  # somebody else has written it since
+
+
+async def delete(parts: Parts, viewer: Viewer, name: str) -> None:
+    """Forget a secret; nodes that refer to it fail from then on."""
+
+    async def write(tx: Tx) -> None:
+        await secrets.delete(tx, name)
+        await audit_log.record(
+            tx, actor=viewer.name, action="secret.delete", object_kind="secret", objects=[name], reason=""
+        )
+
+    await parts.database.transact(write)

@@ -1,0 +1,178 @@
+"""Handing in: one program or a thousand, by the same path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.api.parts import Parts
+from adjudge.domain.errors import InvalidInput
+from adjudge.judge.languages import Language
+from adjudge.services.admission import AdmissionDecision
+from adjudge.services.submission_rules import SubmissionRules
+from adjudge.services.viewer import Viewer
+from adjudge.store.judging.commands import NewSubmission
+from adjudge.store.judging.submit_batch import BatchedSubmit
+from adjudge.store.ops import idempotency_keys
+from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
+
+SMALL_BYTES: Final = 64 * 1024
+"""A source up to this size is kept in the database, beside its submission: one commit instead of files to flush."""
+_ACCEPTED: Final = 202
+_KEY_MOST: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    """A program as it was handed in."""
+
+    problem: str
+    language: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Where a request came from, beside who sent it."""
+
+    address: str = ""
+    key: str | None = None
+    """Its idempotency key."""
+    trace_id: str | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitReply:
+    """The answer to a request, and when it makes sense to look again."""
+
+    response: dict[str, Any]
+    retry_after_sec: int = 0
+
+
+async def submit(parts: Parts, viewer: Viewer, handed: SubmitRequest, caller: RequestContext) -> SubmitReply:
+    """Hand one program in."""
+    return await _submit(parts, viewer, [handed], caller, is_batch=False)
+
+
+async def submit_batch(
+    parts: Parts, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext
+) -> SubmitReply:
+    """Hand many programs in, all of them or none."""
+    return await _submit(parts, viewer, handed, caller, is_batch=True)
+
+
+async def _submit(
+    parts: Parts, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext, *, is_batch: bool
+) -> SubmitReply:
+    key = parse_idempotency_key(viewer, caller)
+    digest = request_digest("submit", handed, is_batch) if key is not None else ""
+    if key is not None:
+        standing = (await parts.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
+        if standing is not None:
+            return SubmitReply(dict(standing.check_request(digest).response))
+    names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]
+    rules = {ref: await parts.desk.rulebook.get(ref) for ref in dict.fromkeys(item.problem for item in handed)}
+    checked = [_checked(parts, item, rules[item.problem], name) for item, name in zip(handed, names, strict=True)]
+    languages = {item.language.id for item in checked}
+    admitted = await parts.gate.admit(viewer, address=caller.address, count=len(checked), languages=languages)
+    await _store_large_sources(parts, checked)
+    items = tuple(_new(parts, viewer, item, caller, admitted) for item in checked)
+    answer = await parts.desk.submit(
+        BatchedSubmit(items, StoredResponse(digest, _ACCEPTED, _response(items, is_batch=is_batch)), key)
+    )
+    return SubmitReply(dict(answer.response), admitted.retry_after_sec)
+
+
+@dataclass(frozen=True, slots=True)
+class _ValidatedSubmission:
+    """A program that was found good."""
+
+    handed: SubmitRequest
+    language: Language
+    rules: SubmissionRules
+    source: bytes
+    digest: str
+
+
+def _checked(parts: Parts, handed: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
+    language = parts.languages.get(handed.language)
+    source = validate_source(handed.source, f"{name}source")
+    rules.check_language(language, f"{name}language")
+    rules.check_size(len(source), f"{name}source")
+    return _ValidatedSubmission(handed, language, rules, source, hashlib.sha256(source).hexdigest())
+
+
+def _new(
+    parts: Parts, viewer: Viewer, item: _ValidatedSubmission, caller: RequestContext, admitted: AdmissionDecision
+) -> NewSubmission:
+    return NewSubmission(
+        id=parts.new_id(),
+        user_id=viewer.id,
+        problem_id=item.rules.problem_id,
+        revision_id=item.rules.revision_id,
+        language=item.language.id,
+        source_digest=item.digest,
+        source_bytes=len(item.source),
+        priority=admitted.band,
+        timeout_ms=item.rules.deadline_ms(item.language),
+        trace_id=caller.trace_id,
+        request_id=caller.request_id,
+        delay_ms=admitted.delay_ms,
+        source_text=item.handed.source if len(item.source) <= SMALL_BYTES else None,
+        job_id=parts.new_id(),
+    )
+
+
+def validate_source(text: str, field: str) -> bytes:
+    """The bytes of a source. It must be text: no NUL, which ends texts in half of all tools, no half characters."""
+    if not text.strip():
+        raise InvalidInput(f"{field}: must not be empty.", field=field)
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InvalidInput(f"{field}: NUL byte on line {line}.", field=field)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{field}: unpaired UTF-16 surrogate at character {error.start}.", field=field) from None
+
+
+def decode_source(data: bytes, field: str) -> str:
+    """The text of an uploaded file: UTF-8, with or without a byte order mark, which is dropped."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InvalidInput(
+            f"{field}: invalid UTF-8: byte {data[error.start]:#04x} on line {line}.", field=field
+        ) from None
+
+
+async def _store_large_sources(parts: Parts, items: Sequence[_ValidatedSubmission]) -> None:
+    """Store large sources before anything names them: content-addressed, so it is harmless if nothing ever does."""
+    large = {item.digest: item.source for item in items if len(item.source) > SMALL_BYTES}
+    for digest, source in large.items():
+        await parts.blobs.put(source, expected=digest)
+
+
+def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, Any]:
+    made = [{"submission_id": item.id, "job_id": item.job_id, "status": "pending"} for item in items]
+    return {"items": made} if is_batch else made[0]
+
+
+def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> IdempotencyKey | None:
+    """The key that a request names, checked."""
+    if caller.key is None:
+        return None
+    if not 0 < len(caller.key) <= _KEY_MOST or not caller.key.isprintable():
+        raise InvalidInput(f"Idempotency-Key: expected 1 to {_KEY_MOST} printable characters.", field="Idempotency-Key")
+    return IdempotencyKey(viewer.id, caller.key)
+
+
+def request_digest(kind: str, handed: Sequence[Any], is_batch: bool) -> str:
+    """What tells one request from another."""
+    body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in handed]]
+    return hashlib.sha256(json.dumps(body).encode()).hexdigest()

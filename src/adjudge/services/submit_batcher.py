@@ -1,0 +1,76 @@
+"""Group commit for submissions: requests that arrive during a commit are inserted together by the next one.
+
+A lone order is committed at once. Under load the database does few commits and large statements. Once a full
+transaction waits, nothing is gained by waiting longer: a second writer places it beside the first. An order that cannot
+be placed takes no other along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from adjudge.concurrency.batcher import Batcher
+from adjudge.domain.errors import AdjudgeError, OutcomeUnknown
+from adjudge.observe.logs import get_logger
+from adjudge.services.submission_rules import SubmissionRulesCache
+from adjudge.store import Database
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.judging import queries as submission_queries
+from adjudge.store.judging import submit_batch
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.submit_batch import BatchedSubmit
+from adjudge.store.ops.idempotency_keys import StoredResponse
+
+_TOGETHER: Final = 1_000
+"""How many submissions one transaction carries; a single larger order goes alone."""
+
+_log = get_logger(__name__)
+
+
+class SubmitBatcher:
+    """Places orders, many in one transaction."""
+
+    def __init__(self, database: Database, jobs: JobCommands) -> None:
+        self._database = database
+        self._submissions = SubmissionCommands(jobs)
+        self.rulebook = SubmissionRulesCache(database)
+        self._batcher: Batcher[BatchedSubmit, StoredResponse | Exception] = Batcher(
+            self._write, name="desk", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=True
+        )
+
+    async def submit(self, order: BatchedSubmit) -> StoredResponse:
+        """Place an order and wait until it is committed; an order that was placed before gets its first answer."""
+        answer = await self._batcher.put(order)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def _write(self, batch: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
+        try:
+            return await self._write_batch(batch)
+        except OutcomeUnknown:
+            return await self._look_up(batch)
+
+    async def _write_batch(self, batch: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
+        return await self._database.transact(lambda tx: submit_batch.submit_batch(tx, self._submissions, batch))
+
+    async def _look_up(self, batch: Sequence[BatchedSubmit]) -> list[StoredResponse | Exception]:
+        """Find out what a commit whose answer was lost has placed; place the other orders, each alone."""
+        ids = [item.id for order in batch for item in order.submissions]
+        try:
+            known = await self._database.read(lambda tx: submission_queries.find_existing(tx, ids))
+        except AdjudgeError as error:
+            _log.warning("submit_in_doubt", error=error.message, submissions=len(ids))
+            return [OutcomeUnknown()] * len(batch)
+        return [order.answer if order.submissions[0].id in known else await self._place_alone(order) for order in batch]
+
+    async def _place_alone(self, order: BatchedSubmit) -> StoredResponse | Exception:
+        try:
+            return (await self._write_batch([order]))[0]
+        except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this caller
+            return error
+
+
+def _submissions_of(order: BatchedSubmit) -> int:
+    return len(order.submissions)

@@ -1,0 +1,149 @@
+"""Webhooks: one's own, and nobody else's."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Final
+from urllib.parse import urlsplit
+
+from adjudge.api.parts import Parts
+from adjudge.domain.errors import Conflict, InvalidInput, RateLimited
+from adjudge.services.viewer import Viewer
+from adjudge.store import Tx
+from adjudge.store.judging.queries import MAX_ID
+from adjudge.store.webhooks import commands as webhook_commands
+from adjudge.store.webhooks.commands import WebhookDeliveryRow, WebhookRow
+
+_PINGS_PER_SEC: Final = 0.1
+_PINGS_AT_ONCE: Final = 10
+
+
+def validate_url(url: str) -> str:
+    """Refuse what cannot be called. Whether its address may be called is asked when it is called: names move."""
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        raise InvalidInput("url: invalid URL; expected https://HOST/PATH.", field="url") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not has_port:
+        raise InvalidInput("url: expected https://HOST/PATH.", field="url")
+    if parts.username or parts.password or parts.fragment or not url.isascii() or not url.isprintable() or " " in url:
+        raise InvalidInput("url: user info, fragments and non-ASCII characters are not allowed.", field="url")
+    try:
+        ipaddress.ip_address(parts.hostname)
+    except ValueError:
+        if "." not in parts.hostname.rstrip(".") and parts.hostname != "localhost":
+            raise InvalidInput(f"url: {parts.hostname!r} is not a fully qualified host name.", field="url") from None
+    return url
+
+
+async def create_webhook(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[WebhookRow, str]:
+    """Make a webhook; its secret is returned here and nowhere else."""
+    webhook_id, secret, most = parts.new_id(), webhook_commands.new_secret(), parts.settings.webhooks.most
+    checked = validate_url(url)
+
+    async def operation(tx: Tx) -> WebhookRow:
+        if len(await webhook_commands.list_by_user(tx, viewer.id)) >= most:
+            raise Conflict(f"Webhook limit reached ({most}): delete one first.")
+        await webhook_commands.insert(
+            tx,
+            webhook_id=webhook_id,
+            user_id=viewer.id,
+            url=checked,
+            secret=secret,
+            events=list(dict.fromkeys(events)),
+        )
+        return await webhook_commands.find(tx, webhook_id, viewer.id)
+
+    return await parts.database.transact(operation), secret
+
+
+async def list_webhooks(parts: Parts, viewer: Viewer) -> list[WebhookRow]:
+    """Your webhooks."""
+    return await parts.database.read(lambda tx: webhook_commands.list_by_user(tx, viewer.id))
+
+
+async def get_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> WebhookRow:
+    """One of one's own webhooks."""
+    return await parts.database.read(lambda tx: webhook_commands.find(tx, webhook_id, viewer.id))
+
+
+async def update_webhook(
+    parts: Parts,
+    viewer: Viewer,
+    webhook_id: str,
+    *,
+    url: str | None,
+    events: Sequence[str] | None,
+    is_active: bool | None,
+) -> WebhookRow:
+    """Change one of one's own webhooks; what is not given stays."""
+
+    async def operation(tx: Tx) -> WebhookRow:
+        found = await webhook_commands.find(tx, webhook_id, viewer.id)
+        changed = replace(
+            found,
+            url=found.url if url is None else validate_url(url),
+            events=found.events if events is None else tuple(dict.fromkeys(events)),
+            is_active=found.is_active if is_active is None else is_active,
+        )
+        await webhook_commands.update(tx, changed, begins_anew=changed.is_active and not found.is_active)
+        return await webhook_commands.find(tx, webhook_id, viewer.id)
+
+    return await parts.database.transact(operation)
+
+
+async def delete_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> None:
+    """Forget one of one's own webhooks."""
+    await parts.database.transact(lambda tx: webhook_commands.remove(tx, webhook_id, viewer.id))
+
+
+async def send_ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
+    """Send a sign of life; return the delivery's id. Few at a time: the other side did not ask for them."""
+    await _limit_pings(parts, viewer)
+
+    async def operation(tx: Tx) -> str:
+        return await webhook_commands.ping(tx, await _find_active(tx, viewer, webhook_id), new_id=parts.new_id)
+
+    return await parts.database.transact(operation)
+
+
+async def redeliver(parts: Parts, viewer: Viewer, webhook_id: str, delivery_id: str) -> None:
+    """Make a delivery that has ended anew."""
+    await _limit_pings(parts, viewer)
+
+    async def operation(tx: Tx) -> None:
+        await webhook_commands.redeliver(
+            tx, await _find_active(tx, viewer, webhook_id), delivery_id, new_id=parts.new_id
+        )
+
+    await parts.database.transact(operation)
+
+
+async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> WebhookRow:
+    """One of one's own webhooks, if anything sent to it would arrive."""
+    found = await webhook_commands.find(tx, webhook_id, viewer.id)
+    if not found.is_active:
+        raise Conflict("The webhook is disabled: enable it first.")
+    return found
+
+
+async def _limit_pings(parts: Parts, viewer: Viewer) -> None:
+    wait_sec = await parts.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
+    if wait_sec > 0:
+        raise RateLimited("Too many pings and redeliveries: retry later.", retry_after_sec=ceil(wait_sec))
+
+
+async def list_deliveries(
+    parts: Parts, viewer: Viewer, webhook_id: str, *, before: str | None, limit: int
+) -> list[WebhookDeliveryRow]:
+    """The log of one of one's own webhooks, the newest first."""
+
+    async def look(tx: Tx) -> list[WebhookDeliveryRow]:
+        found = await webhook_commands.find(tx, webhook_id, viewer.id)
+        return await webhook_commands.list_deliveries(tx, found.id, before=before or MAX_ID, limit=limit)
+
+    return await parts.database.read(look)

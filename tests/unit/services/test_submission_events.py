@@ -1,0 +1,298 @@
+"""Streams of events: nothing lost, nothing doubled, whoever commits when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import ROLE_PERMISSIONS, Role
+from adjudge.domain.verdict import Verdict
+from adjudge.services import event_feed as tails
+from adjudge.services import submission_events as streams
+from adjudge.services.submission_events import SubmissionEvent
+from adjudge.services.viewer import AuthMethod, Viewer
+from adjudge.store.jobs import progress
+from adjudge.store.judging import events
+from adjudge.store.judging.events import EventOffset
+from tests.support.asgi_app import make_app
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.store_harness import StoreHarness
+
+
+@pytest.fixture
+async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+    """A problem to hand in to, on each database in turn."""
+    async with make_app(store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
+
+
+@pytest.fixture
+async def postgres_hall(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+    """A problem to hand in to, on PostgreSQL."""
+    async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
+
+
+@pytest.fixture
+async def small_hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+    """A problem to hand in to, on SQLite."""
+    async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
+
+
+def staff(user_id: str = "somebody") -> Viewer:
+    return Viewer(user_id, "judge", Role.JUDGE, ROLE_PERMISSIONS[Role.JUDGE], AuthMethod.TOKEN)
+
+
+class EventReader:
+    """A stream that is read as far as a test wants."""
+
+    def __init__(self, stream: streams.Stream) -> None:
+        self._stream = stream
+        self._unread: list[SubmissionEvent] = []
+        self.last_id: str | None = None
+
+    async def _next(self) -> SubmissionEvent:
+        while not self._unread:
+            self._unread = [*await anext(self._stream)]
+        return self._seen(self._unread.pop(0))
+
+    async def until_live(self) -> list[SubmissionEvent]:
+        """Everything that was missed."""
+        missed = []
+        while (event := await self._next()) is not streams.BEAT:
+            missed.append(event)
+        return missed
+
+    async def next(self, name: str = "status") -> SubmissionEvent:
+        """The next event of a name."""
+        async with asyncio.timeout(120):
+            while (event := await self._next()).name != name:
+                pass
+        return event
+
+    def _seen(self, event: SubmissionEvent) -> SubmissionEvent:
+        self.last_id = event.id or self.last_id
+        return event
+
+
+@asynccontextmanager
+async def watching(hall: PublishedProblem, last_id: str | None = None) -> AsyncIterator[EventReader]:
+    stream = await streams.stream_all(hall.api.parts, last_id)
+    async with aclosing(stream):
+        yield EventReader(stream)
+
+
+def data_of(event: SubmissionEvent) -> tuple[str, str]:
+    assert event.data is not None
+    return event.data["submission_id"], event.data["to"]
+
+
+async def test_a_stream_that_was_cut_resumes_without_loss_or_doubles(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
+        first, second, third = [await hall.submit(client) for _ in range(3)]
+        async with watching(hall) as stream:
+            assert await stream.until_live() == []
+            await hall.finish(first["job_id"])
+            seen = [data_of(await stream.next()) for _ in range(2)]
+            assert [status for _, status in seen] == ["judging", "accepted"]
+            await hall.claim(second["job_id"])
+            assert data_of(await stream.next()) == (second["submission_id"], "judging")
+            last_id = stream.last_id
+        await hall.finish(third["job_id"], Verdict.WA)
+        async with watching(hall, last_id) as stream:
+            missed = [data_of(event) for event in await stream.until_live()]
+            assert missed == [(third["submission_id"], "judging"), (third["submission_id"], "wrong_answer")]
+            other = await hall.submit(client)
+            await hall.finish(other["job_id"])
+            assert data_of(await stream.next()) == (other["submission_id"], "judging")
+
+
+async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: PublishedProblem) -> None:
+    """Its serial numbers are lower than those already committed: by number alone it would be lost."""
+    hall = postgres_hall
+    async with hall.user_client() as client:
+        slow, quick = await hall.submit(client), await hall.submit(client)
+        connection = await asyncpg.connect(hall.api.store.url)
+        try:
+            async with watching(hall) as stream:
+                await stream.until_live()
+                late = connection.transaction()
+                await late.start()
+                await connection.execute(
+                    "UPDATE submissions SET status = 'judging', version = version + 1 WHERE id = $1",
+                    slow["submission_id"],
+                )
+                await hall.finish(quick["job_id"])
+                before_end = await hall.api.store.database.read(events.safe_offset)
+                await late.commit()
+                hall.api.parts.tail._wakeup.set()  # the other connection rings no bell
+                seen = {data_of(await stream.next()) for _ in range(3)}
+        finally:
+            await connection.close()
+        assert seen == {
+            (slow["submission_id"], "judging"),
+            (quick["submission_id"], "judging"),
+            (quick["submission_id"], "accepted"),
+        }
+        rows = await hall.api.store.rows("SELECT xid, id, submission_id FROM submission_status_log ORDER BY xid, id")
+        assert before_end <= EventOffset(rows[0]["xid"], rows[0]["id"]), "nothing was behind the horizon meanwhile"
+        async with watching(hall, str(EventOffset(rows[0]["xid"], rows[0]["id"]))) as stream:
+            assert len(await stream.until_live()) == 2
+
+
+async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
+        made = await hall.submit(client)
+        await hall.finish(made["job_id"])
+        async with client.stream("GET", f"/api/v1/submissions/{made['submission_id']}/events") as answer:
+            text = (await answer.aread()).decode()
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        names = [line.removeprefix("event: ") for line in text.splitlines() if line.startswith("event: ")]
+        assert names == ["status", "status", "end"]
+        ids = [line.removeprefix("id: ") for line in text.splitlines() if line.startswith("id: ")]
+        resumed = await client.get(
+            f"/api/v1/submissions/{made['submission_id']}/events", headers={"Last-Event-ID": ids[0]}
+        )
+        assert resumed.text.count("event: status") == 1
+        wrong = await client.get("/api/v1/me/events", headers={"Last-Event-ID": "yesterday"})
+        assert (wrong.status_code, wrong.json()["code"]) == (400, "INVALID_INPUT")
+
+
+async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_horizon(
+    postgres_hall: PublishedProblem,
+) -> None:
+    """A transaction that is older than the verdict is still open: the verdict's event cannot be told before it ends."""
+    hall = postgres_hall
+    async with hall.user_client() as client:
+        handed = await hall.submit(client)
+        older = await asyncpg.connect(hall.api.store.url)
+        try:
+            block = older.transaction()
+            await block.start()
+            await older.execute("SELECT pg_current_xact_id()")
+            await hall.finish(handed["job_id"])
+            stream = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], None)
+            async with aclosing(stream):
+                watched = EventReader(stream)
+                assert await watched.until_live() == [], "the verdict is above the horizon"
+                await block.rollback()
+                told = [data_of(await watched.next())[1] for _ in range(2)]
+                end = await watched.next("end")
+        finally:
+            await older.close()
+    assert told == ["judging", "accepted"]
+    assert end.data == {"submission_id": handed["submission_id"], "status": "accepted"}
+
+
+async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
+        handed = await hall.submit(client)
+        await hall.finish(handed["job_id"])
+        stream = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], None)
+        async with aclosing(stream):
+            watched = EventReader(stream)
+            await watched.next("end")
+        resumed = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], watched.last_id)
+        async with aclosing(resumed):
+            watched = EventReader(resumed)
+            assert await watched.until_live() == []
+            await watched.next("end")
+
+
+async def test_everybody_hears_of_their_own_alone(small_hall: PublishedProblem) -> None:
+    hall = small_hall
+    async with hall.user_client() as client, hall.user_client() as other:
+        mine = (await client.get("/api/v1/submissions")).json()
+        assert mine["items"] == []
+        made, theirs = await hall.submit(client), await hall.submit(other)
+        row = await hall.api.store.row("SELECT user_id FROM submissions WHERE id = :id", id=made["submission_id"])
+        stream = await streams.stream_user(hall.api.parts, staff(row["user_id"]), None)
+        async with aclosing(stream):
+            own = EventReader(stream)
+            await own.until_live()
+            await hall.finish(theirs["job_id"])
+            await hall.finish(made["job_id"])
+            assert [data_of(await own.next())[0] for _ in range(2)] == [made["submission_id"]] * 2
+
+
+async def write_progress(hall: PublishedProblem, report: progress.ProgressReport) -> None:
+    await hall.api.store.transact(lambda tx: progress.write(tx, [report]))
+
+
+async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: PublishedProblem) -> None:
+    hall = small_hall
+    async with hall.user_client() as client, hall.user_client("judge") as judge:
+        made = await hall.submit(client)
+        started = await hall.claim(made["job_id"])
+        steps = [
+            {"name": "1", "verdict": "AC", "mem_kb": 5_003, "shown": True},
+            {"name": "2", "verdict": "WA", "mem_kb": 5_003, "shown": False},
+        ]
+        found: dict[str, list[tuple[str, int]]] = {}
+        for who, name in ((client, "author"), (judge, "jury")):
+            place = f"/api/v1/submissions/{made['submission_id']}"
+            user = (await who.get(place)).json()["user_id"]
+            viewer = (
+                staff()
+                if name == "jury"
+                else Viewer(user, "", Role.CONTESTANT, ROLE_PERMISSIONS[Role.CONTESTANT], AuthMethod.TOKEN)
+            )
+            stream = await streams.stream_submission(hall.api.parts, viewer, made["submission_id"], None)
+            async with aclosing(stream):
+                watched = EventReader(stream)
+                await watched.until_live()
+                await write_progress(hall, progress.ProgressReport(started.fence, "testing", len(name), 9, steps))
+                event = await watched.next("progress")
+                assert event.data is not None
+                while event.data["done"] != len(name):
+                    event = await watched.next("progress")
+                assert event.data is not None
+                found[name] = [(case["name"], case["mem_kb"]) for case in event.data["cases"]]
+        assert found == {"author": [("1", 5_120)], "jury": [("1", 5_003), ("2", 5_003)]}
+
+
+async def test_a_slow_reader_is_let_go_and_told_so(
+    small_hall: PublishedProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hall = small_hall
+    monkeypatch.setattr(tails, "_QUEUE", 1)
+    async with hall.user_client("admin") as client:
+        made = [await hall.submit(client) for _ in range(3)]
+        async with watching(hall) as stream, watching(hall) as quick:
+            await stream.until_live()
+            await quick.until_live()
+            for item in made:
+                await hall.claim(item["job_id"])
+                await quick.next()
+            assert await stream.next("reconnect") == streams.TOO_SLOW
+
+
+async def test_the_reader_rests_when_nobody_watches(small_hall: PublishedProblem) -> None:
+    hall = small_hall
+    async with watching(hall) as stream:
+        await stream.until_live()
+        reader = hall.api.parts.tail._reader  # what is tested is that it ends
+    assert reader is not None
+    hall.api.parts.tail._wakeup.set()
+    async with asyncio.timeout(120):
+        await reader
+
+
+def test_events_on_the_wire() -> None:
+    assert streams.BEAT.text == ": alive\n\n"
+    assert SubmissionEvent("status", {"a": "b\nc"}, "1-2").text == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
+    assert json.loads(SubmissionEvent("end", {}).text.partition("data: ")[2]) == {}
+
+
+@pytest.mark.parametrize("text", ["", "1", "1-", "-1-2", "1-2-3", "a-b", "9" * 30 + "-1"])
+def test_an_id_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        events.parse_event_offset(text)
