@@ -22,8 +22,8 @@ import httpx
 from adjudge.api.browser import SESSION_COOKIE
 
 PASSWORD: Final = "correct horse battery"
-_READY: Final = "Adjudge is up at "
-_ONE_TIME: Final = "with the password "
+_READY: Final = "Adjudge is running at "
+_ONE_TIME: Final = "with the one-time password "
 _PATIENCE_SEC: Final = 180
 _NUMBERS: Final = count(1)
 
@@ -200,7 +200,7 @@ def start_embedded(folder: Path, **settings: object) -> Iterator[Installation]:
     with ExitStack() as stack:
         server = AdjudgeProcess(["up"], environment_of(folder, **settings), folder)
         stack.callback(server.stop)
-        one_time = server.wait_for(_ONE_TIME).partition(",")[0]
+        one_time = server.wait_for(_ONE_TIME).partition(" ")[0]
         url = server.wait_for(_READY)
         admin = stack.enter_context(httpx.Client(base_url=url, timeout=_PATIENCE_SEC))
         _choose_password(admin, "admin", one_time)

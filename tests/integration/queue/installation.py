@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -78,7 +79,7 @@ class Installation:
             try:
                 assert process.stdout is not None
                 self.said[argv[0]] = process.stdout.readline()
-                assert "is up" in self.said[argv[0]], log.read_text()[-2000:]
+                assert re.search(r" started,| is running at ", self.said[argv[0]]), log.read_text()[-2000:]
                 yield process
             finally:
                 process.kill()
