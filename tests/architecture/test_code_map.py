@@ -54,4 +54,5 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 def test_modules_that_a_page_names_can_be_imported(page: Path) -> None:
     for name in set(re.findall(r"`(adjudge\.[a-z_]+\.[\w.]+)`", page.read_text())):
         module, _, member = name.rpartition(".")
-        assert hasattr(importlib.import_module(module), member) or importlib.import_module(name), name
+        if not hasattr(importlib.import_module(module), member):
+            importlib.import_module(name)
