@@ -14,9 +14,9 @@ class _ExplicitCommitTx:
         self._tx = tx
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._tx, "fetch" if name == "conclude" else name)
+        return getattr(self._tx, "fetch" if name == "fetch_last" else name)
 
 
 def with_explicit_commit(tx: Tx) -> Tx:
-    """The transaction, for an operation after which there is still the commit to come, whatever it concludes with."""
+    """The transaction, for an operation after which there is still the commit to come, even if its last statement is ``fetch_last``."""
     return cast("Tx", _ExplicitCommitTx(tx))

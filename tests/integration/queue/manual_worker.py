@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -105,7 +105,7 @@ class ManualWorker:
         self.pump = Dispatcher(drive.database, drive.jobs, self.stream, name="pump")
 
     @asynccontextmanager
-    async def worker(self, name: str = "worker", **settings: Any) -> Any:
+    async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:
         """A worker whose reading is called by the test."""
         told = WorkerSettings(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
         worker = Worker(self.database, self.drive.jobs, self.stream, {JOB_KIND_JUDGE: self.drive.handler}, told)

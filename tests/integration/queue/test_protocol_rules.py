@@ -34,7 +34,7 @@ async def test_c2_1_a_message_without_its_fields_is_acknowledged_and_harms_nobod
     (message,) = await stage.read()
     before = metric_value("worker_claim_total", status="poison", reason="missing_field")
     async with stage.worker() as worker:
-        await worker.take([corrupt_message(message, "missing_field", job_id=None)])
+        await worker.claim_messages([corrupt_message(message, "missing_field", job_id=None)])
     assert stage.stream.acks == [(None, None)]
     assert metric_value("worker_claim_total", status="poison", reason="missing_field") == before + 1
     assert (await stage.job())["status"] == "queued", "the reconciler will announce it again"
@@ -45,7 +45,7 @@ async def test_c2_2_a_missing_payload_does_not_bury_a_good_job_the_row_is_read(s
     job_id = await stage.delivered()
     (message,) = await stage.read()
     async with stage.worker() as worker:
-        await worker.take([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
+        await worker.claim_messages([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
         await stage.quiet(worker)
     assert (await stage.job())["status"] == "succeeded"
     assert metric_value("worker_claim_total", status="restored", reason="payload_missing_or_invalid") > 0
@@ -57,7 +57,7 @@ async def test_c2_2_what_the_row_makes_unusable_is_buried_with_a_code_and_acknow
     await stage.write("UPDATE jobs SET payload = '[1]' WHERE id = :id", id=job_id)
     (message,) = await stage.read()
     async with stage.worker() as worker:
-        await worker.take([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
+        await worker.claim_messages([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
     assert stage.stream.acks == [(job_id, "failed")], "buried first, then acknowledged"
     (letter,) = await stage.drive.database.read(dead_letters.page)
     assert letter.error_code == "PAYLOAD_MISSING_OR_INVALID"
@@ -71,7 +71,7 @@ async def test_c2_3_a_refused_claim_is_acknowledged_and_runs_nothing(stage: Manu
         lambda tx: SubmissionCommands(stage.drive.jobs).cancel(tx, submission["id"], actor="person", reason="no")
     )
     async with stage.worker() as worker:
-        await worker.take(messages)
+        await worker.claim_messages(messages)
     assert stage.stream.acks == [(job_id, "canceled")]
     assert stage.drive.handler.runs == []
     assert metric_value("worker_claim_total", status="refused", reason="already_finished") > 0
@@ -84,7 +84,7 @@ async def test_c2_4_a_database_error_acknowledges_nothing(stage: ManualWorker) -
     before = metric_value("worker_claim_total", status="failed", reason="db_error")
     async with stage.worker() as worker:
         with pytest.raises(Unavailable):
-            await worker.take(messages)
+            await worker.claim_messages(messages)
     assert stage.stream.acks == []
     assert sum((await stage.stream.pending_counts()).values()) == 1, "it stays pending, for whoever takes over"
     assert metric_value("worker_claim_total", status="failed", reason="db_error") == before + 1
@@ -94,13 +94,13 @@ async def test_c2_5_an_acknowledgement_that_fails_is_tried_once_more_and_no_ofte
     await stage.delivered()
     stage.stream.failing_acks = 100
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.quiet(worker)
         assert stage.stream.tried_acks == 2
         assert (await stage.job())["status"] == "succeeded"
         stage.stream.failing_acks = 0
         (again,) = await stage.stream.autoclaim(consumer="worker", idle_ms=0, limit=1)
-        await worker.take([again])
+        await worker.claim_messages([again])
     assert len(stage.drive.handler.runs) == 1, "what comes twice is refused by the row"
     assert await stage.messages() == 0
 
@@ -118,7 +118,7 @@ async def test_c3_1_a_claim_mints_an_attempt_and_a_lease_before_anything_runs(st
     stage.drive.handler.act = look
     await stage.delivered()
     async with stage.worker("w-1") as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.quiet(worker)
     (row,) = seen
     assert (row["status"], row["attempt_id"], row["lease_owner"]) == ("running", 1, "w-1")
@@ -135,9 +135,9 @@ async def test_c3_2_a_heartbeat_renews_the_lease(stage: ManualWorker) -> None:
     stage.drive.handler.act = wait
     await stage.delivered()
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         before = (await stage.job())["lease_until"]
-        await worker._keeper.beat()
+        await worker._keeper.renew_all()
         assert (await stage.job())["lease_until"] > before
         go_on.set()
         await stage.quiet(worker)
@@ -147,7 +147,7 @@ async def test_c3_2_a_heartbeat_renews_the_lease(stage: ManualWorker) -> None:
 async def test_c3_3_the_work_is_given_the_attempt_that_was_claimed(stage: ManualWorker) -> None:
     job_id = await stage.delivered()
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.quiet(worker)
     assert stage.drive.handler.runs == [(job_id, 1)]
 
@@ -169,7 +169,7 @@ async def test_c3_4_finish_requires_current_attempt(stage: ManualWorker) -> None
 async def test_c3_5_a_message_is_acknowledged_only_after_the_end_is_written(stage: ManualWorker) -> None:
     job_id = await stage.delivered()
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.quiet(worker)
     assert stage.stream.acks == [(job_id, "succeeded")]
 
@@ -187,13 +187,13 @@ async def test_c3_lease_lost_stops_the_work_writes_nothing_and_acknowledges_noth
     stage.drive.handler.act = long
     job_id = await stage.delivered()
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
         reclaimed = await stage.drive.database.transact(
             lambda tx: stage.drive.jobs.reclaim(tx, [job_id], worker="other", lease_ms=10_000)
         )
         assert reclaimed.done
-        await worker._keeper.beat()
+        await worker._keeper.renew_all()
         async with asyncio.timeout(120):
             await stopped.wait()
         await stage.quiet(worker)

@@ -119,7 +119,7 @@ async def test_c4_4_a_result_of_an_older_attempt_is_refused_as_stale_and_acknowl
     job_id = await stage.delivered()
     stale = metric_value("worker_stale_attempt_total")
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
         await stage.drive.database.transact(
             lambda tx: stage.drive.jobs.reclaim(tx, [job_id], worker="other", lease_ms=10_000)
@@ -177,7 +177,7 @@ async def test_c5_2_a_database_error_while_finishing_is_counted_kept_and_sent_ag
     job_id = await stage.delivered()
     errors = metric_value("worker_finalize_errors_total")
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
 
         async def failed() -> bool:
             return metric_value("worker_finalize_errors_total") > errors
@@ -266,7 +266,7 @@ async def test_d1_dispatch_5_outbox_survives_enqueue_failure(stage: ManualWorker
     await stage.write("UPDATE outbox SET next_attempt_at = 1")
     assert await stage.pump.dispatch_batch() == 1
     async with stage.worker() as worker:
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.quiet(worker)
     assert (await stage.job())["status"] == "succeeded"
 
@@ -279,7 +279,7 @@ async def test_a_lease_that_is_lost_by_its_own_end_leaves_nothing_behind(
     told: list[Callable[[RefusalReason], None]] = []
     async with stage.worker() as worker:
         monkeypatch.setattr(worker._keeper, "add", lambda _, on_lost, **__: told.append(on_lost))
-        await worker.take(await stage.read())
+        await worker.claim_messages(await stage.read())
         await stage.quiet(worker)
         told[0](RefusalReason.ALREADY_FINISHED)
         await asyncio.sleep(0)

@@ -90,7 +90,7 @@ def _runs_that_take_no_turns(patch: pytest.MonkeyPatch) -> None:
     async def unlimited(self: ChainRunAdvancer, *given: Any) -> Any:
         return replace(await limits_of(self, *given), max_runs=None)
 
-    patch.setattr(ChainRunAdvancer, "current_chain_limits", unlimited)
+    patch.setattr(ChainRunAdvancer, "limits_of", unlimited)
 
 
 def _stop_without_grace(patch: pytest.MonkeyPatch) -> None:
