@@ -1,7 +1,7 @@
-"""Write what the docs take from the code: ``make docs`` writes, ``--check`` only says what is out of date.
+"""Generates the reference pages from the code: ``make docs`` writes them, ``--check`` lists those out of date.
 
-Pages under ``docs/reference`` that start with the mark are whole; in other pages only what stands between
-``<!-- generated: NAME -->`` and ``<!-- end -->`` is ours.
+Pages under ``docs/reference`` that start with ``MARK`` are generated completely; in other pages only the text between
+``<!-- generated: NAME -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _REASONS: Final = {
 
 
 def import_everything() -> None:
-    """Load every module, so that errors declared anywhere are in the table."""
+    """Import every module, so that the table contains all error classes."""
     for module in pkgutil.walk_packages(adjudge.__path__, "adjudge."):
         if not module.name.endswith("__main__") and ".migrations" not in module.name:
             importlib.import_module(module.name)
 
 
 def settings_page() -> str:
-    """Every knob."""
+    """All settings."""
     rows = []
     for name, default, knob in settings.all_settings():
         variables = " or ".join(f"`{variable}`" for variable in settings.variables(knob))
@@ -81,7 +81,7 @@ def settings_page() -> str:
 
 
 def metrics_page() -> str:
-    """Every metric."""
+    """All metrics."""
     rows = [
         (f"`{item.name}`", item.kind, ", ".join(f"`{label}`" for label in item.labels) or "none", item.purpose)
         for item in metrics.ALL_METRICS
@@ -91,7 +91,7 @@ def metrics_page() -> str:
 
 
 def errors_page() -> str:
-    """Every code of a problem, and every reason of a refusal."""
+    """All error codes, and all reasons for a rejected write."""
     rows = [
         (f"`{row.code}`", str(row.status), "yes" if row.retryable else "no", row.meaning)
         for row in errors.error_code_table()
@@ -107,7 +107,7 @@ def errors_page() -> str:
 
 
 def outages_page() -> str:
-    """What is done about every error of every driver."""
+    """The reaction to every error class of every driver."""
     tables = {
         "Redis (redis-py)": (redis_failures.REACTIONS, _classes(redis.exceptions)),
         "PostgreSQL (asyncpg)": (postgres_errors.REACTIONS, _classes(asyncpg.exceptions)),
@@ -150,7 +150,7 @@ def _sqlite_code(code: int) -> str:
 
 
 def _reactions(title: str, known: Mapping[str, Reaction]) -> str:
-    """One row for each reaction: a line for each of hundreds of classes would be read by nobody."""
+    """One row per reaction; there are hundreds of classes."""
     rows = [
         (f"**{reaction}**", ", ".join(name for name, chosen in known.items() if chosen is reaction) or "none")
         for reaction in Reaction
@@ -159,7 +159,7 @@ def _reactions(title: str, known: Mapping[str, Reaction]) -> str:
 
 
 def cli_page() -> str:
-    """Every command with its options."""
+    """All commands with their options."""
     body = "\n".join(_command("adjudge", cli.main, None))
     intro = "Exit codes: 0 success, 3 an error that the caller can fix, 2 a failure of Adjudge.\n"
     return _page("CLI reference", intro, body)
@@ -182,7 +182,7 @@ def _command(path: str, command: click.Command, parent: click.Context | None) ->
 
 
 def executors_page() -> str:
-    """Every node type that comes with Adjudge, with its cfg; and every kind of trigger, with its spec."""
+    """All built-in node types with their cfg, and all kinds of triggers with their spec."""
     ours = [
         item for item in executor_registry.discover_executors().executors.values() if item.distribution == "adjudge"
     ]
@@ -219,7 +219,7 @@ def _json_type(schema: Mapping[str, Any]) -> str:
 
 
 def statements() -> list[Statement]:
-    """Every named statement of the store."""
+    """All named statements of the store."""
     found: dict[int, Statement] = {}
     for module in pkgutil.walk_packages(store.__path__, "adjudge.store."):
         if not module.ispkg and ".migrations" not in module.name:
@@ -230,14 +230,14 @@ def statements() -> list[Statement]:
 
 
 def statements_page() -> str:
-    """Every statement with its purpose."""
+    """All statements with their purposes."""
     rows = [(f"`{statement.name}`", statement.purpose) for statement in statements()]
     intro = "All SQL statements except those of migrations, by name. Logs use these names.\n"
     return _page("SQL statements", intro, _table(("Statement", "Purpose"), rows))
 
 
 def schema_page() -> str:
-    """Every table with its columns, constraints and indexes, and every trigger."""
+    """All tables with columns, constraints and indexes, and all database triggers."""
     body = "\n".join(_table_section(table) for table in sorted(METADATA.tables.values(), key=lambda table: table.name))
     rows = [
         (f"`{item.name}`", f"`{watch.table}`", type(item).__name__.lower(), item.when)
@@ -295,7 +295,7 @@ def _index(index: Index) -> str:
 
 
 def state_diagrams() -> str:
-    """One diagram per machine."""
+    """One diagram per state machine."""
     parts = [f"### {item.name.capitalize()}\n\n```mermaid\n{item.mermaid()}\n```\n" for item in STATE_MACHINES]
     return "\n".join(parts)
 
@@ -316,7 +316,7 @@ BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {
 
 
 def generated_files() -> Iterator[tuple[Path, str]]:
-    """Each file that holds something generated, and what it should hold."""
+    """Each file with generated text, and its expected contents."""
     import_everything()
     for name, write in PAGES.items():
         yield DOCS / name, write()
@@ -344,7 +344,7 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Write the pages, or with ``--check`` name those that differ."""
+    """Write the pages; with ``--check``, only list those that differ."""
     stale = [(path, text) for path, text in generated_files() if not path.exists() or path.read_text("utf-8") != text]
     names = ", ".join(str(path.relative_to(ROOT)) for path, _ in stale)
     if "--check" in sys.argv[1:]:

@@ -82,6 +82,12 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_index_links_every_page() -> None:
+    index = (DOCS / "README.md").read_text()
+    pages = [page.relative_to(DOCS).as_posix() for page in DOCS.glob("*/*.md") if page.parent.name != "adr"]
+    assert [page for page in sorted(pages) if f"({page})" not in index] == []
+
+
 def test_decision_index_lists_every_record_with_its_title() -> None:
     folder = DOCS / "adr"
     index = (folder / "README.md").read_text()
