@@ -38,7 +38,7 @@ async def judge(store: StoreHarness, *job_ids: str, **fields: Any) -> None:
 
 async def test_a_job_that_is_finished_as_failed_has_a_dead_letter_with_its_code(store: StoreHarness) -> None:
     (item,) = await store.submit()
-    fields: dict[str, Any] = {"status": JobStatus.FAILED, "outcome": Judgement(Verdict.SE), "reason": "failed"}
+    fields: dict[str, Any] = {"status": JobStatus.FAILED, "typed_result": Judgement(Verdict.SE), "reason": "failed"}
     await judge(store, item.job_id, **fields, error_code="JURY_FAULT", error="its checker crashed")
     (letter,) = await store.database.read(dead_letters.page)
     assert (letter.job_id, letter.error_code, letter.error) == (item.job_id, "JURY_FAULT", "its checker crashed")
@@ -90,7 +90,7 @@ async def test_a_canceled_batch_is_never_ready(store: StoreHarness) -> None:
 async def test_an_applied_batch_cannot_be_canceled_while_a_replay_runs(store: StoreHarness) -> None:
     rejudging, batch_id, runs = await batch_of(store, 2)
     await judge(store, runs[0])
-    await judge(store, runs[1], status=JobStatus.FAILED, outcome=Judgement(Verdict.SE), error_code="JURY_FAULT")
+    await judge(store, runs[1], status=JobStatus.FAILED, typed_result=Judgement(Verdict.SE), error_code="JURY_FAULT")
     (letter,) = await store.database.read(dead_letters.page)
     await store.transact(lambda tx: rejudging.apply(tx, batch_id, actor="ops"))
     await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="mended"))
@@ -143,7 +143,7 @@ async def test_replaying_an_import_opens_it_again_and_ends_it_with_its_revision(
     made = await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter], actor="ops", reason="mended"))
     row = await store.database.read(lambda tx: imports.find(tx, import_id))
     assert (row.state, row.job_id, row.error) == ("pending", made[letter], None)
-    await judge(store, made[letter] or "", outcome=imported(owner))
+    await judge(store, made[letter] or "", typed_result=imported(owner))
     row = await store.database.read(lambda tx: imports.find(tx, import_id))
     assert (row.state, row.slug, row.revision) == ("succeeded", "sum", 1)
 
@@ -151,7 +151,7 @@ async def test_replaying_an_import_opens_it_again_and_ends_it_with_its_revision(
 async def test_a_job_of_an_import_that_was_decided_publishes_nothing(store: StoreHarness) -> None:
     import_id, owner, _ = await failed_import(store)
     late = await store.enqueue("import", payload={"import_id": import_id})
-    await judge(store, late, outcome=imported(owner))
+    await judge(store, late, typed_result=imported(owner))
     assert await store.rows("SELECT id FROM problem_revisions") == []
     assert (await store.row("SELECT state FROM problem_imports"))["state"] == "failed"
 
@@ -173,7 +173,7 @@ async def test_retention_deletes_the_jobs_of_executions_with_all_that_belongs_to
     await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [failed]))
     (letter,) = await store.database.read(dead_letters.page)
     made = await store.transact(lambda tx: store.jobs.replay(tx, [letter.id], actor="ops", note="again"))
-    await judge(store, made[letter.id] or "", outcome=None)
+    await judge(store, made[letter.id] or "", typed_result=None)
     assert await store.transact(executions.delete_expired) == 1
     await store.clock.advance(ms=10_000)
     assert await store.transact(lambda tx: retention.forget(tx, older_than_ms=60_000)) == 0
