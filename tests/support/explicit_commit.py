@@ -1,4 +1,4 @@
-"""Transactions that somebody leaves at the last moment."""
+"""A transaction whose commit is a step of its own, so that a test can interrupt before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from adjudge.store import Tx
 
 
 class _ExplicitCommitTx:
-    """A transaction whose last statement does not commit it, so that there is a moment before it does."""
+    """Runs ``fetch_last`` as ``fetch``, so that the last statement does not commit."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
@@ -18,5 +18,5 @@ class _ExplicitCommitTx:
 
 
 def with_explicit_commit(tx: Tx) -> Tx:
-    """The transaction, for an operation after which there is still the commit to come, even if its last statement is ``fetch_last``."""
+    """Wrap a transaction so that its commit comes after the operation, also if that ends with ``fetch_last``."""
     return cast("Tx", _ExplicitCommitTx(tx))
