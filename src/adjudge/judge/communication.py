@@ -19,7 +19,7 @@ from adjudge.judge.checkers import CheckRequest, checker_failure, checker_mounts
 from adjudge.judge.compile import Executable, ended
 from adjudge.judge.fifos import FifoMisuse, Fifos, Line, open_fifos
 from adjudge.judge.workspace import Scratch
-from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec, Seat, all_together
+from adjudge.sandbox import InputFile, ReservedSlot, SandboxRunReport, SandboxRunSpec, gather_or_cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CommunicationRunner:
         desk.clear()
         async with runner.acquire_slot(), runner.box.reserve_slots(count + 1) as (first, *others):
             with open_fifos(count, runner.workspace.root) as fifos:
-                manager, *users = await all_together(
+                manager, *users = await gather_or_cancel(
                     self._manage(first, runner, fifos, question),
                     *(
                         self._use(seat, runner, fifos, line, case)
@@ -62,7 +62,9 @@ class CommunicationRunner:
             return PassResult(run, said)
         return PassResult(run, CheckResult(run.verdict, failure_message(run, failed)))
 
-    async def _manage(self, seat: Seat, runner: CaseRunner, fifos: Fifos, question: CheckRequest) -> SandboxRunReport:
+    async def _manage(
+        self, seat: ReservedSlot, runner: CaseRunner, fifos: Fifos, question: CheckRequest
+    ) -> SandboxRunReport:
         count = self.interactor.processes
         limits = runner.limits.enforced
         args = [path for line in fifos.lines for path in line.paths]
@@ -82,7 +84,9 @@ class CommunicationRunner:
         fifos.manager_ended()
         return report
 
-    async def _use(self, seat: Seat, runner: CaseRunner, fifos: Fifos, line: Line, case: Case) -> SandboxRunReport:
+    async def _use(
+        self, seat: ReservedSlot, runner: CaseRunner, fifos: Fifos, line: Line, case: Case
+    ) -> SandboxRunReport:
         number = [str(line.number)] if self.interactor.processes > 1 else []
         if self.interactor.user_io is UserIO.FIFO:
             from_process, to_process = line.paths

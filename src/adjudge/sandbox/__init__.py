@@ -23,7 +23,7 @@ from adjudge.sandbox.report import (
     SandboxVerdict,
     parse_report,
 )
-from adjudge.sandbox.seats import Seat, all_together
+from adjudge.sandbox.reserved_slot import ReservedSlot, gather_or_cancel
 from adjudge.sandbox.spec import (
     MERGE,
     TMP_DIRECTORY,
@@ -53,14 +53,14 @@ __all__ = [
     "NullSandboxMetrics",
     "ProtocolError",
     "ProtocolReason",
+    "ReservedSlot",
     "Sandbox",
     "SandboxFault",
     "SandboxMetrics",
     "SandboxRunReport",
     "SandboxRunSpec",
     "SandboxVerdict",
-    "Seat",
     "StderrTarget",
-    "all_together",
+    "gather_or_cancel",
     "parse_report",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import mmap
 import os
 import signal
 import socket
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.domain.errors import AdjudgeError, Unavailable
-from adjudge.sandbox.capture import CaptureBuffer
 from adjudge.sandbox.egress import forward_egress
 from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, SandboxFault, SandboxRunReport, parse_report
 from adjudge.sandbox.request_packet import CANCEL_MESSAGE, RequestPacket, check_executable_exists
@@ -108,6 +108,32 @@ def close_all(fds: list[int]) -> None:
 def _blame(spec: SandboxRunSpec, fault: SandboxFault) -> None:
     if fault.step == "file" and 0 <= fault.index < len(spec.files):
         check_executable_exists(spec.files[fault.index])
+
+
+class CaptureBuffer:
+    """An anonymous file of fixed size, mapped here. Programs never see it, so it may serve one run after another."""
+
+    def __init__(self, stdout_bytes: int, stderr_bytes: int) -> None:
+        self._stdout_bytes = stdout_bytes
+        size = stdout_bytes + stderr_bytes + 1
+        self.fd = os.memfd_create("capture", os.MFD_CLOEXEC)
+        try:
+            # Allocated by us, so that kept output is never charged to a program.
+            os.posix_fallocate(self.fd, 0, size)
+            self._memory = mmap.mmap(self.fd, size)
+        except BaseException:
+            os.close(self.fd)
+            raise
+
+    def read(self, stdout_bytes: int, stderr_bytes: int) -> tuple[bytes, bytes]:
+        """What was kept of the two streams."""
+        start = self._stdout_bytes
+        return self._memory[:stdout_bytes], self._memory[start : start + stderr_bytes]
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._memory.close()
+        os.close(self.fd)
 
 
 class Launcher:

@@ -21,8 +21,8 @@ from typing import Final, Self
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.observe.logs import get_logger
-from adjudge.sandbox.capture import CaptureBuffer
 from adjudge.sandbox.launcher import (
+    CaptureBuffer,
     Isolation,
     Launcher,
     LauncherDied,
@@ -42,7 +42,7 @@ from adjudge.sandbox.report import (
     SandboxVerdict,
     fault_report,
 )
-from adjudge.sandbox.seats import Seat, all_together
+from adjudge.sandbox.reserved_slot import ReservedSlot, gather_or_cancel
 from adjudge.sandbox.spec import SandboxRunSpec
 
 _log = get_logger(__name__)
@@ -171,20 +171,22 @@ class Sandbox:
             one = replace(contestant, stdin=to_contestant[0], stdout=to_interactor[1])
             two = replace(interactor, stdin=to_interactor[0], stdout=to_contestant[1])
             try:
-                left, right = await all_together(first.run(one, ends[0]), second.run(two, ends[1]))
+                left, right = await gather_or_cancel(first.run(one, ends[0]), second.run(two, ends[1]))
             finally:
                 close_all(ends[0] + ends[1])  # of runs that were cancelled before they began
         return left, right, 0 if left.ended_ns <= right.ended_ns else 1
 
     @asynccontextmanager
-    async def reserve_slots(self, count: int) -> AsyncIterator[list[Seat]]:
+    async def reserve_slots(self, count: int) -> AsyncIterator[list[ReservedSlot]]:
         """Hold places for programs that must all run at the same time; beyond its slots the sandbox lends boxes."""
-        seats = [Seat(partial(self._run_in, slot), partial(self._release, slot)) for slot in await self._take(count)]
+        seats = [
+            ReservedSlot(partial(self._run_in, slot), partial(self._release, slot)) for slot in await self._take(count)
+        ]
         try:
             yield seats
         finally:
             for seat in seats:
-                seat.give_back()
+                seat.release()
 
     async def _take(self, count: int) -> list[_Slot]:
         """Places at once; taken under a lock, so that two takers never hold some each and wait forever."""

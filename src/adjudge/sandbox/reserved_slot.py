@@ -14,12 +14,12 @@ class _Run(Protocol):
     def __call__(self, spec: SandboxRunSpec, handover: list[int]) -> Coroutine[Any, Any, SandboxRunReport]: ...
 
 
-class Seat:
+class ReservedSlot:
     """A place that is held for one run, among others that run at the same time."""
 
-    def __init__(self, run: _Run, give_back: Callable[[], None]) -> None:
+    def __init__(self, run: _Run, release: Callable[[], None]) -> None:
         self._run = run
-        self._give_back = give_back
+        self._release = release
         self._is_used = False
 
     async def run(self, spec: SandboxRunSpec, handover: list[int] | None = None) -> SandboxRunReport:
@@ -29,14 +29,14 @@ class Seat:
         self._is_used = True
         return await self._run(spec, handover or [])
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Leave a seat that nobody used."""
         if not self._is_used:
             self._is_used = True
-            self._give_back()
+            self._release()
 
 
-async def all_together(*runs: Coroutine[object, object, SandboxRunReport]) -> list[SandboxRunReport]:
+async def gather_or_cancel(*runs: Coroutine[object, object, SandboxRunReport]) -> list[SandboxRunReport]:
     """Wait for runs that need each other; none goes on when another, or our waiting, comes to grief."""
     tasks = [asyncio.create_task(run) for run in runs]
     try:
