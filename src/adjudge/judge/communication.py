@@ -46,8 +46,8 @@ class CommunicationRunner:
                 manager, *users = await gather_or_cancel(
                     self._manage(first, runner, fifos, question),
                     *(
-                        self._use(seat, runner, fifos, line, case)
-                        for seat, line in zip(others, fifos.lines, strict=True)
+                        self._use(slot, runner, fifos, line, case)
+                        for slot, line in zip(others, fifos.lines, strict=True)
                     ),
                 )
         users = [runner.ended(report) for report in users]
@@ -63,7 +63,7 @@ class CommunicationRunner:
         return PassResult(run, CheckResult(run.verdict, failure_message(run, failed)))
 
     async def _manage(
-        self, seat: ReservedSlot, runner: CaseRunner, fifos: Fifos, question: CheckRequest
+        self, slot: ReservedSlot, runner: CaseRunner, fifos: Fifos, question: CheckRequest
     ) -> SandboxRunReport:
         count = self.interactor.processes
         limits = runner.limits.enforced
@@ -80,22 +80,22 @@ class CommunicationRunner:
             files=(InputFile("input.txt", question.input),),
             mounts=(*self.program.mounts, *checker_mounts(question)[:2], fifos.manager_mount),
         )
-        report = await seat.run(spec)
+        report = await slot.run(spec)
         fifos.manager_ended()
         return report
 
     async def _use(
-        self, seat: ReservedSlot, runner: CaseRunner, fifos: Fifos, line: Line, case: Case
+        self, slot: ReservedSlot, runner: CaseRunner, fifos: Fifos, line: Line, case: Case
     ) -> SandboxRunReport:
         number = [str(line.number)] if self.interactor.processes > 1 else []
         if self.interactor.user_io is UserIO.FIFO:
             from_process, to_process = line.paths
             spec = runner.submission_spec(case, args=(to_process, from_process, *number))
-            run = seat.run(replace(spec, mounts=(*spec.mounts, line.mount)))
+            run = slot.run(replace(spec, mounts=(*spec.mounts, line.mount)))
         else:
             spec = runner.submission_spec(case, args=number)
             stdin, stdout = line.open_as_stdio()
-            run = seat.run(replace(spec, stdin=stdin, stdout=stdout), [stdin, stdout])
+            run = slot.run(replace(spec, stdin=stdin, stdout=stdout), [stdin, stdout])
         return await fifos.run_process(line, run)
 
 

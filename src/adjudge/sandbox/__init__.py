@@ -1,11 +1,11 @@
-"""The only door to the launcher: run a program in a box and learn what it came to.
+"""Runs untrusted programs in the sandbox. Other packages use only the names exported here.
 
 ::
 
-    async with Sandbox(slots=2) as box:
-        report = await box.run(RunSpec(argv=("/usr/bin/python3", "-c", "print(6 * 7)")))
+    async with Sandbox(slots=2) as sandbox:
+        report = await sandbox.run(SandboxRunSpec(argv=("/usr/bin/python3", "-c", "print(6 * 7)")))
 
-``spec`` says what to run, ``report`` what came of it; ``pool`` keeps the slots, ``agent`` talks to one launcher.
+``spec`` describes a run, ``report`` its result; ``pool`` manages the slots, ``launcher`` talks to one launcher process.
 """
 
 from adjudge.domain.limits import Limits

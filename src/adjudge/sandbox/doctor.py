@@ -1,7 +1,6 @@
-"""What isolation holds on this machine, found by looking at it and by really running a probe in the box.
+"""Checks what isolation the host provides, from kernel files and by running a probe in the sandbox.
 
-What belongs here: facts about the host and what they mean for judging. What does not: printing, and which languages can
-be judged (``cli/doctor.py``); the refusal to run untrusted code, which is the sandbox's own.
+Output and languages are in ``cli/doctor.py``. The sandbox itself refuses to run untrusted code without isolation.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ CGROUP_USE: Final = "cgroup accounting"
 
 
 class HostCheckState(StrEnum):
-    """How well one thing stands."""
+    """Result of one check."""
 
     OK = "ok"
     DEGRADED = "degraded"
-    """It works, but less exactly or less strictly than it could."""
+    """Works, with less accuracy or weaker limits."""
     MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
 class HostCheck:
-    """One row of the diagnosis."""
+    """One check with its result."""
 
     name: str
     state: HostCheckState
@@ -46,54 +45,54 @@ class HostCheck:
     consequence: str
     fix: str = ""
     is_required: bool = False
-    """Untrusted code may not run while this is missing."""
+    """Untrusted code must not run if this is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """Every row, and what follows from them."""
+    """All checks of a host."""
 
     checks: tuple[HostCheck, ...]
 
     @property
     def may_run_untrusted(self) -> bool:
-        """Whether hostile code can be let in."""
+        """Whether untrusted code is safe to run."""
         return not self.obstacles()
 
     def obstacles(self, *, allow_without_cgroup: bool = False) -> tuple[HostCheck, ...]:
-        """What must be fixed before anything is judged here; the operator may do without a cgroup."""
+        """Required checks that failed; ``allow_without_cgroup`` ignores the cgroup."""
         missing = (check for check in self.checks if check.is_required and check.state is HostCheckState.MISSING)
         return tuple(check for check in missing if not (allow_without_cgroup and check.name == CGROUP_USE))
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """Where facts of the host are read: its file system from a root, which tests replace."""
+    """Access to kernel files and programs of the host; tests replace the root directory."""
 
     root: Path = Path("/")
     is_root: bool = False
     find_program: Callable[[str], str | None] = shutil.which
 
     def read(self, path: str) -> str | None:
-        """A small kernel file without its final newline, or None where there is none."""
+        """Return the stripped text of a kernel file, or None if it does not exist."""
         with suppress(OSError):
             return (self.root / path.lstrip("/")).read_text(errors="replace").strip()
         return None
 
     def glob(self, pattern: str) -> list[Path]:
-        """Paths that match, sorted."""
+        """Return matching paths, sorted."""
         return sorted(self.root.glob(pattern.lstrip("/")))
 
 
 async def run_checks(machine: HostFacts | None = None, state_dir: Path | None = None) -> DoctorReport:
-    """Look at the host and run the probe."""
+    """Run the probe and all host checks."""
     here = machine or HostFacts(is_root=os.geteuid() == 0)
     host = [check(here) for check in _HOST_CHECKS]
     probed = await probe(state_dir)
     return DoctorReport((*probed, *host))
 
 
-# --- the probe: what a program in the box really sees ---
+# --- probe: what a program in the sandbox sees ---
 
 _CANARY: Final = "canary-of-the-doctor"
 _PROBE_FILES: Final = ("/proc/self/status", "/proc/self/mountinfo", "/proc/net/dev")
@@ -101,22 +100,26 @@ _PROBE_LIMITS: Final = Limits(cpu_ms=1_000, wall_ms=5_000, memory_bytes=64 * MIB
 
 
 async def probe(state_dir: Path | None = None) -> list[HostCheck]:
-    """Run a reader of its own status in the box, with a secret on the host that it must not find."""
+    """Run a program that prints its own status and tries to read a secret of the host."""
     with tempfile.TemporaryDirectory(prefix="adjudge-doctor-") as folder:
         secret = Path(folder) / "secret"
-        await asyncio.to_thread(_plant, secret)
+        await asyncio.to_thread(_write_secret, secret)
         argv = ("/bin/cat", *_PROBE_FILES, str(secret))
         try:
-            async with Sandbox(slots=1, state_dir=state_dir, unsafe=True) as box:
-                report = await box.run(SandboxRunSpec(argv=argv, limits=_PROBE_LIMITS))
+            async with Sandbox(slots=1, state_dir=state_dir, unsafe=True) as sandbox:
+                report = await sandbox.run(SandboxRunSpec(argv=argv, limits=_PROBE_LIMITS))
         except (AdjudgeError, OSError) as error:
             return [_no_launcher(str(error))]
     if report.verdict is SandboxVerdict.SE:
         return [_no_launcher(str(report.sandbox_error))]
-    return [_launcher_runs(report), *check_isolation(report.stdout.decode(errors="replace")), _figures(report)]
+    return [
+        _launcher_runs(report),
+        *check_isolation(report.stdout.decode(errors="replace")),
+        _cgroup_accounting(report),
+    ]
 
 
-def _plant(secret: Path) -> None:
+def _write_secret(secret: Path) -> None:
     secret.write_text(_CANARY)
     secret.parent.chmod(0o755)
     secret.chmod(0o644)
@@ -128,8 +131,8 @@ def _no_launcher(why: str) -> HostCheck:
         HostCheckState.MISSING,
         why,
         "Programs cannot be sandboxed on this machine.",
-        "Install a C compiler and build the package again (`pip install .`); if it is built, the text on the left says"
-        " which step the kernel refused: see docs/how-to/prepare-a-host.md.",
+        "If the launcher is missing, install a C compiler and reinstall the package (`pip install .`). If it is"
+        " installed, the error above names the step that failed; see docs/how-to/prepare-a-host.md.",
         is_required=True,
     )
 
@@ -149,7 +152,7 @@ def _launcher_runs(report: SandboxRunReport) -> HostCheck:
 
 
 def check_isolation(seen: str) -> list[HostCheck]:
-    """Judge what a program in the box saw of itself and of the host; each of these must hold."""
+    """Check isolation by the output of the probe; all of these are required."""
     about, _, network = seen.partition("Inter-|")
     status = dict(re.findall(r"^(\w+):[ \t]*(.*)$", about, re.MULTILINE))
     devices = set(re.findall(r"^ *([\w.-]+):", network, re.MULTILINE))
@@ -170,11 +173,11 @@ def _isolation(name: str, holds: bool, subject: str, option: str) -> HostCheck:
     if holds:
         return HostCheck(name, HostCheckState.OK, "verified from inside the sandbox", f"Isolated: {subject}.")
     meaning = f"Not isolated: {subject}. Do not run untrusted code."
-    fix = f"A kernel with {option}; in a container, one that does not forbid it: see docs/how-to/prepare-a-host.md."
+    fix = f"Use a kernel with {option}; in a container, allow it. See docs/how-to/prepare-a-host.md."
     return HostCheck(name, HostCheckState.MISSING, "not effective", meaning, fix, is_required=True)
 
 
-def _figures(report: SandboxRunReport) -> HostCheck:
+def _cgroup_accounting(report: SandboxRunReport) -> HostCheck:
     source = report.memory_source
     if source is MemorySource.RLIMIT:
         return HostCheck(
@@ -182,7 +185,7 @@ def _figures(report: SandboxRunReport) -> HostCheck:
             HostCheckState.MISSING,
             "no cgroup can be used; usage is sampled, limits are rlimits",
             "Not limited: shared anonymous memory and socket buffers (beyond any memory limit), and the CPU time of"
-            " children that nobody waits for (up to the wall limit). Judging is refused.",
+            " unreaped children (up to the wall limit). Judging is refused.",
             "Run as root, or delegate a cgroup v2 subtree to this user: a systemd unit with Delegate=yes, or"
             " `systemd-run --user --scope -p Delegate=yes make up`. Only for programs that you trust:"
             " ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true.",
@@ -193,11 +196,11 @@ def _figures(report: SandboxRunReport) -> HostCheck:
     )
 
 
-# --- the host: what is there, and what it means ---
+# --- host checks ---
 
 
 def check_user_namespaces(machine: HostFacts) -> HostCheck:
-    """An ordinary user needs them; root does not."""
+    """Required for unprivileged users, not for root."""
     meaning = "Unprivileged users need user namespaces for the sandbox."
     most = machine.read("/proc/sys/user/max_user_namespaces")
     switch = machine.read("/proc/sys/kernel/unprivileged_userns_clone")
@@ -221,7 +224,7 @@ def _unless_root(machine: HostFacts) -> HostCheckState:
 
 
 def check_cgroups(machine: HostFacts) -> HostCheck:
-    """Which version there is, and whether the controllers we need are in it."""
+    """Cgroup version and required controllers."""
     meaning = "Cgroups measure and limit whole process trees."
     needed = {"memory", "pids", "cpu"}
     v2 = set((machine.read("/sys/fs/cgroup/cgroup.controllers") or "").split())
@@ -240,7 +243,7 @@ def check_cgroups(machine: HostFacts) -> HostCheck:
 
 
 def check_seccomp(machine: HostFacts) -> HostCheck:
-    """The filter needs the kernel's support."""
+    """Kernel support for the system call filter."""
     actions = machine.read("/proc/sys/kernel/seccomp/actions_avail")
     if actions is None:
         fix = "Use a kernel with CONFIG_SECCOMP_FILTER."
@@ -251,7 +254,7 @@ def check_seccomp(machine: HostFacts) -> HostCheck:
 
 
 def check_swap(machine: HostFacts) -> HostCheck:
-    """Swap blurs both memory and time."""
+    """Swap makes memory and time measurements inaccurate."""
     areas = (machine.read("/proc/swaps") or "").splitlines()[1:]
     meaning = "Swapping makes times unpredictable and memory measurements too low."
     if areas:
@@ -260,7 +263,7 @@ def check_swap(machine: HostFacts) -> HostCheck:
 
 
 def check_smt(machine: HostFacts) -> HostCheck:
-    """Two programs on one core slow each other."""
+    """Programs on sibling threads of a core slow each other down."""
     meaning = "Hyper-threading: two programs on one core slow each other down by up to half."
     if machine.read("/sys/devices/system/cpu/smt/active") == "1":
         fix = "echo off > /sys/devices/system/cpu/smt/control, or pin slots to CPUs of different cores (pin_cpus)."
@@ -269,7 +272,7 @@ def check_smt(machine: HostFacts) -> HostCheck:
 
 
 def check_frequency(machine: HostFacts) -> HostCheck:
-    """A clock that changes makes equal runs unequal."""
+    """A variable clock frequency makes CPU times vary."""
     meaning = "CPU time of the same work varies with the clock frequency."
     governors = {machine.read(str(path.relative_to(machine.root))) for path in machine.glob(
         "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}  # fmt: skip
@@ -284,7 +287,7 @@ def check_frequency(machine: HostFacts) -> HostCheck:
 
 
 def check_turbo(machine: HostFacts) -> HostCheck:
-    """Turbo depends on how many cores are busy."""
+    """With turbo, the clock frequency depends on the number of busy cores."""
     meaning = "The clock frequency, and so the CPU time, depends on how many cores are busy."
     on = (
         machine.read("/sys/devices/system/cpu/intel_pstate/no_turbo") == "0"
@@ -299,7 +302,7 @@ def check_turbo(machine: HostFacts) -> HostCheck:
 
 
 def check_huge_pages(machine: HostFacts) -> HostCheck:
-    """Huge pages round memory figures up."""
+    """Huge pages round memory measurements up."""
     setting = machine.read("/sys/kernel/mm/transparent_hugepage/enabled") or ""
     meaning = "With huge pages always on, one touched byte may count as 2 MiB."
     if "[always]" in setting:
@@ -309,7 +312,7 @@ def check_huge_pages(machine: HostFacts) -> HostCheck:
 
 
 def check_compiler(machine: HostFacts) -> HostCheck:
-    """The package's build and most judged languages need one."""
+    """A C compiler, for the build and for most languages."""
     found = next(filter(None, map(machine.find_program, ("cc", "gcc", "clang"))), None)
     meaning = "Needed for C and C++ submissions, checkers and the launcher build."
     if found is None:

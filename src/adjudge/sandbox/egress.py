@@ -1,7 +1,8 @@
-"""The opt-in way out of a box: bytes carried between its loopback listeners and the hosts they stand for.
+"""Opt-in network access: forwards connections from listeners in the sandbox to the listed hosts.
 
-The box has no network. For each allowed host and port the launcher opens a listener inside and hands it to us; we
-accept there and connect outside. So nothing but the listed places can be reached, whatever the program tries.
+The sandbox has no network. For each listed host and port, the launcher opens a listener on the sandbox's loopback
+interface and passes it to us. We accept connections there and connect to the real host, so only listed hosts are
+reachable.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ CONNECT_TIMEOUT_SEC: Final = 10.0
 
 
 @contextlib.asynccontextmanager
-async def forward_egress(ways: Sequence[Egress], listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
-    """Carry connections of each listener to its host for as long as the run lasts; the listeners are closed after."""
+async def forward_egress(targets: Sequence[Egress], listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
+    """Forward connections of each listener to its host during the run, then close the listeners."""
     connections: set[asyncio.Task[None]] = set()
     servers = [
-        await asyncio.start_server(_Forwarder(way, connections), sock=listener)
-        for way, listener in zip(ways, listeners, strict=False)
+        await asyncio.start_server(_Forwarder(target, connections), sock=listener)
+        for target, listener in zip(targets, listeners, strict=False)
     ]
     try:
         yield
@@ -37,32 +38,32 @@ async def forward_egress(ways: Sequence[Egress], listeners: Sequence[socket.sock
 
 
 class _Forwarder:  # used as a function
-    """What happens to one accepted connection."""
+    """Handles accepted connections of one listener."""
 
-    def __init__(self, way: Egress, connections: set[asyncio.Task[None]]) -> None:
-        self._way = way
+    def __init__(self, target: Egress, connections: set[asyncio.Task[None]]) -> None:
+        self._target = target
         self._connections = connections
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry both ways until either end is done."""
+        """Copy bytes in both directions until both sides are closed."""
         task = asyncio.current_task()
         if task is not None:
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SEC):
-                far_reader, far_writer = await asyncio.open_connection(self._way.host, self._way.port)
+                host_reader, host_writer = await asyncio.open_connection(self._target.host, self._target.port)
         except OSError:
             writer.close()
             return
         try:
-            await asyncio.gather(_carry(reader, far_writer), _carry(far_reader, writer))
+            await asyncio.gather(_copy(reader, host_writer), _copy(host_reader, writer))
         finally:
             writer.close()
-            far_writer.close()
+            host_writer.close()
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         while chunk := await reader.read(CHUNK_BYTES):
             writer.write(chunk)

@@ -1,6 +1,6 @@
-"""One launcher process and the socket to it: start it, send a run, read its report, stop it.
+"""Client of one launcher process: starts it, sends runs, reads reports, stops it.
 
-Nothing here decides what to do when a launcher fails; ``pool`` does.
+``pool`` decides what to do when a launcher fails.
 """
 
 from __future__ import annotations
@@ -29,59 +29,58 @@ READY_TIMEOUT_SEC: Final = 20.0
 STOP_TIMEOUT_SEC: Final = 5.0
 TICK_SEC: Final = 1.0
 REPORT_GRACE_SEC: Final = 15.0
-"""How long beyond its wall limit a run may go unreported before the launcher counts as hung."""
+"""Time after the wall limit of a run without a report until the launcher is considered hung."""
 
 
 class LauncherDied(AdjudgeError):
-    """The launcher ended, or hung, instead of reporting."""
+    """The launcher ended or hung instead of sending a report."""
 
     code = "LAUNCHER_DIED"
 
 
 class LauncherRefused(AdjudgeError):
-    """The launcher could not make a box."""
+    """The launcher could not create a sandbox."""
 
     code = "LAUNCHER_REFUSED"
 
     def __init__(self, fault: SandboxFault) -> None:
         self.fault = fault
-        super().__init__(f"The launcher could not make a box: {fault}.")
+        super().__init__(f"The launcher could not create a sandbox: {fault}.")
 
 
 class NoCgroup(Unavailable):
-    """No cgroup can be used here, so that nothing limits the memory and CPU time of a program."""
+    """No usable cgroup, so memory and CPU time of a process tree cannot be limited."""
 
     code = "NO_CGROUP"
     retryable = False
 
     def __init__(self) -> None:
         super().__init__(
-            "No cgroup can be used here, so that nothing limits the memory and CPU time of a program, and untrusted "
-            "programs are refused. Run Adjudge as root, or in a cgroup that is delegated to this user (`adjudge "
-            "doctor` says how). If you trust every program that runs here, set ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true "
-            "(judge.allow_without_cgroup)."
+            "No usable cgroup: memory and CPU time of programs cannot be limited, so untrusted programs are not run. "
+            "Run Adjudge as root, or in a cgroup that is delegated to this user (see `adjudge doctor`). If you trust "
+            "all programs that run here, set ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true (judge.allow_without_cgroup)."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What a launcher could set up on this machine."""
+    """What isolation a launcher has set up."""
 
     slot: int
     uid: int
     rootless: bool
-    """We are an ordinary user: programs run in a user namespace of ours."""
+    """Adjudge runs as an unprivileged user; programs run in a user namespace."""
     has_proc: bool
     memory_source: MemorySource
 
     def __str__(self) -> str:
-        """In a few words, for a list of workers."""
+        """Short form for the list of workers."""
         return f"{'user namespace' if self.rootless else 'root'}, {self.memory_source}"
 
 
 @dataclass(frozen=True, slots=True)
 class LauncherOptions:
-    """How launchers are started."""
+    """Arguments of a launcher process."""
 
     stdout_limit_bytes: int
     stderr_limit_bytes: int
@@ -90,7 +89,7 @@ class LauncherOptions:
 
 
 def default_state_dir() -> Path:
-    """Where slots are locked: one place per user, so that all of a user's sandboxes agree on who has which."""
+    """Directory of the slot locks: one per user, so that all sandboxes of a user share the slot numbers."""
     if os.geteuid() == 0:
         return Path("/run/adjudge")
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -100,25 +99,28 @@ def default_state_dir() -> Path:
 
 
 def close_all(fds: list[int]) -> None:
-    """Close descriptors, once each."""
+    """Close all descriptors and clear the list."""
     while fds:
         os.close(fds.pop())
 
 
-def _blame(spec: SandboxRunSpec, fault: SandboxFault) -> None:
+def _check_missing_file(spec: SandboxRunSpec, fault: SandboxFault) -> None:
     if fault.step == "file" and 0 <= fault.index < len(spec.files):
         check_executable_exists(spec.files[fault.index])
 
 
 class CaptureBuffer:
-    """An anonymous file of fixed size, mapped here. Programs never see it, so it may serve one run after another."""
+    """Shared memory in which a launcher stores captured output: the bytes of stdout, then those of stderr.
+
+    A mapped memfd of fixed size. Programs have no access to it, so it can be reused for later runs.
+    """
 
     def __init__(self, stdout_bytes: int, stderr_bytes: int) -> None:
         self._stdout_bytes = stdout_bytes
         size = stdout_bytes + stderr_bytes + 1
         self.fd = os.memfd_create("capture", os.MFD_CLOEXEC)
         try:
-            # Allocated by us, so that kept output is never charged to a program.
+            # Allocated here, so that captured output is not charged to a program's cgroup.
             os.posix_fallocate(self.fd, 0, size)
             self._memory = mmap.mmap(self.fd, size)
         except BaseException:
@@ -126,18 +128,18 @@ class CaptureBuffer:
             raise
 
     def read(self, stdout_bytes: int, stderr_bytes: int) -> tuple[bytes, bytes]:
-        """What was kept of the two streams."""
+        """Return the captured bytes of stdout and stderr."""
         start = self._stdout_bytes
         return self._memory[:stdout_bytes], self._memory[start : start + stderr_bytes]
 
     def close(self) -> None:
-        """Let go of it."""
+        """Unmap and close the memfd."""
         self._memory.close()
         os.close(self.fd)
 
 
 class Launcher:
-    """A running ``adjudge-box`` and our end of its socket."""
+    """A running ``adjudge-box`` process and the socket to it."""
 
     def __init__(self, options: LauncherOptions, *, once: bool, capture: CaptureBuffer | None = None) -> None:
         if not os.access(BINARY, os.X_OK):
@@ -147,40 +149,40 @@ class Launcher:
             )
         self._options = options
         self._waiter: asyncio.Future[bytes] | None = None
-        self._clock: asyncio.TimerHandle | None = None
-        self._patience_seconds = 0.0
-        self._seconds_left = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timeout_sec = 0.0
+        self._remaining_sec = 0.0
         self._expects_listeners = False
         self._closed = False
-        self._greeted = False
-        self._unclaimed = b""
+        self._is_ready = False
+        self._unread_line = b""
         self._listeners: list[socket.socket] = []
         self.alive = True
-        """False once it hung up on us."""
+        """False after the launcher has closed its socket."""
         self._capture: CaptureBuffer | None = capture or CaptureBuffer(
             options.stdout_limit_bytes, options.stderr_limit_bytes
         )
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client_end, launcher_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._process = subprocess.Popen(  # noqa: S603  # argv only, our own binary
-                self._argv("command" if once else "agent", theirs.fileno(), self._capture.fd),
+                self._argv("command" if once else "agent", launcher_end.fileno(), self._capture.fd),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={},
-                pass_fds=(theirs.fileno(), self._capture.fd),
+                pass_fds=(launcher_end.fileno(), self._capture.fd),
                 start_new_session=True,
             )
         except BaseException:
-            ours.close()
+            client_end.close()
             self._capture.close()
             raise
         finally:
-            theirs.close()
-        ours.setblocking(False)
-        self._socket = ours
+            launcher_end.close()
+        client_end.setblocking(False)
+        self._socket = client_end
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(ours.fileno(), self._on_readable)
+        self._loop.add_reader(client_end.fileno(), self._on_readable)
 
     def _argv(self, mode: str, control_fd: int, capture_fd: int) -> list[str]:
         options = self._options
@@ -191,13 +193,13 @@ class Launcher:
 
     @property
     def pid(self) -> int:
-        """The keeper's process id."""
+        """Process id of the keeper."""
         return self._process.pid
 
     async def wait_ready(self) -> Isolation:
-        """Wait until the box stands; raises ``LauncherRefused`` with the step that failed."""
+        """Wait until the sandbox is created; raises ``LauncherRefused`` with the failed step."""
         body = json.loads(await self._next_line(READY_TIMEOUT_SEC))
-        self._greeted = True
+        self._is_ready = True
         if body["sandbox_error"]:
             raise LauncherRefused(
                 SandboxFault(body["error_step"], body["error_errno"], body["error_index"], body["error"])
@@ -211,22 +213,22 @@ class Launcher:
         )
 
     async def run(self, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
-        """Send one run and wait for its report; a cancelled wait must be followed by ``abort``.
+        """Send one run and wait for its report. After a cancellation, the caller must call ``abort``.
 
-        ``handover`` are descriptors that only the launcher shall hold from then on. A launcher that was just started
-        need not have said hello yet: the run waits in its socket meanwhile.
+        ``handover`` are descriptors to close here once they are sent, so that only the launcher holds them. A launcher
+        that was just started may not be ready yet; then the request waits in its socket.
         """
         self._expects_listeners = bool(spec.egress)
         packet = RequestPacket(spec)
         try:
             message = packet.message()
-            while not self._send(message, packet.fds):  # noqa: ASYNC110  # a full socket, which no event tells of
+            while not self._send(message, packet.fds):  # noqa: ASYNC110  # the socket is full; there is no event to wait for
                 await asyncio.sleep(0.001)
         finally:
             packet.close()
         if handover:
             close_all(handover)
-        if not self._greeted:
+        if not self._is_ready:
             await self.wait_ready()
         seconds = spec.limits.wall_ms / 1000 + REPORT_GRACE_SEC
         line = await (self._run_with_egress(spec, seconds) if spec.egress else self._expect(seconds))
@@ -235,35 +237,35 @@ class Launcher:
             line, job_id=spec.job_id, attempt_id=spec.attempt_id, collect=spec.collect
         )
         if report.sandbox_error is not None:
-            _blame(spec, report.sandbox_error)
+            _check_missing_file(spec, report.sandbox_error)
         if self._capture is None or not (stdout_bytes or stderr_bytes):
             return report
         stdout, stderr = self._capture.read(stdout_bytes, stderr_bytes)
         return report._replace(stdout=stdout, stderr=stderr)
 
     def detach_capture(self) -> CaptureBuffer | None:
-        """Hand the capture on to the next launcher: after an orderly report nothing is put there any more."""
+        """Release the capture buffer for the next launcher: after a report, this one does not write to it again."""
         capture, self._capture = self._capture, None
         return capture
 
     async def _run_with_egress(self, spec: SandboxRunSpec, seconds: float) -> bytes:
-        """The launcher first hands over its listeners, unless it failed before that; then its report comes."""
+        """Receive the listeners first, unless the launcher failed before; then the report."""
         first = await self._next_line(READY_TIMEOUT_SEC)
         async with forward_egress(spec.egress, self._listeners):
             return await self._next_line(seconds) if self._listeners else first
 
     async def abort(self) -> None:
-        """Kill the run that is on and wait until nothing of it is left."""
+        """Kill the current run and wait until it is cleaned up."""
         if self._closed:
             return
-        answered = self._has_answered()
-        if not self._greeted or not self.alive:
-            # Its next line would be the hello: whether the run has begun is not known. Or no line will come.
+        has_report = self._has_report()
+        if not self._is_ready or not self.alive:
+            # Not ready: the next line is the hello, so it is unknown whether the run has started. Not alive: no line.
             await self.close()
             return
-        if self._unclaimed or answered:
-            # The report had come in the very moment of the cancelling: the run is over, no other line will come.
-            self._unclaimed, self._waiter = b"", None
+        if self._unread_line or has_report:
+            # Race: the report arrived together with the cancellation. The run is over, and no other line will come.
+            self._unread_line, self._waiter = b"", None
             return
         with contextlib.suppress(OSError):
             self._socket.send(CANCEL_MESSAGE)
@@ -272,32 +274,32 @@ class Launcher:
             return
         await self.close()
 
-    def _has_answered(self) -> bool:
+    def _has_report(self) -> bool:
         waiter = self._waiter
         return waiter is not None and waiter.done() and not waiter.cancelled() and waiter.exception() is None
 
     async def close(self) -> None:
-        """Hang up; the launcher kills what runs, cleans up and ends. One that does not is killed."""
-        self._hang_up()
+        """Close the socket, so that the launcher kills the run, cleans up and exits; kill it if it does not."""
+        self._close_socket()
         if self._process.poll() is None and not await self._wait_for_end(STOP_TIMEOUT_SEC):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._wait_for_end(STOP_TIMEOUT_SEC)
         self._process.wait(0 if self._process.poll() is not None else STOP_TIMEOUT_SEC)
 
-    def _hang_up(self) -> None:
+    def _close_socket(self) -> None:
         if self._closed:
             return
         self._closed, self.alive = True, False
         for listener in self._listeners:
             listener.close()
-        if self._clock is not None:
-            self._clock.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         if self._capture is not None:
             self._capture.close()
-        self._fail("hung up")
+        self._fail("closed")
 
     async def _wait_for_end(self, seconds: float) -> bool:
         try:
@@ -307,7 +309,7 @@ class Launcher:
         ended = asyncio.Event()
         self._loop.add_reader(pidfd, ended.set)
         try:
-            async with asyncio.timeout(seconds):  # wait_for of 3.11 may take an order to stop for an end
+            async with asyncio.timeout(seconds):  # in 3.11, wait_for may swallow a cancellation
                 await ended.wait()
         except TimeoutError:
             return False
@@ -317,7 +319,7 @@ class Launcher:
         return True
 
     def _send(self, message: bytes, fds: list[int]) -> bool:
-        """False: its socket is full."""
+        """Return False if the socket is full."""
         try:
             if fds:
                 socket.send_fds(self._socket, [message], fds)
@@ -335,29 +337,29 @@ class Launcher:
         return line
 
     def _expect(self, seconds: float) -> asyncio.Future[bytes]:
-        """The next line, to be awaited at once; it is claimed when the waiter is gone."""
-        if self._closed or not (self.alive or self._unclaimed):
-            raise LauncherDied("The launcher is closed, or has ended.")
+        """Return a future of the next line; the caller awaits it and then clears ``_waiter``."""
+        if self._closed or not (self.alive or self._unread_line):
+            raise LauncherDied("The launcher is closed or has ended.")
         self._waiter = waiter = self._loop.create_future()
-        if self._unclaimed:  # the hello, come while a request was being sent; a report, while ways out were opened
-            waiter.set_result(self._unclaimed)
-            self._unclaimed = b""
-        self._patience_seconds = seconds
-        self._seconds_left = seconds + TICK_SEC
-        if self._clock is None:
-            self._clock = self._loop.call_later(TICK_SEC, self._on_tick)
+        if self._unread_line:  # hello during send, or report during egress setup
+            waiter.set_result(self._unread_line)
+            self._unread_line = b""
+        self._timeout_sec = seconds
+        self._remaining_sec = seconds + TICK_SEC
+        if self._timer is None:
+            self._timer = self._loop.call_later(TICK_SEC, self._on_tick)
         return waiter
 
     def _on_tick(self) -> None:
-        """Patience is counted by one slow clock: a timer of its own for every run would cost more than the waiting."""
-        self._clock = None
+        """Check the timeout once per tick: a timer per run would cost more than the wait."""
+        self._timer = None
         if self._waiter is None or self._waiter.done():
             return
-        self._seconds_left -= TICK_SEC
-        if self._seconds_left <= 0:
-            self._fail(f"no report after {self._patience_seconds:.0f} s")
+        self._remaining_sec -= TICK_SEC
+        if self._remaining_sec <= 0:
+            self._fail(f"no report after {self._timeout_sec:.0f} s")
         else:
-            self._clock = self._loop.call_later(TICK_SEC, self._on_tick)
+            self._timer = self._loop.call_later(TICK_SEC, self._on_tick)
 
     def _fail(self, reason: str) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -377,8 +379,8 @@ class Launcher:
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(line)
         else:
-            # Nobody waits yet, or no longer: cancelled, and the abort must learn that the run is over.
-            self._unclaimed = line
+            # No waiter yet, or it was canceled: then ``abort`` must know that the run is over.
+            self._unread_line = line
 
     def _receive(self) -> bytes:
         if not self._expects_listeners:

@@ -1,4 +1,4 @@
-"""What the sandbox counts, as a protocol: who composes the program decides where the counts go."""
+"""Metrics of the sandbox as a protocol, so that the package does not depend on a metrics library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class SandboxMetrics(Protocol):
-    """Counters the sandbox calls; each is cheap and never raises."""
+    """Metrics that the sandbox updates. Implementations must be fast and must not raise."""
 
     def protocol_error(self, reason: str) -> None:
         """``judge_protocol_errors_total{reason}``."""
@@ -15,12 +15,12 @@ class SandboxMetrics(Protocol):
         """``judge_output_truncated_total{stream}``; stream is ``stdout`` or ``stderr``."""
 
     def exec_started(self) -> None:
-        """``judge_exec_inflight`` goes up."""
+        """Increments ``judge_exec_inflight``."""
 
     def exec_finished(self, result: str, seconds: float) -> None:
-        """``judge_exec_inflight`` goes down; ``judge_exec_total`` and ``…_duration_seconds`` by result.
+        """Decrements ``judge_exec_inflight``; records ``judge_exec_total`` and ``…_duration_seconds`` by result.
 
-        The result is ``ok``, ``reject`` (a limit or a crash of theirs), ``timeout`` or ``error`` (ours).
+        The result is ``ok``, ``timeout``, ``reject`` (other limit, or a crash) or ``error`` (system error).
         """
 
     def degraded(self, reason: str) -> None:
@@ -28,19 +28,19 @@ class SandboxMetrics(Protocol):
 
 
 class NullSandboxMetrics:
-    """Counts nothing."""
+    """Discards all metrics."""
 
     def protocol_error(self, reason: str) -> None:
-        """Count nothing."""
+        """Do nothing."""
 
     def output_truncated(self, stream: str) -> None:
-        """Count nothing."""
+        """Do nothing."""
 
     def exec_started(self) -> None:
-        """Count nothing."""
+        """Do nothing."""
 
     def exec_finished(self, result: str, seconds: float) -> None:
-        """Count nothing."""
+        """Do nothing."""
 
     def degraded(self, reason: str) -> None:
-        """Count nothing."""
+        """Do nothing."""

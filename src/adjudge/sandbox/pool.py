@@ -1,8 +1,8 @@
-"""The sandbox: a pool of slots, each with its agent, and the command as the fallback.
+"""The sandbox: a pool of slots, each with an agent, and with the command as fallback.
 
-An agent that crashes or refuses costs its slot nothing but speed: the run is done (again) by the command, one process
-per run, its report says ``degraded``, and after a while a run tries an agent again. Only a run on open descriptors,
-which may be half used up, cannot be done again: it is reported as our fault.
+If an agent crashes or cannot start, the run is executed (again) by the command, with one process per run; its report
+has ``degraded`` set. A later run starts a new agent. A run on open descriptors cannot be repeated, because they may be
+partly consumed: it gets verdict SE.
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ _log = get_logger(__name__)
 STDOUT_LIMIT_BYTES: Final = 262_144
 STDERR_LIMIT_BYTES: Final = 1_048_576
 AGENT_RETRY_SEC: Final = 2.0
-"""How long a slot goes on with the command before it tries an agent again."""
+"""Time until a slot without an agent tries to start one."""
 
 
 @dataclass(slots=True)
 class _Slot:
-    """One place to run in. At most one run uses it at a time."""
+    """A slot of the sandbox, used by at most one run at a time."""
 
     options: LauncherOptions
     agent: Launcher | None = None
     retry_at: float = 0.0
-    spare: CaptureBuffer | None = None
-    """Of the last command that reported: making one takes longer than many a run."""
+    spare_capture: CaptureBuffer | None = None
+    """Reused from the last command, because creating one takes longer than a short run."""
     failure: str = ""
-    """Why it has no agent."""
+    """Why the slot has no agent."""
     is_degraded: bool = False
-    """Whether the log says so."""
+    """Whether the degradation was logged."""
 
 
 class Sandbox:
-    """Runs programs in boxes, ``slots`` at a time.
+    """Runs programs in isolation, up to ``slots`` at a time.
 
     ::
 
-        async with Sandbox(slots=2) as box:
-            report = await box.run(RunSpec(argv=("/usr/bin/python3", "-c", "print(6 * 7)")))
+        async with Sandbox(slots=2) as sandbox:
+            report = await sandbox.run(SandboxRunSpec(argv=("/usr/bin/python3", "-c", "print(6 * 7)")))
 
-    ``pin_cpus`` gives every slot a CPU of its own, in turn. ``use_agent=False`` runs everything by the command. Without
-    a cgroup nothing limits the memory and CPU time of a whole process tree: there, only ``unsafe=True`` starts.
+    ``pin_cpus`` assigns a CPU to each slot, round-robin. ``use_agent=False`` uses the command for all runs. Without a
+    cgroup, memory and CPU time of a process tree cannot be limited, so the sandbox starts only with ``unsafe=True``.
     """
 
     def __init__(
@@ -93,39 +93,39 @@ class Sandbox:
         unsafe: bool = False,
     ) -> None:
         if slots < 1:
-            raise InvalidInput(f"slots: {slots} is too few; give at least 1.", field="slots")
+            raise InvalidInput(f"slots: must be at least 1, not {slots}.", field="slots")
         self.use_agent = use_agent
         self.unsafe = unsafe
         self.metrics: SandboxMetrics = metrics or NullSandboxMetrics()
         self.isolation: Isolation | None = None
-        """What the first launcher could set up here; known once the sandbox is entered."""
+        """Isolation reported by the first launcher; set when the sandbox is entered."""
         options = LauncherOptions(stdout_limit_bytes, stderr_limit_bytes, state_dir or default_state_dir())
         cpus: list[int | None] = list(pin_cpus) if pin_cpus else [None]
         self._all = [_Slot(replace(options, cpu=cpus[index % len(cpus)])) for index in range(slots)]
         self._idle = list(self._all)
         self._queue: deque[asyncio.Future[_Slot]] = deque()
-        """Who waits for a slot, first come first served; while anybody does, no slot is idle."""
-        self._together = asyncio.Lock()
-        self._settling: set[asyncio.Task[None]] = set()
+        """Waiters in FIFO order; if there are any, no slot is idle."""
+        self._reserve_lock = asyncio.Lock()
+        self._cleanups: set[asyncio.Task[None]] = set()
 
     @property
     def slots(self) -> int:
-        """How many runs can be on at once."""
+        """Number of concurrent runs."""
         return len(self._all)
 
     @property
     def is_degraded(self) -> bool:
-        """Whether some slot runs programs the slow way, because its agent died and has not come back."""
+        """Whether some slot has no agent and uses the command."""
         return self.use_agent and any(slot.agent is None for slot in self._all)
 
     async def __aenter__(self) -> Self:
-        """Start the agents; raises ``Unavailable`` where no box can be made, with the step that failed."""
+        """Start the agents; raises ``Unavailable`` with the failed step if no sandbox can be created."""
         try:
             if self.use_agent:
                 await asyncio.gather(*(self._start_agent(slot) for slot in self._all))
             if all(slot.agent is None for slot in self._all):
                 await self._probe_command()
-            self._refuse_without_cgroup()
+            self._reject_without_cgroup()
         except BaseException:
             await self.close()
             raise
@@ -134,37 +134,37 @@ class Sandbox:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the agents; nothing of a run is left."""
+        """Stop the agents and clean up all runs."""
         await self.close()
 
     async def close(self) -> None:
-        """Stop everything; calling it twice is fine."""
-        while self._settling:
-            await asyncio.wait(self._settling)
+        """Stop everything; idempotent."""
+        while self._cleanups:
+            await asyncio.wait(self._cleanups)
         agents = [slot.agent for slot in self._all if slot.agent is not None]
         for slot in self._all:
             slot.agent = None
         await asyncio.gather(*(agent.close() for agent in agents))
         for slot in self._all:
-            if slot.spare is not None:
-                slot.spare.close()
-                slot.spare = None
+            if slot.spare_capture is not None:
+                slot.spare_capture.close()
+                slot.spare_capture = None
 
     async def run(self, spec: SandboxRunSpec) -> SandboxRunReport:
-        """Run one program. Cancelling kills it completely before the slot is used again."""
+        """Run one program. Cancellation kills all its processes before the slot is used again."""
         slot = self._idle.pop() if self._idle else await self._wait_for_slot()
         return await self._run_in(slot, spec, [])
 
     async def run_interactive(
         self, contestant: SandboxRunSpec, interactor: SandboxRunSpec
     ) -> tuple[SandboxRunReport, SandboxRunReport, int]:
-        """Run two programs joined by pipes; the third value is 0 where the contestant ended first, else 1.
+        """Run two programs connected by pipes; the third value is 0 if the contestant ended first, else 1.
 
-        Their stdin and stdout are replaced; limits, stderr and everything else stay their own. A sandbox of one slot
-        lends the interactor a box for the occasion.
+        Their stdin and stdout are replaced; everything else is as specified. With a single slot, the interactor runs in
+        a temporary slot.
         """
         if contestant.egress or interactor.egress:
-            raise InvalidInput("egress: not for interactive runs.", field="egress")
+            raise InvalidInput("egress: not supported for interactive runs.", field="egress")
         async with self.reserve_slots(2) as (first, second):
             to_contestant, to_interactor = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
             ends = [to_contestant[0], to_interactor[1]], [to_interactor[0], to_contestant[1]]
@@ -173,35 +173,36 @@ class Sandbox:
             try:
                 left, right = await gather_or_cancel(first.run(one, ends[0]), second.run(two, ends[1]))
             finally:
-                close_all(ends[0] + ends[1])  # of runs that were cancelled before they began
+                close_all(ends[0] + ends[1])  # of runs that were canceled before they started
         return left, right, 0 if left.ended_ns <= right.ended_ns else 1
 
     @asynccontextmanager
     async def reserve_slots(self, count: int) -> AsyncIterator[list[ReservedSlot]]:
-        """Hold places for programs that must all run at the same time; beyond its slots the sandbox lends boxes."""
-        seats = [
-            ReservedSlot(partial(self._run_in, slot), partial(self._release, slot)) for slot in await self._take(count)
+        """Reserve slots for programs that must run at the same time; temporary slots are added if there are too few."""
+        reserved = [
+            ReservedSlot(partial(self._run_in, slot), partial(self._release, slot))
+            for slot in await self._acquire(count)
         ]
         try:
-            yield seats
+            yield reserved
         finally:
-            for seat in seats:
-                seat.release()
+            for slot in reserved:
+                slot.release()
 
-    async def _take(self, count: int) -> list[_Slot]:
-        """Places at once; taken under a lock, so that two takers never hold some each and wait forever."""
+    async def _acquire(self, count: int) -> list[_Slot]:
+        """Acquire several slots. Under a lock: otherwise two callers could each hold some slots and deadlock."""
         own = min(count, self.slots)
         held: list[_Slot] = []
-        async with self._together:
+        async with self._reserve_lock:
             try:
                 while len(held) < own:
                     held.append(self._idle.pop() if self._idle else await self._wait_for_slot())
             except BaseException:
                 for slot in held:
-                    self._hand_on(slot)
+                    self._pass_on(slot)
                 raise
-            lent = [_Slot(self._all[0].options, retry_at=float("inf")) for _ in range(count - own)]
-            return held + lent
+            temporary = [_Slot(self._all[0].options, retry_at=float("inf")) for _ in range(count - own)]
+            return held + temporary
 
     async def _wait_for_slot(self) -> _Slot:
         waiter: asyncio.Future[_Slot] = asyncio.get_running_loop().create_future()
@@ -209,12 +210,12 @@ class Sandbox:
         try:
             return await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():  # given in the very moment of the cancelling
-                self._hand_on(waiter.result())
+            if waiter.done() and not waiter.cancelled():  # race: assigned together with the cancellation
+                self._pass_on(waiter.result())
             raise
 
-    def _hand_on(self, slot: _Slot) -> None:
-        """Give a slot to whoever waits longest; those whose waiting was cancelled are passed over."""
+    def _pass_on(self, slot: _Slot) -> None:
+        """Give a slot to the first waiter that was not canceled, or make it idle."""
         while self._queue:
             waiter = self._queue.popleft()
             if not waiter.done():
@@ -223,12 +224,12 @@ class Sandbox:
         self._idle.append(slot)
 
     async def _run_in(self, slot: _Slot, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
-        """Run in a place that was taken; ``handover`` are descriptors to close once the launcher has its copies."""
+        """Run in an acquired slot; ``handover`` are descriptors to close once they are sent to the launcher."""
         started = time.monotonic()
         result = "error"
         self.metrics.exec_started()
         try:
-            report = self._believed(await self._run_somehow(slot, spec, handover))
+            report = self._require_cgroup(await self._run_with_fallback(slot, spec, handover))
             result = _result_label(report)
             for stream, truncated in (("stdout", report.stdout_truncated), ("stderr", report.stderr_truncated)):
                 if truncated:
@@ -239,30 +240,30 @@ class Sandbox:
             self.metrics.exec_finished(result, time.monotonic() - started)
             self._release(slot)
 
-    def _believed(self, report: SandboxRunReport) -> SandboxRunReport:
-        """Refuse what was measured without a cgroup, should it have gone after the start."""
+    def _require_cgroup(self, report: SandboxRunReport) -> SandboxRunReport:
+        """Turn a report without a cgroup into a system error, in case the cgroup disappeared after the start."""
         if self.unsafe or report.memory_source is not MemorySource.RLIMIT or report.verdict is SandboxVerdict.SE:
             return report
         return fault_report(SandboxFault("cgroup", 0, -1, NoCgroup().message), report.job_id, report.attempt_id)
 
     def _release(self, slot: _Slot) -> None:
-        """A slot whose run was cancelled comes back when nothing of the run is left."""
-        task = self._settling_of(slot) if self._settling else None
+        """Release a slot; after a cancellation, only when the run is cleaned up."""
+        task = self._cleanup_of(slot) if self._cleanups else None
         if task is not None:
             task.add_done_callback(lambda _: self._release(slot))
         elif slot in self._all:
-            self._hand_on(slot)
-        elif slot.spare is not None:
-            slot.spare.close()
+            self._pass_on(slot)
+        elif slot.spare_capture is not None:
+            slot.spare_capture.close()
 
-    def _settling_of(self, slot: _Slot) -> asyncio.Task[None] | None:
-        return next((task for task in self._settling if task.get_name() == _task_name(slot) and not task.done()), None)
+    def _cleanup_of(self, slot: _Slot) -> asyncio.Task[None] | None:
+        return next((task for task in self._cleanups if task.get_name() == _task_name(slot) and not task.done()), None)
 
-    async def _run_somehow(self, slot: _Slot, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
+    async def _run_with_fallback(self, slot: _Slot, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
         if not self.use_agent or spec.egress or slot.retry_at == float("inf"):
             return await self._run_by_command(slot, spec, handover)
         if slot.agent is not None and not slot.agent.alive:
-            await self._drop_agent(slot)
+            await self._stop_agent(slot)
         elif slot.agent is None and time.monotonic() >= slot.retry_at:
             await self._start_agent(slot)
         reason = "no_agent"
@@ -271,44 +272,44 @@ class Sandbox:
                 return await self._exchange(slot, slot.agent, spec, handover)
             except LauncherDied as error:
                 reason, slot.failure = "agent_died", error.message
-                await self._drop_agent(slot)
-                if not _replayable(spec):
+                await self._stop_agent(slot)
+                if not _is_repeatable(spec):
                     fault = SandboxFault("agent", 0, -1, error.message)
                     return fault_report(fault, spec.job_id, spec.attempt_id)
-        self._note_degraded(slot, reason)
+        self._record_degraded(slot, reason)
         report = await self._run_by_command(slot, spec, handover)
         return report._replace(degraded=True)
 
-    def _note_degraded(self, slot: _Slot, reason: str) -> None:
-        """Count the run, and log the first one that does without an agent."""
+    def _record_degraded(self, slot: _Slot, reason: str) -> None:
+        """Count the run, and log the first one without an agent."""
         self.metrics.degraded(reason)
         if not slot.is_degraded:
             slot.is_degraded = True
             _log.warning("sandbox_degraded", reason=reason, error=slot.failure, slot=self._all.index(slot))
 
     async def _run_by_command(self, slot: _Slot, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
-        capture, slot.spare = slot.spare, None
+        capture, slot.spare_capture = slot.spare_capture, None
         launcher = Launcher(slot.options, once=True, capture=capture)
         try:
             report = await self._exchange(slot, launcher, spec, handover)
             if report.verdict is not SandboxVerdict.SE:
-                slot.spare = launcher.detach_capture()
+                slot.spare_capture = launcher.detach_capture()
             return report
         except LauncherRefused as error:
             return fault_report(error.fault, spec.job_id, spec.attempt_id)
         except LauncherDied as error:
             return fault_report(SandboxFault("launcher", 0, -1, error.message), spec.job_id, spec.attempt_id)
         finally:
-            self._settle(None, launcher.close())  # the box is empty already; only its walls come down
+            self._start_cleanup(None, launcher.close())  # no process is left; only the launcher exits
 
     async def _exchange(
         self, slot: _Slot, launcher: Launcher, spec: SandboxRunSpec, handover: list[int]
     ) -> SandboxRunReport:
-        """One run by one launcher; a report that breaks the protocol is a fault of ours, counted by reason."""
+        """Execute one run with one launcher; an invalid report becomes a system error, counted by reason."""
         try:
             return await launcher.run(spec, handover)
         except asyncio.CancelledError:
-            await asyncio.shield(self._settle(slot, launcher.abort()))
+            await asyncio.shield(self._start_cleanup(slot, launcher.abort()))
             raise
         except ProtocolError as error:
             self.metrics.protocol_error(error.reason)
@@ -320,15 +321,15 @@ class Sandbox:
                 attempt_id=spec.attempt_id,
             )
             if launcher is slot.agent:
-                await self._drop_agent(slot)  # whatever it says next cannot be believed either
+                await self._stop_agent(slot)  # its later reports may be invalid as well
             fault = SandboxFault("report", 0, -1, error.message)
             return fault_report(fault, spec.job_id, spec.attempt_id)
 
-    def _settle(self, slot: _Slot | None, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        """Clean-up that goes on even when its waiter is cancelled again; the slot waits for it."""
+    def _start_cleanup(self, slot: _Slot | None, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Start cleanup in a task, so that it continues if the caller is canceled again; the slot waits for it."""
         task = asyncio.create_task(work, name=_task_name(slot))
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
+        self._cleanups.add(task)
+        task.add_done_callback(self._cleanups.discard)
         return task
 
     async def _start_agent(self, slot: _Slot) -> None:
@@ -336,10 +337,10 @@ class Sandbox:
         try:
             isolation = await agent.wait_ready()
         except (LauncherRefused, LauncherDied) as error:
-            await asyncio.shield(self._settle(slot, agent.close()))
+            await asyncio.shield(self._start_cleanup(slot, agent.close()))
             slot.retry_at, slot.failure = time.monotonic() + AGENT_RETRY_SEC, error.message
         except BaseException:
-            await asyncio.shield(self._settle(slot, agent.close()))
+            await asyncio.shield(self._start_cleanup(slot, agent.close()))
             raise
         else:
             slot.agent = agent
@@ -348,33 +349,33 @@ class Sandbox:
                 _log.info("sandbox_agent_restored", slot=self._all.index(slot))
             self.isolation = self.isolation or isolation
 
-    async def _drop_agent(self, slot: _Slot) -> None:
+    async def _stop_agent(self, slot: _Slot) -> None:
         agent, slot.agent = slot.agent, None
         slot.retry_at = time.monotonic() + AGENT_RETRY_SEC
         if agent is not None:
-            await asyncio.shield(self._settle(slot, agent.close()))
+            await asyncio.shield(self._start_cleanup(slot, agent.close()))
 
-    def _refuse_without_cgroup(self) -> None:
-        """Memory that is not a process's own, and children that nobody waits for, would be limited by nothing."""
+    def _reject_without_cgroup(self) -> None:
+        """Without a cgroup, shared memory and unreaped children cannot be limited."""
         if not self.unsafe and self.isolation and self.isolation.memory_source is MemorySource.RLIMIT:
             raise NoCgroup
 
     async def _probe_command(self) -> None:
-        """Whether a box can be made at all; said at the start rather than by the first run."""
+        """Check that a sandbox can be created, so that a failure is reported at the start and not by the first run."""
         launcher = Launcher(self._all[0].options, once=True)
         try:
             self.isolation = await launcher.wait_ready()
         except (LauncherRefused, LauncherDied) as error:
-            raise Unavailable(f"No sandbox can be made here. {error.message} `adjudge doctor` says more.") from error
+            raise Unavailable(f"Cannot create a sandbox. {error.message} Run `adjudge doctor` for details.") from error
         finally:
-            await asyncio.shield(self._settle(None, launcher.close()))
+            await asyncio.shield(self._start_cleanup(None, launcher.close()))
 
 
 def _task_name(slot: _Slot | None) -> str:
-    return f"sandbox-settle-{id(slot)}"
+    return f"sandbox-cleanup-{id(slot)}"
 
 
-def _replayable(spec: SandboxRunSpec) -> bool:
+def _is_repeatable(spec: SandboxRunSpec) -> bool:
     return not any(isinstance(stream, int) for stream in (spec.stdin, spec.stdout, spec.stderr))
 
 

@@ -1,7 +1,7 @@
-"""What a run came to: the report the launcher writes as one line of JSON, read with suspicion.
+"""The report of a sandbox run: one line of JSON from the launcher, parsed with full validation.
 
-The line is version 1 of the judge protocol; ``docs/reference/launcher.md`` explains every key. A line that is not
-exactly what the protocol allows becomes a ``ProtocolError`` with one of a few reasons, never a verdict.
+The line follows version 1 of the judge protocol; ``docs/reference/launcher.md`` describes every key. A line that
+violates the protocol becomes a ``ProtocolError`` with a reason, never a verdict.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class SandboxVerdict(StrEnum):
-    """How a run ended; whether its answer is right is decided elsewhere."""
+    """How a run ended. Whether its output is correct is decided by checkers."""
 
     OK = "OK"
     TLE = "TLE"
@@ -35,7 +35,7 @@ class SandboxVerdict(StrEnum):
 
 
 class LimitKind(StrEnum):
-    """Which limit ended a run, or was run into."""
+    """The limit that ended a run or was hit."""
 
     CPU = "cpu"
     WALL = "wall"
@@ -46,16 +46,16 @@ class LimitKind(StrEnum):
 
 
 class MemorySource(StrEnum):
-    """Where the figures of a run come from, from exact to fair."""
+    """Source of the resource usage of a run."""
 
     CGROUP1 = "cgroup1"
     CGROUP2 = "cgroup2"
     RLIMIT = "rlimit"
-    """No cgroup may be used: sampled from /proc, with rlimits as the wall."""
+    """No usable cgroup: usage is sampled from /proc, limits are rlimits."""
 
 
 class ProtocolReason(StrEnum):
-    """Why a report was not believed; the label of ``judge_protocol_errors_total``."""
+    """Why a report was rejected; label of ``judge_protocol_errors_total``."""
 
     EMPTY = "empty"
     TOO_LARGE = "too_large"
@@ -72,18 +72,18 @@ class ProtocolReason(StrEnum):
 
 
 class ProtocolError(InternalFault):
-    """The launcher's report does not keep the protocol."""
+    """The report of the launcher violates the protocol."""
 
     code = "JUDGE_PROTOCOL_ERROR"
 
     def __init__(self, reason: ProtocolReason, detail: str) -> None:
         self.reason = reason
-        super().__init__(f"The launcher's report was refused ({reason}): {detail}.", reason=str(reason))
+        super().__init__(f"Invalid report of the sandbox launcher ({reason}): {detail}.", reason=str(reason))
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxFault:
-    """What *we* failed at: the step, the kernel's errno, and which entry of a list it was about (-1: none)."""
+    """A failure of the sandbox itself: the step, its errno, and the index in a list (-1: no list)."""
 
     step: str
     errno: int
@@ -91,14 +91,14 @@ class SandboxFault:
     text: str
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Format as one line."""
         where = f"[{self.index}]" if self.index >= 0 else ""
         return f"{self.step}{where}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class CollectedFile:
-    """What became of one name that was to be copied out: an empty ``error`` means it is there."""
+    """Result for one collected name; an empty ``error`` means that it was copied completely."""
 
     name: str
     files: int
@@ -107,14 +107,14 @@ class CollectedFile:
 
 
 class SandboxRunReport(NamedTuple):
-    """One run, as measured over its whole process tree.
+    """Result and resource usage of one run, measured over the whole process tree.
 
-    A named tuple, because a frozen dataclass of so many fields takes three times as long to make, on every run's way.
+    A named tuple, because creating a frozen dataclass with this many fields takes three times as long.
     """
 
     verdict: SandboxVerdict
     time_ms: int
-    """CPU time, user and system, of the whole tree."""
+    """CPU time, user and system, of the whole process tree."""
     wall_ms: int
     mem_kb: int
     exit_code: int
@@ -126,28 +126,28 @@ class SandboxRunReport(NamedTuple):
     stdout_truncated: bool = False
     stderr_truncated: bool = False
     output_bytes: int = 0
-    """stdout and stderr together, as far as they were let through."""
+    """Bytes of stdout and stderr, up to the limit."""
     collected: tuple[CollectedFile, ...] = ()
     time_us: int = 0
     wall_us: int = 0
     ended_ns: int = 0
-    """CLOCK_MONOTONIC at which the program ended: tells which of two joined runs ended first."""
+    """CLOCK_MONOTONIC at the end of the program; tells which side of an interaction ended first."""
     processes_refused: bool = False
-    """The process limit was run into, whatever came of it."""
+    """Whether the process limit was hit, whatever the verdict."""
     memory_source: MemorySource = MemorySource.CGROUP1
     degraded: bool = False
-    """Run by the command because the agent could not."""
+    """Executed by the command, because the agent was not available."""
     job_id: str = ""
     attempt_id: int = 0
 
     @property
     def ok(self) -> bool:
-        """The program ended by itself, within its limits, with exit code 0."""
+        """Whether the program exited with code 0 within its limits."""
         return self.verdict is SandboxVerdict.OK
 
 
 def fault_report(fault: SandboxFault, job_id: str = "", attempt_id: int = 0) -> SandboxRunReport:
-    """Make the report of a run that never was, because of us."""
+    """Return a report with verdict SE for a run that failed because of the sandbox."""
     return SandboxRunReport(
         verdict=SandboxVerdict.SE,
         time_ms=0,
@@ -169,38 +169,38 @@ _STATUS: Final = {
     SandboxVerdict.RE: "Runtime Error",
     SandboxVerdict.SE: "System Error",
 }
-_PLAIN_VERDICTS: Final = {
+_FAST_VERDICTS: Final = {
     (verdict.value.encode(), status.encode()): verdict
     for verdict, status in _STATUS.items()
     if verdict is not SandboxVerdict.SE
 }
-_PLAIN_LIMITS: Final[dict[bytes, LimitKind | None]] = {b"": None, **{kind.value.encode(): kind for kind in LimitKind}}
-_PLAIN_SOURCES: Final = {source.value.encode(): source for source in MemorySource}
+_FAST_LIMITS: Final[dict[bytes, LimitKind | None]] = {b"": None, **{kind.value.encode(): kind for kind in LimitKind}}
+_FAST_SOURCES: Final = {source.value.encode(): source for source in MemorySource}
 
 
-def _plain_form() -> re.Pattern[bytes]:
-    """The line as ``launcher/report.c`` writes it when nothing of ours failed and nothing was collected."""
+def _fast_pattern() -> re.Pattern[bytes]:
+    """Pattern of a line as ``launcher/report.c`` writes it, without a fault and without collected files."""
     number, flag = "(?:0|[1-9][0-9]{0,17})", "(?:true|false)"
 
     def key(name: str, form: str) -> str:
         return f'"{name}":(?P<{name}>{form})'
 
-    def words(name: str, values: Iterable[bytes]) -> str:
+    def choice(name: str, values: Iterable[bytes]) -> str:
         return f'"{name}":"(?P<{name}>{"|".join(value.decode() for value in values)})"'
 
     parts = ['"schema_version":1', '"job_id":"(?P<job_id>[^"\\\\]*)"', key("attempt_id", number)]
-    parts += [words("verdict", (verdict for verdict, _ in _PLAIN_VERDICTS)), key("time_ms", number)]
+    parts += [choice("verdict", (verdict for verdict, _ in _FAST_VERDICTS)), key("time_ms", number)]
     parts += [key("mem_kb", number), key("exit_signal", number), '"sandbox_error":"","error":"","error_step":""']
-    parts += ['"error_errno":0,"error_index":-1', words("status", (status for _, status in _PLAIN_VERDICTS))]
+    parts += ['"error_errno":0,"error_index":-1', choice("status", (status for _, status in _FAST_VERDICTS))]
     parts += ['"time_used":(?P=time_ms)', '"memory_used":(?P=mem_kb)', key("exit_code", f"-1|{number}")]
     parts += [key("time_us", number), key("wall_ms", number), key("wall_us", number), key("ended_ns", number)]
-    parts += [words("limit", _PLAIN_LIMITS), words("memory_source", _PLAIN_SOURCES), key("processes_refused", flag)]
+    parts += [choice("limit", _FAST_LIMITS), choice("memory_source", _FAST_SOURCES), key("processes_refused", flag)]
     parts += [key("output_bytes", number), key("stdout_bytes", number), key("stderr_bytes", number)]
     parts += [key("stdout_truncated", flag), key("stderr_truncated", flag), r'"collected":\[\]']
     return re.compile(("\\{" + ",".join(parts) + "\\}\n").encode())
 
 
-_PLAIN: Final = _plain_form()
+_FAST_PATTERN: Final = _fast_pattern()
 _COUNTS: Final = (
     "attempt_id",
     "time_ms",
@@ -219,11 +219,11 @@ _COUNTS: Final = (
 )
 """Integers from 0 to 2^63 - 1."""
 _OR_NONE: Final = ("exit_code", "error_index")
-"""Integers that are -1 where there is none."""
+"""Integers that are -1 if absent."""
 _STRINGS: Final = ("job_id", "verdict", "sandbox_error", "status", "error", "limit", "memory_source", "error_step")
 _BOOLEANS: Final = ("stdout_truncated", "stderr_truncated", "processes_refused")
 REPORT_KEYS: Final = frozenset({"schema_version", "collected", *_COUNTS, *_OR_NONE, *_STRINGS, *_BOOLEANS})
-"""Every key of the line; a test holds the launcher and the reference page to it."""
+"""Every key of the line; a test compares it with the launcher and the reference page."""
 _Values = Callable[[dict[str, Any]], tuple[Any, ...]]
 _TYPED: Final[tuple[tuple[_Values, tuple[str, ...], set[type]], ...]] = (
     (itemgetter(*_COUNTS, *_OR_NONE), (*_COUNTS, *_OR_NONE), {int}),
@@ -239,14 +239,14 @@ _RANGES: Final[tuple[tuple[_Values, tuple[str, ...], int], ...]] = (
 def parse_report(
     line: bytes, *, job_id: str = "", attempt_id: int = 0, collect: tuple[str, ...] = ()
 ) -> tuple[SandboxRunReport, int, int]:
-    """Read one report line; gives the report and how many captured bytes of stdout and of stderr belong to it."""
+    """Parse a report line; return the report and the captured bytes of stdout and stderr."""
     return parse_report_fast(line, job_id, attempt_id) or parse_report_json(line, job_id, attempt_id, collect)
 
 
 def parse_report_json(
     line: bytes, job_id: str, attempt_id: int, collect: tuple[str, ...]
 ) -> tuple[SandboxRunReport, int, int]:
-    """Read any line, key by key; what is wrong with one is known here alone."""
+    """Parse any line with full validation; raises ``ProtocolError``."""
     body = _load(line)
     _check_types(body)
     _check_identity(body, job_id, attempt_id)
@@ -277,18 +277,18 @@ def parse_report_json(
 
 
 def parse_report_fast(line: bytes, job_id: str, attempt_id: int) -> tuple[SandboxRunReport, int, int] | None:
-    """Read a line of the most common form, in half the time: no fault, nothing collected, keys in the launcher's order.
+    """Parse the most common form in half the time: no fault, nothing collected, keys in the launcher's order.
 
-    Whatever is not exactly so is left to ``parse_any_report``: None here says nothing.
+    None means that the line has another form, not that it is invalid; ``parse_report_json`` decides.
     """
-    match = _PLAIN.fullmatch(line)
+    match = _FAST_PATTERN.fullmatch(line)
     if match is None:
         return None
     # fmt: off
     (job, attempt, name, time_ms, mem_kb, exit_signal, status, exit_code, time_us, wall_ms, wall_us, ended_ns, limit,
      source, refused, output, stdout, stderr, stdout_cut, stderr_cut) = match.groups()
     # fmt: on
-    verdict = _PLAIN_VERDICTS.get((name, status))
+    verdict = _FAST_VERDICTS.get((name, status))
     if verdict is None or job != job_id.encode() or int(attempt) != attempt_id:
         return None
     if verdict is SandboxVerdict.OK and (exit_code != b"0" or exit_signal != b"0"):
@@ -300,7 +300,7 @@ def parse_report_fast(line: bytes, job_id: str, attempt_id: int) -> tuple[Sandbo
         int(mem_kb),
         int(exit_code),
         int(exit_signal),
-        _PLAIN_LIMITS[limit],
+        _FAST_LIMITS[limit],
         stdout_truncated=stdout_cut == b"true",
         stderr_truncated=stderr_cut == b"true",
         output_bytes=int(output),
@@ -308,7 +308,7 @@ def parse_report_fast(line: bytes, job_id: str, attempt_id: int) -> tuple[Sandbo
         wall_us=int(wall_us),
         ended_ns=int(ended_ns),
         processes_refused=refused == b"true",
-        memory_source=_PLAIN_SOURCES[source],
+        memory_source=_FAST_SOURCES[source],
         job_id=job_id,
         attempt_id=attempt_id,
     )
@@ -317,7 +317,7 @@ def parse_report_fast(line: bytes, job_id: str, attempt_id: int) -> tuple[Sandbo
 
 def _load(line: bytes) -> dict[str, Any]:
     if not line:
-        raise ProtocolError(ProtocolReason.EMPTY, "no bytes came")
+        raise ProtocolError(ProtocolReason.EMPTY, "no data")
     if len(line) > REPORT_BYTES_MAX:
         raise ProtocolError(ProtocolReason.TOO_LARGE, f"{len(line)} bytes")
     try:
@@ -330,7 +330,7 @@ def _load(line: bytes) -> dict[str, Any]:
 
 
 def _check_types(body: dict[str, Any]) -> None:
-    """Check whole groups at once, and look for the culprit only when there is one: this is on every run's way."""
+    """Check groups of values at once, because this runs for every report; find the invalid key only on failure."""
     if not body.keys() >= REPORT_KEYS:
         raise ProtocolError(ProtocolReason.MISSING_KEY, min(REPORT_KEYS - body.keys()))
     version = body["schema_version"]
@@ -339,11 +339,11 @@ def _check_types(body: dict[str, Any]) -> None:
     for values_of, keys, kinds in _TYPED:
         if set(map(type, values_of(body))) != kinds:
             raise ProtocolError(ProtocolReason.WRONG_TYPE, next(key for key in keys if type(body[key]) not in kinds))
-    for values_of, keys, least in _RANGES:
+    for values_of, keys, minimum in _RANGES:
         values = values_of(body)
-        if min(values) < least or max(values) >= 2**63:
-            culprit = next(key for key in keys if not least <= body[key] < 2**63)
-            raise ProtocolError(ProtocolReason.OUT_OF_RANGE, culprit)
+        if min(values) < minimum or max(values) >= 2**63:
+            invalid_key = next(key for key in keys if not minimum <= body[key] < 2**63)
+            raise ProtocolError(ProtocolReason.OUT_OF_RANGE, invalid_key)
 
 
 def _check_identity(body: dict[str, Any], job_id: str, attempt_id: int) -> None:
@@ -354,11 +354,11 @@ def _check_identity(body: dict[str, Any], job_id: str, attempt_id: int) -> None:
 
 
 def _check_consistency(body: dict[str, Any], verdict: SandboxVerdict) -> None:
-    """Refuse a report that says two things: a fault of ours must never read as theirs, or the reverse."""
+    """Reject an inconsistent report: a system error must never become a verdict about the program, or the reverse."""
     if (verdict is SandboxVerdict.SE) != bool(body["sandbox_error"]):
-        raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict SE and sandbox_error must come together")
+        raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict SE requires sandbox_error, and the reverse")
     if verdict is SandboxVerdict.OK and (body["exit_code"] != 0 or body["exit_signal"] != 0):
-        raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict OK with a failed exit")
+        raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict OK with a non-zero exit code or a signal")
     if body["status"] != _STATUS[verdict]:
         raise ProtocolError(ProtocolReason.CONTRADICTION, "status and verdict differ")
     if body["time_used"] != body["time_ms"] or body["memory_used"] != body["mem_kb"]:

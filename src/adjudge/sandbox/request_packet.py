@@ -1,8 +1,8 @@
-"""A run as the launcher reads it: one packet of records and the descriptors that go with it.
+"""Builds the request for a run: one packet of records, and the descriptors sent with it.
 
-The other side is ``launcher/request.h``, which explains the form. Opening files and making anonymous ones happens
-here, so that a missing input is the caller's error, by name, before anything is started. Programs that are shown rather
-than copied are found by the launcher; a missing one is told from a fault of ours afterwards.
+``launcher/request.h`` describes the format. Input files are opened here, so that a missing file is an ``InvalidInput``
+with its path, before anything is started. Executables that are bind-mounted are opened by the launcher; if that fails,
+``check_executable_exists`` tells a missing file from a system error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TYPE_IN_FD: Final = 3
 CANCEL_MESSAGE: Final = struct.pack("<IHH", MAGIC, TYPE_CANCEL, 0)
 PACKET_BYTES_MAX: Final = 128 * 1024
 INLINE_BYTES_MAX: Final = 16 * 1024
-"""Smaller contents travel in the packet itself; larger ones in an anonymous file."""
+"""Content up to this size is sent in the packet, larger content in a memfd."""
 
 _PACKET: Final = struct.Struct("<IHH")
 _SEALS: Final = 0x0001 | 0x0002 | 0x0004 | 0x0008  # F_SEAL_SEAL, SHRINK, GROW, WRITE
@@ -33,7 +33,7 @@ _F_ADD_SEALS: Final = 1033
 
 
 class RequestPacket:
-    """One request being put together; to be closed, because it owns the descriptors it opened."""
+    """One request. It owns the descriptors that it opened and must be closed."""
 
     __slots__ = ("_opened", "_records", "fds")
 
@@ -48,12 +48,12 @@ class RequestPacket:
             raise
 
     def close(self) -> None:
-        """Close what was opened here; the launcher has copies of its own."""
+        """Close the opened descriptors; the launcher has received its own copies."""
         while self._opened:
             os.close(self._opened.pop())
 
     def message(self) -> bytes:
-        """The packet; a long one is moved into an anonymous file, which becomes the first descriptor."""
+        """Return the packet. If it is too long, it is written to a memfd, which becomes the first descriptor."""
         data = _PACKET.pack(MAGIC, TYPE_RUN, len(self.fds)) + b"".join(self._records)
         if len(data) <= PACKET_BYTES_MAX:
             return data
@@ -82,9 +82,9 @@ class RequestPacket:
             self._add(RecordTag.COLLECT, encode_os_text(name) + b"\0")
         if spec.collect and spec.collect_to is not None:
             self._add(RecordTag.COLLECT_TO, self._open("collect_to", spec.collect_to, os.O_RDONLY | os.O_DIRECTORY))
-        for number, way in enumerate(spec.egress):
+        for number, target in enumerate(spec.egress):
             address = f"127.0.1.{number + 1}"
-            self._add(RecordTag.EGRESS, U32.pack(way.port) + address.encode() + b"\0" + way.host.encode() + b"\0")
+            self._add(RecordTag.EGRESS, U32.pack(target.port) + address.encode() + b"\0" + target.host.encode() + b"\0")
 
     def _add(self, tag: RecordTag, payload: bytes) -> None:
         self._records.append(encode_record(tag, payload))
@@ -102,7 +102,7 @@ class RequestPacket:
         return self._pass(fd)
 
     def _anonymous(self, content: bytes) -> int:
-        """A sealed anonymous file: the program can read it and nothing else."""
+        """Create a sealed memfd, which the program can only read."""
         fd = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._opened.append(fd)
         view = memoryview(content)
@@ -110,41 +110,41 @@ class RequestPacket:
             view = view[os.write(fd, view) :]
         return _seal(fd)
 
-    def _copy_of(self, source: int, most_bytes: int) -> int:
-        """A sealed copy of the rest of an open file: the program must not get a way to reopen it for writing."""
+    def _copy_of(self, source: int, max_bytes: int) -> int:
+        """Copy the rest of an open file to a sealed memfd, so that the program cannot reopen the file for writing."""
         fd = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._opened.append(fd)
         copied = 0
         while chunk := os.read(source, 1 << 20):
             copied += len(chunk)
-            if copied > most_bytes:
-                raise InvalidInput(f"stdin: over the limit of {most_bytes} bytes.", field="stdin")
+            if copied > max_bytes:
+                raise InvalidInput(f"stdin: over the limit of {max_bytes} bytes.", field="stdin")
             view = memoryview(chunk)
             while view:
                 view = view[os.write(fd, view) :]
         return _seal(fd)
 
-    def _add_stdin(self, source: Path | bytes | int, most_bytes: int) -> None:
+    def _add_stdin(self, source: Path | bytes | int, max_bytes: int) -> None:
         if isinstance(source, bytes):
             if source:
                 self._add(RecordTag.STDIN, U32.pack(1) + self._pass(self._anonymous(source)))
         elif isinstance(source, int):
             regular = stat.S_ISREG(os.fstat(source).st_mode)
-            fd = self._copy_of(source, most_bytes) if regular else source
+            fd = self._copy_of(source, max_bytes) if regular else source
             self._add(RecordTag.STDIN, U32.pack(1) + self._pass(fd))
         else:
-            self._add_stdin_path(source, most_bytes)
+            self._add_stdin_path(source, max_bytes)
 
-    def _add_stdin_path(self, path: Path, most_bytes: int) -> None:
+    def _add_stdin_path(self, path: Path, max_bytes: int) -> None:
         try:
-            info = os.stat(path)  # noqa: PTH116  # half the cost of Path.stat, and on every run's way
+            info = os.stat(path)  # noqa: PTH116  # called for every run; Path.stat takes twice as long
         except OSError as error:
             raise InvalidInput(f"stdin: {path} cannot be read: {error.strerror}.", field="stdin") from error
         if not stat.S_ISREG(info.st_mode):
             self._add(RecordTag.STDIN, U32.pack(1) + self._open("stdin", path, os.O_RDONLY))
             return
-        if info.st_size > most_bytes:
-            raise InvalidInput(f"stdin: {path} is over the limit of {most_bytes} bytes.", field="stdin")
+        if info.st_size > max_bytes:
+            raise InvalidInput(f"stdin: {path} is over the limit of {max_bytes} bytes.", field="stdin")
         self._add(RecordTag.STDIN, U32.pack(2) + _absolute(path) + b"\0")
 
     def _add_output(self, tag: RecordTag, label: str, target: Path | int | StderrTarget) -> None:
@@ -160,7 +160,7 @@ class RequestPacket:
         if isinstance(source, bytes):
             self._add_content(entry, source)
         elif entry.executable:
-            self._records.append(entry.shown_as)  # the launcher looks whether it can be shown: see refuse_missing
+            self._records.append(entry.bind_record)  # opened by the launcher
         else:
             self._add_copy(entry, self._open("files", source, os.O_RDONLY))
 
@@ -186,7 +186,7 @@ def _seal(fd: int) -> int:
 
 
 def check_executable_exists(entry: InputFile) -> None:
-    """Refuse a program that the launcher could not show and that cannot be read here either: the caller's error."""
+    """Raise ``InvalidInput`` if the executable cannot be opened here either; else the launcher failed."""
     if isinstance(entry.source, bytes):
         return
     try:

@@ -1,7 +1,6 @@
-"""The records that a request is made of: what a spec is encoded as when it is made, and a packet when it is sent.
+"""Encodes the records of a launcher request.
 
-The other side is ``launcher/request.h``, which explains the form. What needs a descriptor, and so something opened, is
-no business of this module but of ``wire``.
+``launcher/request.h`` describes the format. Records with descriptors are built in ``request_packet``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _limit_values: Final = attrgetter(*_LIMIT_NAMES)
 
 
 class RecordTag(IntEnum):
-    """What a record is about."""
+    """Type of a record."""
 
     JOB_ID = 1
     ATTEMPT_ID = 2
@@ -44,12 +43,12 @@ class RecordTag(IntEnum):
 
 
 def encode_record(tag: RecordTag, payload: bytes) -> bytes:
-    """One record of a packet."""
+    """Encode one record."""
     return _RECORD.pack(tag, 0, len(payload)) + payload
 
 
 def encode_os_text(text: str) -> bytes:
-    """Text as the bytes the kernel sees; names that are not UTF-8 come and go unchanged."""
+    """Encode text for the kernel; names that are not UTF-8 are restored by surrogateescape."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
@@ -57,15 +56,15 @@ def encode_os_text(text: str) -> bytes:
 
 
 def encode_identity(job_id: str, attempt_id: int) -> bytes:
-    """Whose run it is."""
+    """Encode job and attempt."""
     return encode_record(RecordTag.JOB_ID, job_id.encode() + b"\0") + encode_record(
         RecordTag.ATTEMPT_ID, _U64.pack(attempt_id)
     )
 
 
 def encode_limits(limits: Limits) -> bytes:
-    """What the run may use, in the order in which limits are declared."""
+    """Encode the limits in the order of their declaration."""
     try:
         return encode_record(RecordTag.LIMITS, _LIMITS.pack(*_limit_values(limits)))
     except struct.error as error:
-        raise InvalidInput(f"limits: {limits} hold a number that is too large.", field="limits") from error
+        raise InvalidInput(f"limits: {limits}: a value is out of range.", field="limits") from error

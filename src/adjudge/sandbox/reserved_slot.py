@@ -1,4 +1,4 @@
-"""Places for programs that must run at the same time."""
+"""Reserved slots, for programs that must run at the same time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Run(Protocol):
 
 
 class ReservedSlot:
-    """A place that is held for one run, among others that run at the same time."""
+    """A slot that is reserved for one run."""
 
     def __init__(self, run: _Run, release: Callable[[], None]) -> None:
         self._run = run
@@ -23,21 +23,21 @@ class ReservedSlot:
         self._is_used = False
 
     async def run(self, spec: SandboxRunSpec, handover: list[int] | None = None) -> SandboxRunReport:
-        """Run one program here, once; ``handover`` are descriptors to close once the launcher has its copies."""
+        """Run one program; ``handover`` are descriptors to close once they are sent to the launcher."""
         if self._is_used:
-            raise RuntimeError("this seat was used already")
+            raise RuntimeError("this reserved slot is already used")
         self._is_used = True
         return await self._run(spec, handover or [])
 
     def release(self) -> None:
-        """Leave a seat that nobody used."""
+        """Release the slot if it was not used."""
         if not self._is_used:
             self._is_used = True
             self._release()
 
 
 async def gather_or_cancel(*runs: Coroutine[object, object, SandboxRunReport]) -> list[SandboxRunReport]:
-    """Wait for runs that need each other; none goes on when another, or our waiting, comes to grief."""
+    """Wait for runs that depend on each other; if one fails or the wait is canceled, cancel all."""
     tasks = [asyncio.create_task(run) for run in runs]
     try:
         return await asyncio.gather(*tasks)

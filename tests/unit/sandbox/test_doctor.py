@@ -1,4 +1,4 @@
-"""What the doctor makes of a machine: facts from a made-up file system, and what a probe saw."""
+"""Host checks with a fake file system, and isolation checks with fake probe output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Inter-|   Receive                                                |  Transmit
 """
 
 
-def _machine(
+def _host(
     root: Path, files: dict[str, str] | None = None, is_root: bool = False, programs: tuple[str, ...] = ()
 ) -> HostFacts:
     for name, text in (files or {}).items():
@@ -40,7 +40,7 @@ def _states(seen: str) -> dict[str, HostCheckState]:
     return {check.name: check.state for check in doctor.check_isolation(seen)}
 
 
-def test_a_tight_box_is_found_tight() -> None:
+def test_isolated_probe_passes_all_checks() -> None:
     assert set(_states(GOOD).values()) == {HostCheckState.OK}
 
 
@@ -56,7 +56,7 @@ def test_a_tight_box_is_found_tight() -> None:
         ("Inter-|", "canary-of-the-doctorInter-|", "mount namespace"),
     ],
 )
-def test_each_hole_is_found_and_forbids_untrusted_code(change: str, to: str, lost: str) -> None:
+def test_missing_isolation_is_reported_and_blocks_untrusted_code(change: str, to: str, lost: str) -> None:
     checks = doctor.check_isolation(GOOD.replace(change, to))
     missing = [check for check in checks if check.state is HostCheckState.MISSING]
     assert [check.name for check in missing] == [lost]
@@ -64,25 +64,25 @@ def test_each_hole_is_found_and_forbids_untrusted_code(change: str, to: str, los
     assert not DoctorReport(tuple(checks)).may_run_untrusted
 
 
-def test_a_probe_that_saw_nothing_proves_nothing() -> None:
+def test_empty_probe_output_passes_no_check() -> None:
     states = _states("")
     assert {name for name, state in states.items() if state is HostCheckState.OK} == set()
 
 
-def test_only_what_is_essential_forbids_untrusted_code() -> None:
+def test_only_required_checks_block_untrusted_code() -> None:
     slow = HostCheck("swap", HostCheckState.MISSING, "", "", "")
     gone = HostCheck("launcher", HostCheckState.MISSING, "", "", "", is_required=True)
     assert DoctorReport((slow,)).may_run_untrusted
     assert not DoctorReport((slow, gone)).may_run_untrusted
 
 
-def test_an_operator_may_do_without_a_cgroup_and_without_nothing_else() -> None:
-    uncounted = HostCheck(doctor.CGROUP_USE, HostCheckState.MISSING, "", "", "", is_required=True)
-    unfiltered = HostCheck("seccomp", HostCheckState.MISSING, "", "", "", is_required=True)
-    assert not DoctorReport((uncounted,)).may_run_untrusted
-    assert DoctorReport((uncounted,)).obstacles() == (uncounted,)
-    assert DoctorReport((uncounted,)).obstacles(allow_without_cgroup=True) == ()
-    assert DoctorReport((uncounted, unfiltered)).obstacles(allow_without_cgroup=True) == (unfiltered,)
+def test_allow_without_cgroup_ignores_only_cgroup() -> None:
+    no_cgroup = HostCheck(doctor.CGROUP_USE, HostCheckState.MISSING, "", "", "", is_required=True)
+    no_seccomp = HostCheck("seccomp", HostCheckState.MISSING, "", "", "", is_required=True)
+    assert not DoctorReport((no_cgroup,)).may_run_untrusted
+    assert DoctorReport((no_cgroup,)).obstacles() == (no_cgroup,)
+    assert DoctorReport((no_cgroup,)).obstacles(allow_without_cgroup=True) == ()
+    assert DoctorReport((no_cgroup, no_seccomp)).obstacles(allow_without_cgroup=True) == (no_seccomp,)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_user_namespaces(
     tmp_path: Path, files: dict[str, str], as_user: HostCheckState, as_root: HostCheckState
 ) -> None:
     for is_root, state in ((False, as_user), (True, as_root)):
-        check = doctor.check_user_namespaces(_machine(tmp_path, files, is_root))
+        check = doctor.check_user_namespaces(_host(tmp_path, files, is_root))
         assert check.state is state
         assert bool(check.fix) == (state is not HostCheckState.OK)
 
 
-def test_cgroups_of_both_versions_are_told_apart(tmp_path: Path) -> None:
-    v2 = _machine(tmp_path / "v2", {"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n"})
+def test_cgroup_version_is_detected(tmp_path: Path) -> None:
+    v2 = _host(tmp_path / "v2", {"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n"})
     assert doctor.check_cgroups(v2).observed.startswith("v2")
     for name in ("memory", "pids", "cpu,cpuacct"):
         (tmp_path / "v1/sys/fs/cgroup" / name).mkdir(parents=True)
@@ -125,8 +125,8 @@ def test_cgroups_of_both_versions_are_told_apart(tmp_path: Path) -> None:
     assert doctor.check_cgroups(HostFacts(tmp_path / "none")).state is HostCheckState.DEGRADED
 
 
-def test_what_makes_times_uneven_is_degraded(tmp_path: Path) -> None:
-    uneven = _machine(
+def test_sources_of_timing_variation_are_degraded(tmp_path: Path) -> None:
+    host = _host(
         tmp_path,
         {
             "proc/swaps": "Filename\tType\n/dev/sda2\tpartition\n",
@@ -138,12 +138,12 @@ def test_what_makes_times_uneven_is_degraded(tmp_path: Path) -> None:
     )
     checks = [doctor.check_swap, doctor.check_smt, doctor.check_frequency, doctor.check_turbo, doctor.check_huge_pages]
     for check in checks:
-        assert check(uneven).state is HostCheckState.DEGRADED
-        assert check(uneven).fix
+        assert check(host).state is HostCheckState.DEGRADED
+        assert check(host).fix
         assert check(HostFacts(tmp_path / "bare")).state is HostCheckState.OK
 
 
-def test_a_compiler_is_looked_for_on_the_path(tmp_path: Path) -> None:
-    machine = _machine(tmp_path, programs=("gcc", "python3"))
-    assert doctor.check_compiler(machine).observed == "/usr/bin/gcc"
-    assert doctor.check_compiler(_machine(tmp_path)).state is HostCheckState.DEGRADED
+def test_compiler_is_found_on_path(tmp_path: Path) -> None:
+    host = _host(tmp_path, programs=("gcc", "python3"))
+    assert doctor.check_compiler(host).observed == "/usr/bin/gcc"
+    assert doctor.check_compiler(_host(tmp_path)).state is HostCheckState.DEGRADED

@@ -1,4 +1,4 @@
-"""What the pool does where a launcher cannot be believed, dies, or has no cgroup: counted, logged, never a verdict."""
+"""Invalid reports, dead launchers and missing cgroups are counted and logged, and never become a verdict."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.support.log_capture import capture_logs
 SPEC = SandboxRunSpec(argv=("/bin/true",), job_id="job-1", attempt_id=2)
 
 
-class Counted(NullSandboxMetrics):
-    """Notes what is counted."""
+class RecordedMetrics(NullSandboxMetrics):
+    """Records protocol errors and degradations."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -43,24 +43,24 @@ class Counted(NullSandboxMetrics):
 
 
 class FakeLauncher:
-    """Answers each run with the next of its answers, whoever asks."""
+    """Replies to each run with the next of ``replies``, for all instances."""
 
     source = MemorySource.CGROUP2
-    answers: list[SandboxRunReport | Exception] = []  # noqa: RUF012  # set by each test
-    made: list[FakeLauncher] = []  # noqa: RUF012  # as above
+    replies: list[SandboxRunReport | Exception] = []  # noqa: RUF012  # set by each test
+    instances: list[FakeLauncher] = []  # noqa: RUF012  # as above
 
     def __init__(self, *_: object, once: bool, **__: object) -> None:
         self.once, self.alive, self.closed = once, True, False
-        self.made.append(self)
+        self.instances.append(self)
 
     async def wait_ready(self) -> Isolation:
         return Isolation(0, 1, False, True, self.source)
 
     async def run(self, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     def detach_capture(self) -> None:
         return None
@@ -71,8 +71,8 @@ class FakeLauncher:
 
 @pytest.fixture(autouse=True)
 def _fake_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeLauncher, "answers", [])
-    monkeypatch.setattr(FakeLauncher, "made", [])
+    monkeypatch.setattr(FakeLauncher, "replies", [])
+    monkeypatch.setattr(FakeLauncher, "instances", [])
     monkeypatch.setattr(FakeLauncher, "source", MemorySource.CGROUP2)
     monkeypatch.setattr(pool, "Launcher", FakeLauncher)
 
@@ -83,7 +83,7 @@ def log() -> Iterator[StringIO]:
         yield lines
 
 
-def fine(source: MemorySource = MemorySource.CGROUP2) -> SandboxRunReport:
+def ok_report(source: MemorySource = MemorySource.CGROUP2) -> SandboxRunReport:
     report = fault_report(SandboxFault("none", 0, -1, ""), SPEC.job_id, SPEC.attempt_id)
     return report._replace(verdict=SandboxVerdict.OK, sandbox_error=None, memory_source=source)
 
@@ -92,58 +92,56 @@ def lines_of(log: StringIO, event: str) -> list[dict[str, Any]]:
     return [line for text in log.getvalue().splitlines() if (line := json.loads(text)).get("event") == event]
 
 
-async def test_a_report_that_breaks_the_protocol_is_counted_logged_and_is_nobodys_verdict(
-    log: StringIO, tmp_path: Path
-) -> None:
-    metrics = Counted()
-    FakeLauncher.answers += [ProtocolError(ProtocolReason.JOB_MISMATCH, "another job's"), fine(), fine()]
-    async with Sandbox(slots=1, metrics=metrics, state_dir=tmp_path) as box:
-        report = await box.run(SPEC)
+async def test_invalid_report_is_counted_logged_and_system_error(log: StringIO, tmp_path: Path) -> None:
+    metrics = RecordedMetrics()
+    FakeLauncher.replies += [ProtocolError(ProtocolReason.JOB_MISMATCH, "other job"), ok_report(), ok_report()]
+    async with Sandbox(slots=1, metrics=metrics, state_dir=tmp_path) as sandbox:
+        report = await sandbox.run(SPEC)
         assert report.verdict is SandboxVerdict.SE
         assert report.sandbox_error is not None
         assert report.sandbox_error.step == "report"
         assert (report.job_id, report.attempt_id) == ("job-1", 2)
         assert metrics.errors == [str(ProtocolReason.JOB_MISMATCH)]
-        assert FakeLauncher.made[0].closed, "an agent that was not believed once is not asked again"
-        assert (await box.run(SPEC)).verdict is SandboxVerdict.OK
+        assert FakeLauncher.instances[0].closed, "an agent that sent an invalid report is not used again"
+        assert (await sandbox.run(SPEC)).verdict is SandboxVerdict.OK
     (line,) = lines_of(log, "sandbox_protocol_error")
     assert (line["reason"], line["job_id"], line["attempt_id"]) == (str(ProtocolReason.JOB_MISMATCH), "job-1", 2)
 
 
-async def test_a_fall_back_to_the_command_is_logged_once_and_so_is_the_way_back(
+async def test_fallback_and_recovery_are_logged_once(
     log: StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    metrics = Counted()
-    FakeLauncher.answers += [LauncherDied("it ended"), fine(), fine(), fine()]
-    async with Sandbox(slots=1, metrics=metrics, state_dir=tmp_path) as box:
-        assert (await box.run(SPEC)).degraded
-        assert (await box.run(SPEC)).degraded
-        assert box.is_degraded
+    metrics = RecordedMetrics()
+    FakeLauncher.replies += [LauncherDied("it ended"), ok_report(), ok_report(), ok_report()]
+    async with Sandbox(slots=1, metrics=metrics, state_dir=tmp_path) as sandbox:
+        assert (await sandbox.run(SPEC)).degraded
+        assert (await sandbox.run(SPEC)).degraded
+        assert sandbox.is_degraded
         monkeypatch.setattr(pool, "AGENT_RETRY_SEC", 0.0)
-        for slot in box._all:
+        for slot in sandbox._all:
             slot.retry_at = 0.0
-        assert not (await box.run(SPEC)).degraded
+        assert not (await sandbox.run(SPEC)).degraded
     assert metrics.reasons == ["agent_died", "no_agent"]
     (line,) = lines_of(log, "sandbox_degraded")
     assert (line["reason"], line["error"]) == ("agent_died", "it ended")
     assert len(lines_of(log, "sandbox_agent_restored")) == 1
 
 
-async def test_without_a_cgroup_nothing_runs_unless_it_is_allowed(tmp_path: Path) -> None:
+async def test_sandbox_without_cgroup_requires_unsafe(tmp_path: Path) -> None:
     FakeLauncher.source = MemorySource.RLIMIT
-    FakeLauncher.answers += [fine(MemorySource.RLIMIT)]
+    FakeLauncher.replies += [ok_report(MemorySource.RLIMIT)]
     for use_agent in (True, False):
         with pytest.raises(NoCgroup, match="ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true"):
             await Sandbox(slots=1, use_agent=use_agent, state_dir=tmp_path).__aenter__()
-    assert all(launcher.closed for launcher in FakeLauncher.made)
-    async with Sandbox(slots=1, unsafe=True, state_dir=tmp_path) as box:
-        assert (await box.run(SPEC)).verdict is SandboxVerdict.OK
+    assert all(launcher.closed for launcher in FakeLauncher.instances)
+    async with Sandbox(slots=1, unsafe=True, state_dir=tmp_path) as sandbox:
+        assert (await sandbox.run(SPEC)).verdict is SandboxVerdict.OK
 
 
-async def test_a_cgroup_that_goes_away_makes_runs_our_fault(tmp_path: Path) -> None:
-    FakeLauncher.answers += [fine(MemorySource.RLIMIT)]
-    async with Sandbox(slots=1, state_dir=tmp_path) as box:
-        report = await box.run(SPEC)
+async def test_lost_cgroup_is_system_error(tmp_path: Path) -> None:
+    FakeLauncher.replies += [ok_report(MemorySource.RLIMIT)]
+    async with Sandbox(slots=1, state_dir=tmp_path) as sandbox:
+        report = await sandbox.run(SPEC)
     assert report.verdict is SandboxVerdict.SE
     assert report.sandbox_error is not None
     assert report.sandbox_error.step == "cgroup"

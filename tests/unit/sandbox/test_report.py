@@ -1,4 +1,4 @@
-"""The report reader believes exactly the protocol."""
+"""The report parser accepts exactly the protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def line(**changes: object) -> bytes:
     return json.dumps(GOOD | changes).encode()
 
 
-def launchers_keys() -> list[str]:
+def launcher_keys() -> list[str]:
     source = (ROOT / "launcher" / "report.c").read_text()
     fault = re.findall(r'\\"(\w+)\\":', source.partition("fault->step == NULL")[2].partition("return")[0])
     rest = re.findall(
@@ -37,19 +37,19 @@ def launchers_keys() -> list[str]:
     return [name for key, call in rest for name in (parts[call] if call else [key])]
 
 
-def as_the_launcher_writes_it(body: bytes) -> bytes:
-    """The same, in the launcher's order and without spaces: the form that is read the short way."""
+def in_launcher_format(body: bytes) -> bytes:
+    """The same report in the launcher's key order and without spaces, as the fast parser expects."""
     try:
         values = json.loads(body)
-        ordered = {key: values.pop(key) for key in launchers_keys()} | values
+        ordered = {key: values.pop(key) for key in launcher_keys()} | values
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return body
     return json.dumps(ordered, separators=(",", ":")).encode() + b"\n"
 
 
-def refusal(body: bytes) -> ProtocolReason:
+def protocol_error_reason(body: bytes) -> ProtocolReason:
     reasons = set()
-    for form in (body, as_the_launcher_writes_it(body)):
+    for form in (body, in_launcher_format(body)):
         with pytest.raises(ProtocolError) as caught:
             parse_report(form, job_id="job_123", attempt_id=7)
         reasons.add(caught.value.reason)
@@ -67,20 +67,20 @@ def refusal(body: bytes) -> ProtocolReason:
         {"verdict": "MLE", "status": "Memory Limit Exceeded", "exit_code": -1, "exit_signal": 9, "limit": "memory"},
     ],
 )
-def test_the_short_way_reads_what_the_long_way_reads(changes: dict[str, Any]) -> None:
-    body = as_the_launcher_writes_it(line(**changes))
+def test_fast_parser_agrees_with_json_parser(changes: dict[str, Any]) -> None:
+    body = in_launcher_format(line(**changes))
     job_id, attempt_id = changes.get("job_id", "job_123"), changes.get("attempt_id", 7)
     plain = parse_report_fast(body, job_id, attempt_id)
     assert plain is not None
     assert plain == parse_report_json(body, job_id, attempt_id, ())
 
 
-def test_the_short_way_leaves_faults_and_collected_files_to_the_long_way() -> None:
+def test_fast_parser_skips_faults_and_collected_files() -> None:
     for changes in ({"collected": [[1, 1, 0]]}, {"sandbox_error": "exec:ENOENT"}, {"time_us": 10**19}, {"more": 1}):
-        assert parse_report_fast(as_the_launcher_writes_it(line(**changes)), "job_123", 7) is None
+        assert parse_report_fast(in_launcher_format(line(**changes)), "job_123", 7) is None
 
 
-def test_a_good_line_is_read_whole() -> None:
+def test_valid_report_is_parsed() -> None:
     report, stdout_bytes, stderr_bytes = parse_report(line(), job_id="job_123", attempt_id=7)
     assert (report.verdict, report.time_ms, report.mem_kb, report.wall_ms) == (SandboxVerdict.OK, 12, 2048, 20)
     assert (stdout_bytes, stderr_bytes, report.stderr_truncated) == (4, 5, True)
@@ -88,7 +88,7 @@ def test_a_good_line_is_read_whole() -> None:
     assert report.ok
 
 
-def test_a_fault_of_ours_has_step_errno_and_index() -> None:
+def test_system_error_has_step_errno_and_index() -> None:
     changes = {"verdict": "SE", "status": "System Error", "sandbox_error": "mount:ENOENT", "exit_code": -1}
     details = {"error": "No such file", "error_step": "mount", "error_errno": 2, "error_index": 3}
     report, _, _ = parse_report(line(**changes, **details), job_id="job_123", attempt_id=7)
@@ -97,12 +97,12 @@ def test_a_fault_of_ours_has_step_errno_and_index() -> None:
     assert str(report.sandbox_error) == "mount[3]: No such file"
 
 
-def test_a_limit_is_named() -> None:
+def test_limit_is_parsed() -> None:
     body = line(verdict="TLE", status="Time Limit Exceeded", limit="wall", exit_code=-1, exit_signal=9)
     assert parse_report(body, job_id="job_123", attempt_id=7)[0].limit is LimitKind.WALL
 
 
-def test_collected_files_come_in_the_order_asked_for() -> None:
+def test_collected_files_are_in_requested_order() -> None:
     body = line(collected=[[1, 10, 0], [0, 0, 2]])
     report, _, _ = parse_report(body, job_id="job_123", attempt_id=7, collect=("a", "b"))
     assert [(entry.name, entry.files, entry.error) for entry in report.collected] == [("a", 1, ""), ("b", 0, "ENOENT")]
@@ -139,26 +139,26 @@ def test_collected_files_come_in_the_order_asked_for() -> None:
         (line(time_used=13), ProtocolReason.CONTRADICTION),
     ],
 )
-def test_anything_else_is_refused_by_reason(body: bytes, reason: ProtocolReason) -> None:
-    assert refusal(body) is reason
+def test_invalid_report_is_rejected_with_reason(body: bytes, reason: ProtocolReason) -> None:
+    assert protocol_error_reason(body) is reason
 
 
 @pytest.mark.parametrize("key", sorted(REPORT_KEYS))
-def test_every_key_is_needed(key: str) -> None:
+def test_every_key_is_required(key: str) -> None:
     body = {name: value for name, value in GOOD.items() if name != key}
-    assert refusal(json.dumps(body).encode()) is ProtocolReason.MISSING_KEY
+    assert protocol_error_reason(json.dumps(body).encode()) is ProtocolReason.MISSING_KEY
 
 
-def test_a_later_versions_extra_key_does_no_harm() -> None:
+def test_unknown_key_is_ignored() -> None:
     assert parse_report(line(more="later"), job_id="job_123", attempt_id=7)[0].ok
 
 
-def test_every_key_is_written_by_the_launcher_and_explained() -> None:
+def test_every_key_is_written_by_launcher_and_documented() -> None:
     source = (ROOT / "launcher" / "report.c").read_text()
     writer = source[: source.index("size_t report_hello(")]
     written = set(re.findall(r'\\"(\w+)\\":', writer))
-    assert set(launchers_keys()) == written
+    assert set(launcher_keys()) == written
     reference = (ROOT / "docs" / "reference" / "launcher.md").read_text()
-    explained = set(re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE))
+    documented = set(re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE))
     assert written == REPORT_KEYS
-    assert explained >= REPORT_KEYS
+    assert documented >= REPORT_KEYS

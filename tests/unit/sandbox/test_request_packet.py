@@ -1,4 +1,4 @@
-"""Requests as packets: what travels how, and that nothing stays open."""
+"""Request packets: encoding, descriptors, and that none stays open."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_fds() -> set[str]:
     return {entry.name for entry in Path("/proc/self/fd").iterdir()}
 
 
-def test_a_plain_request_carries_no_descriptor() -> None:
+def test_plain_request_has_no_descriptor() -> None:
     with closing(
         RequestPacket(SandboxRunSpec(argv=("/bin/true", "x"), env={"A": "b"}, job_id="j", attempt_id=3))
     ) as packet:
@@ -47,14 +47,14 @@ def test_a_plain_request_carries_no_descriptor() -> None:
     assert packet.fds == []
 
 
-def test_the_limits_are_in_the_order_of_their_declaration() -> None:
+def test_limits_are_encoded_in_declaration_order() -> None:
     limits = Limits(cpu_ms=1, wall_ms=2, memory_bytes=3, processes=4, open_files=5, file_bytes=6, output_bytes=7,
                     input_bytes=8, work_bytes=9, work_inodes=10, stack_bytes=11)  # fmt: skip
     with closing(RequestPacket(SandboxRunSpec(argv=("x",), limits=limits))) as packet:
         assert struct.unpack("<11Q", dict(records(packet.message()))[3]) == tuple(range(1, 12))
 
 
-def test_everything_opened_is_closed_again(tmp_path: Path) -> None:
+def test_close_closes_all_descriptors(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"data")
     before = open_fds()
     spec = SandboxRunSpec(
@@ -72,7 +72,7 @@ def test_everything_opened_is_closed_again(tmp_path: Path) -> None:
     assert open_fds() == before
 
 
-def test_nothing_stays_open_when_a_file_is_missing(tmp_path: Path) -> None:
+def test_missing_file_leaks_no_descriptor(tmp_path: Path) -> None:
     before = open_fds()
     spec = SandboxRunSpec(argv=("x",), stdin=b"input", files=(InputFile("a", tmp_path / "missing"),))
     with pytest.raises(InvalidInput, match="missing"):
@@ -80,12 +80,12 @@ def test_nothing_stays_open_when_a_file_is_missing(tmp_path: Path) -> None:
     assert open_fds() == before
 
 
-def test_bytes_given_as_input_cannot_be_changed_by_their_reader() -> None:
+def test_stdin_bytes_are_sealed() -> None:
     with closing(RequestPacket(SandboxRunSpec(argv=("x",), stdin=b"input"))) as packet, pytest.raises(PermissionError):
         os.write(packet.fds[0], b"changed")
 
 
-def test_a_regular_file_given_as_a_descriptor_becomes_a_copy_of_its_rest(tmp_path: Path) -> None:
+def test_stdin_descriptor_of_regular_file_is_copied_from_its_offset(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"0123456789")
     with (tmp_path / "in").open("rb", buffering=0) as source:
         source.read(4)
@@ -95,7 +95,7 @@ def test_a_regular_file_given_as_a_descriptor_becomes_a_copy_of_its_rest(tmp_pat
 
 
 @pytest.mark.parametrize("as_path", [True, False])
-def test_a_file_over_the_input_limit_is_refused(tmp_path: Path, as_path: bool) -> None:
+def test_stdin_file_over_limit_is_rejected(tmp_path: Path, as_path: bool) -> None:
     (tmp_path / "in").write_bytes(b"0123456789")
     with (tmp_path / "in").open("rb") as source:
         spec = SandboxRunSpec(
@@ -105,7 +105,7 @@ def test_a_file_over_the_input_limit_is_refused(tmp_path: Path, as_path: bool) -
             RequestPacket(spec)
 
 
-def test_a_program_is_named_and_other_files_are_opened(tmp_path: Path) -> None:
+def test_executable_is_bind_mounted_and_other_files_are_opened(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"#!/bin/true\n")
     for executable, tag, descriptors in ((True, 11, 0), (False, 9, 1)):
@@ -116,14 +116,14 @@ def test_a_program_is_named_and_other_files_are_opened(tmp_path: Path) -> None:
             assert len(packet.fds) == descriptors
 
 
-def test_only_a_program_that_cannot_be_read_is_its_callers_error(tmp_path: Path) -> None:
+def test_missing_executable_is_invalid_input(tmp_path: Path) -> None:
     check_executable_exists(InputFile("inline", b"data", executable=True))
     check_executable_exists(InputFile("folder", tmp_path, executable=True))
     with pytest.raises(InvalidInput, match="missing cannot be opened: No such file"):
         check_executable_exists(InputFile("p", tmp_path / "missing", executable=True))
 
 
-def test_a_long_request_travels_in_a_file() -> None:
+def test_long_request_is_sent_in_memfd() -> None:
     with closing(RequestPacket(SandboxRunSpec(argv=("x", *["y" * 100_000] * 2)))) as packet:
         message = packet.message()
         assert struct.unpack("<IHH", message) == (MAGIC, TYPE_IN_FD, 1)
