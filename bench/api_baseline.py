@@ -24,7 +24,8 @@ from adjudge.store.engine.connect import sqlite_path
 from adjudge.store.engine.postgres import DATABASE_CLOCK, SESSION
 from adjudge.store.engine.statement import Dialect, RenderedStatement, Rows, Statement, render
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from bench.api_load_generator import MARK
 
 Calls = list[tuple[str, list[Any]]]

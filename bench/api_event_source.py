@@ -15,7 +15,8 @@ from adjudge.domain.verdict import Verdict
 from adjudge.store.engine.postgres import PostgresDatabase
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Fence, JobResult
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement, JudgeRunListener
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener
+from adjudge.store.judging.models import Judgement
 
 EACH = 5
 PAUSE_SEC = 0.05

@@ -18,6 +18,7 @@ from adjudge.packages.problem_json import problem_to_json
 from adjudge.store import Tx, open_database
 from adjudge.store.accounts import api_tokens, users
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from bench.api_load_generator import MARK, request
 from bench.queue_systems import quantile
 
@@ -109,8 +110,8 @@ async def seed_database(url: str, people: int) -> ApiFixture:
             await api_tokens.insert(tx, api_tokens.NewApiToken(new_id(), user_id, "bench", secret))
         await users.insert(tx, users.NewUser(staff_id, "staff", role="judge"))
         await api_tokens.insert(tx, api_tokens.NewApiToken(new_id(), staff_id, "bench", staff_token))
-        await problem_commands.insert(tx, problem_commands.NewProblem(problem_id, SLUG, "Sum", staff_id))
-        revision = problem_commands.NewRevision(revision_id, problem_id, "plain", "0" * 64, staff_id, definition)
+        await problem_commands.insert(tx, problem_models.NewProblem(problem_id, SLUG, "Sum", staff_id))
+        revision = problem_models.NewRevision(revision_id, problem_id, "plain", "0" * 64, staff_id, definition)
         await problem_commands.add_revision(tx, revision)
         await problem_commands.publish(tx, problem_id=problem_id, revision_id=revision_id, version=1)
 

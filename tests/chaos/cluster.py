@@ -18,8 +18,10 @@ from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx, open_database
 from adjudge.store.accounts import users
 from adjudge.store.engine.statement import Row, Statement
-from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from adjudge.stream.redis import RedisStream
 from tests.chaos import crashing_process
 from tests.chaos.crashing_process import TIRELESS, ProcessConfig, Role, make_jobs, oracle
@@ -46,9 +48,9 @@ class Cluster:
 
         async def create(tx: Tx) -> None:
             await users.insert(tx, users.NewUser(self.person, "person"))
-            await problem_commands.insert(tx, problem_commands.NewProblem(self.problem, "sum", "Sum", self.person))
+            await problem_commands.insert(tx, problem_models.NewProblem(self.problem, "sum", "Sum", self.person))
             await problem_commands.add_revision(
-                tx, problem_commands.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
+                tx, problem_models.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
             )
 
         await self.database.transact(create)

@@ -30,7 +30,8 @@ from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.engine.driver import Operation
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Job
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement, JudgeRunListener
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener
+from adjudge.store.judging.models import Judgement
 from adjudge.stream import Message, MessageBody, PublishResult, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import HandlerResult

@@ -17,7 +17,8 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import open_database
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener, NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener, SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from adjudge.stream.redis import RedisStream
 from tests.chaos.cluster import Cluster, warm_up
 from tests.chaos.crashing_command import CrashingCommand, run_command

@@ -19,7 +19,7 @@ from adjudge.registry.etcd import EtcdRegistry
 from adjudge.store import Tx
 from adjudge.store.accounts import users
 from adjudge.store.accounts.users import NewUser
-from adjudge.store.engine.health import ping
+from adjudge.store.engine.connect import ping
 from adjudge.store.engine.postgres import PostgresDatabase
 from adjudge.store.engine.postgres_notify import PostgresNotifier
 from adjudge.store.engine.postgres_pool import ConnectionPool

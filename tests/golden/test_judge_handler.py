@@ -18,7 +18,7 @@ from adjudge.packages.problem_json import problem_to_json
 from adjudge.sandbox import Sandbox, SandboxRunReport, SandboxRunSpec
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
-from adjudge.store.judging.commands import JudgeTask
+from adjudge.store.judging.models import JudgeTask
 from adjudge.store.problems import commands as problem_commands
 from adjudge.worker.handlers.judge import JudgeHandler
 from tests.golden.package_builder import PackageBuilder

@@ -15,8 +15,9 @@ from adjudge.domain.verdict import Verdict
 from adjudge.packages.problem_json import problem_to_json
 from adjudge.store import Tx
 from adjudge.store.jobs.models import JobResult
-from adjudge.store.judging.commands import CaseResultRow, Judgement
+from adjudge.store.judging.models import CaseResultRow, Judgement
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from tests.support.asgi_app import AsgiApp
 from tests.support.store_harness import fence_of
 
@@ -132,8 +133,8 @@ async def publish_problem(api: AsgiApp, problem: Problem | None = None) -> Publi
     definition = problem_to_json(problem or minimal_problem())
 
     async def publish(tx: Tx) -> None:
-        await problem_commands.insert(tx, problem_commands.NewProblem(problem_id, "sum", "Sum", setter_id))
-        revision = problem_commands.NewRevision(revision_id, problem_id, "plain", "0" * 64, setter_id, definition)
+        await problem_commands.insert(tx, problem_models.NewProblem(problem_id, "sum", "Sum", setter_id))
+        revision = problem_models.NewRevision(revision_id, problem_id, "plain", "0" * 64, setter_id, definition)
         await problem_commands.add_revision(tx, revision)
         await problem_commands.publish(tx, problem_id=problem_id, revision_id=revision_id, version=1)
 
@@ -146,7 +147,7 @@ async def add_revision(hall: PublishedProblem) -> str:
     revision_id = new_id()
 
     async def publish(tx: Tx) -> None:
-        revision = problem_commands.NewRevision(
+        revision = problem_models.NewRevision(
             revision_id, hall.problem_id, "plain", "1" * 64, hall.setter_id, problem_to_json(minimal_problem())
         )
         await problem_commands.add_revision(tx, revision)

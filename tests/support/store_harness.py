@@ -21,10 +21,12 @@ from adjudge.store.engine.sqlite import SqliteDatabase
 from adjudge.store.engine.statement import Dialect, Row, Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import BatchResult, Fence, Job, JobListener, NewJob
-from adjudge.store.judging.commands import NewSubmission, SubmissionCommands, SubmissionIds
+from adjudge.store.judging.commands import SubmissionCommands
 from adjudge.store.judging.executions import JOB_KIND_EXECUTE, ExecutionListener
 from adjudge.store.judging.listeners import judge_run_listeners
+from adjudge.store.judging.models import NewSubmission, SubmissionIds
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from adjudge.store.problems.imports import ImportListener
 from adjudge.store.schema import METADATA
 from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK, WebhookDeliveryListener
@@ -137,11 +139,9 @@ class StoreHarness:
 
         async def operation(tx: Tx) -> list[SubmissionIds]:
             await users.insert(tx, users.NewUser(user, f"user-{user}"))
-            await problem_commands.insert(
-                tx, problem_commands.NewProblem(problem, f"slug-{problem}", "A problem", user)
-            )
+            await problem_commands.insert(tx, problem_models.NewProblem(problem, f"slug-{problem}", "A problem", user))
             await problem_commands.add_revision(
-                tx, problem_commands.NewRevision(revision, problem, "plain", "0" * 64, user)
+                tx, problem_models.NewRevision(revision, problem, "plain", "0" * 64, user)
             )
             return await self.submissions.submit(tx, items)
 

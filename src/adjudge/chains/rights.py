@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adjudge.domain.authority import Authority, permissions_of
 from adjudge.domain.errors import NodeRefused
 from adjudge.domain.permissions import Permission, Role
-from adjudge.store import node_work
+from adjudge.store.accounts import users
 from adjudge.store.engine.driver import Tx
 
 
@@ -56,7 +56,7 @@ async def rights_of(tx: Tx, authority: Authority | None) -> Rights:
     """Look up what an authority allows now."""
     if authority is None or not authority.grants:
         return Rights(None)
-    standing = await node_work.find_role(tx, authority.grants)
+    standing = await users.find_role(tx, authority.grants)
     permissions = permissions_of(authority, standing)
     roles = {item.grant: item.role for item in standing}
     if any(grant not in roles for grant in authority.grants):

@@ -29,8 +29,8 @@ from adjudge.store import Database, Tx, open_database
 from adjudge.store.accounts import users
 from adjudge.store.problems import imports
 from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.commands import ManifestFile, NewProblem
 from adjudge.store.problems.imports import ImportResult
+from adjudge.store.problems.models import ManifestFile, NewProblem
 
 
 @click.command(name="publish")

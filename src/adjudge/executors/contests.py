@@ -11,7 +11,8 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.domain.errors import NodeRefused
 from adjudge.domain.permissions import Permission
-from adjudge.store import Database, Tx, node_work
+from adjudge.store import Database, Tx
+from adjudge.store.contests import queries as contest_queries
 from adjudge.store.ops import audit_log
 
 _CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
@@ -39,10 +40,10 @@ class ContestUnfreezeExecutor:
         """Lift it, and note who had it done."""
 
         async def lift(tx: Tx) -> dict[str, Any]:
-            contest = await node_work.find_contest(tx, context.cfg["contest"])
+            contest = await contest_queries.find_contest(tx, context.cfg["contest"])
             if not contest.has_ended:
                 raise NodeRefused(f"The contest {contest.slug!r} still runs; its freeze is lifted when it is over.")
-            lifted = await node_work.unfreeze(tx, contest.id)
+            lifted = await contest_queries.unfreeze(tx, contest.id)
             if lifted:
                 await audit_log.record(
                     tx,
@@ -79,11 +80,11 @@ class ContestExportExecutor:
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Stream the rows into one file; the same rows give the same file."""
-        contest = await self._database.read(lambda tx: node_work.find_contest(tx, context.cfg["contest"]))
+        contest = await self._database.read(lambda tx: contest_queries.find_contest(tx, context.cfg["contest"]))
         verdicts: Counter[str] = Counter()
 
         async def lines() -> AsyncIterator[bytes]:
-            async for page in node_work.iter_contest_submissions(self._database, contest.id):
+            async for page in contest_queries.iter_contest_submissions(self._database, contest.id):
                 verdicts.update(row["verdict"] or row["status"] for row in page)
                 yield b"".join(_line(row) for row in page)
 

@@ -6,7 +6,8 @@ from adjudge.chains.executor import NodeContext
 from adjudge.chains.rights import Rights, rights_of
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
-from adjudge.store import Database, node_work
+from adjudge.store import Database
+from adjudge.store.accounts import users
 
 
 async def find_chain_run_principal(database: Database, context: NodeContext) -> Rights:
@@ -22,7 +23,7 @@ async def resolve_user_id(database: Database, context: NodeContext) -> str:
             starter.require(Permission.RUN_CONTROL, "act for anybody")
             raise InvalidInput("user: the run acts for nobody; start it as a user.", field="user")
         return starter.user_id
-    found = await database.read(lambda tx: node_work.find_id(tx, str(who)))
+    found = await database.read(lambda tx: users.find_id(tx, str(who)))
     if found is None:
         raise InvalidInput(f"user: {str(who)[:64]!r} is no user; name one in the node's cfg.user.", field="user")
     if starter.user_id != found:

@@ -14,8 +14,11 @@ from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.executors.impersonation import find_chain_run_principal, resolve_user_id
-from adjudge.store import Database, Tx, node_work
-from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store import Database, Tx
+from adjudge.store.contests import queries as contest_queries
+from adjudge.store.judging import queries as submission_queries
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.problems import queries as problem_queries
 
 WAIT_SUBMISSION: Final = "submission"
@@ -62,7 +65,7 @@ class JudgeExecutor:
         new = await self._prepared(context, submission_id)
 
         async def submit(tx: Tx) -> None:
-            if await node_work.lock_submission_state(tx, submission_id) is None:
+            if await submission_queries.lock_submission_state(tx, submission_id) is None:
                 await self._submissions.submit(tx, [new])
 
         await self._database.transact(submit)
@@ -76,7 +79,7 @@ class JudgeExecutor:
             return None
 
         async def look(tx: Tx) -> str | None:
-            known = await node_work.lock_submission_state(tx, kept)
+            known = await submission_queries.lock_submission_state(tx, kept)
             ended = await probe_submission(tx, kept) if known else None
             return None if ended is not None and not ended.success else str(kept)
 
@@ -108,7 +111,7 @@ class JudgeExecutor:
 
 async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str, str, str | None]:
     """The problem, the revision and the contest that a submission is for; drafts are for those who may see them."""
-    contest_id = (await node_work.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None
+    contest_id = (await contest_queries.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None
     problem = await problem_queries.find(tx, cfg["problem"])
     if problem is None:
         raise NotFound("problem", cfg["problem"])
@@ -131,7 +134,7 @@ async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str,
 
 async def probe_submission(tx: Tx, key: str) -> WaitResult | None:
     """Look whether a submission has ended: the probe of ``judge`` nodes."""
-    outcome = await node_work.lock_submission_state(tx, key)
+    outcome = await submission_queries.lock_submission_state(tx, key)
     if outcome is None:
         return WaitResult(success=False, error=f"Submission {key} is gone.")
     if SubmissionStatus(outcome.status) not in SUBMISSION.terminal:

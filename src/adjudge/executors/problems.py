@@ -28,12 +28,12 @@ from adjudge.packages.load import Package, check_test_files, load_package
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.packages.storing import new_revision, store_package_files
 from adjudge.packages.verifier import Verifier, verification_to_json
-from adjudge.store import Database, Tx, node_work
+from adjudge.store import Database, Tx
 from adjudge.store.chains import triggers as chain_triggers
 from adjudge.store.ops import audit_log
 from adjudge.store.problems import commands as problem_rows
 from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.commands import NewProblem, NewRevision
+from adjudge.store.problems.models import NewProblem, NewRevision
 
 _SHOWN_FINDINGS: Final = 200
 _PACKAGE: Final = {
@@ -355,7 +355,7 @@ class ProblemListExecutor:
     async def execute(self, context: NodeContext) -> NodeResult:
         """Read them."""
         limit = context.cfg.get("limit", 10_000)
-        found = await self._database.read(lambda tx: node_work.list_published(tx, limit=limit))
+        found = await self._database.read(lambda tx: problem_queries.list_published(tx, limit=limit))
         problems = [
             {"id": item.id, "slug": item.slug, "title": item.title, "revision_id": item.revision_id} for item in found
         ]

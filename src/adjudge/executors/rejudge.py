@@ -10,7 +10,8 @@ from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import Permission
 from adjudge.executors.impersonation import find_chain_run_principal, resolve_user_id
-from adjudge.store import Database, Tx, node_work
+from adjudge.store import Database, Tx
+from adjudge.store.contests import queries as contest_queries
 from adjudge.store.judging import rejudge
 from adjudge.store.judging.rejudge import (
     NewRejudgeBatch,
@@ -114,7 +115,7 @@ class RejudgeExecutor:
         """The batch of an earlier attempt, unless somebody gave it up: then another is worth making."""
         if batch_id is None:
             return None
-        state = await self._database.transact(lambda tx: node_work.lock_batch_state(tx, batch_id))
+        state = await self._database.transact(lambda tx: rejudge.lock_batch_state(tx, batch_id))
         return None if state in _GIVEN_UP else batch_id
 
     async def _created(self, tx: Tx, context: NodeContext, batch_id: str, user_id: str) -> int | None:
@@ -127,7 +128,7 @@ class RejudgeExecutor:
         wanted = RejudgeSelection(
             ids=tuple(cfg.get("submission_ids", ())),
             problem_id=await _problem_id(tx, cfg["problem"]) if "problem" in cfg else None,
-            contest_id=(await node_work.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None,
+            contest_id=(await contest_queries.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None,
             language=cfg.get("language"),
             verdict=cfg.get("verdict"),
         )
@@ -170,7 +171,7 @@ async def _problem_id(tx: Tx, name: str) -> str:
 
 async def probe_rejudge_batch(tx: Tx, key: str) -> WaitResult | None:
     """Look whether all runs of a batch have ended: the probe of ``rejudge`` nodes that preview."""
-    state = await node_work.lock_batch_state(tx, key)
+    state = await rejudge.lock_batch_state(tx, key)
     if state == "running":
         return None
     if state not in ("ready", "applied"):

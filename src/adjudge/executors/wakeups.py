@@ -13,8 +13,9 @@ from adjudge.chains.approval import WAIT_APPROVAL, ResumeNodes
 from adjudge.chains.executor import WaitProbe, never_missed
 from adjudge.executors.judge import WAIT_SUBMISSION, probe_submission
 from adjudge.executors.rejudge import WAIT_REJUDGE, probe_rejudge_batch
-from adjudge.store import Tx, node_work
+from adjudge.store import Tx
 from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.chains import waits
 from adjudge.store.chains.models import ChainRunFinished
 from adjudge.store.jobs.models import FinishedJob, Job, JobListener
 
@@ -51,7 +52,7 @@ class JudgeRunWakeupListener:
         jobs = [item.job for item in ended]
         things = {(WAIT_SUBMISSION, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
         things |= {(WAIT_REJUDGE, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
-        for on, key in await node_work.find_awaited(tx, [(on, key) for on, key in things if key is not None]):
+        for on, key in await waits.find_awaited(tx, [(on, key) for on, key in things if key is not None]):
             outcome = await WAIT_PROBES[on](tx, key)
             if outcome is not None:
                 await self._resume()(

@@ -8,7 +8,7 @@ from adjudge.domain.ids import IdFactory, new_id
 from adjudge.packages.load import Package
 from adjudge.packages.manifest import judging_paths, revision_digest
 from adjudge.packages.problem_json import problem_to_json
-from adjudge.store.problems.commands import ManifestFile, NewRevision
+from adjudge.store.problems.models import ManifestFile, NewRevision
 
 
 async def store_package_files(blobs: BlobStore, package: Package) -> tuple[ManifestFile, ...]:

@@ -18,7 +18,7 @@ from adjudge.domain.errors import AdjudgeError, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.registry.driver import Registry
 from adjudge.store import Database
-from adjudge.store.engine.health import ping
+from adjudge.store.engine.connect import ping
 from adjudge.stream.driver import Stream
 
 DISPENSABLE: Final = frozenset({"stream", "workers"})

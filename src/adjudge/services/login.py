@@ -16,7 +16,7 @@ from adjudge.services.admission import client_network, hashed_bucket_key
 from adjudge.services.passwords import validate_new_password
 from adjudge.services.viewer import Viewer
 from adjudge.store import Tx
-from adjudge.store.accounts import identities, invitations, sessions, users
+from adjudge.store.accounts import invitations, sessions, users
 from adjudge.store.accounts.users import NewUser, UserRow
 from adjudge.store.ops import audit_log
 
@@ -149,7 +149,7 @@ async def login_with_oidc(parts: AccountParts, claims: ExternalIdentity, origin:
     """Open a session for whom another provider vouches; make their account first, if the settings say so."""
 
     async def find(tx: Tx) -> UserRow | None:
-        user_id = await identities.find_user_by_identity(tx, issuer=claims.issuer, subject=claims.subject)
+        user_id = await users.find_user_by_identity(tx, issuer=claims.issuer, subject=claims.subject)
         return None if user_id is None else await users.find(tx, user_id)
 
     user = await parts.database.read(find)
@@ -170,7 +170,7 @@ async def _register_oidc_user(parts: AccountParts, claims: ExternalIdentity) -> 
         name = await _unused_name(tx, claims.name, user_id)
         new = NewUser(user_id, name, display_name=validate_display_name(claims.display_name))
         user = await insert_user(tx, new, actor=user_id, reason="first login")
-        await identities.link_identity(tx, issuer=claims.issuer, subject=claims.subject, user_id=user_id)
+        await users.link_identity(tx, issuer=claims.issuer, subject=claims.subject, user_id=user_id)
         return user
 
     return await parts.database.transact(create)

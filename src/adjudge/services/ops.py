@@ -18,7 +18,7 @@ from adjudge.store.accounts import users
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.dead_letters import DeadLetterRow, JobAttemptRow
 from adjudge.store.judging import queries as submission_queries
-from adjudge.store.judging.queries import JobStatusChange
+from adjudge.store.judging.models import JobStatusChange
 from adjudge.store.ops import audit_log, queue_stats
 from adjudge.store.ops.queue_stats import OutboxStats, QueueStats
 

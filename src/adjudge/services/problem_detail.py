@@ -24,7 +24,7 @@ from adjudge.domain.problem import Problem, ProblemMode, ProblemStatement
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import submission_limits
 from adjudge.packages.statement_html import render_statement
-from adjudge.store.problems.queries import ProblemRow, RevisionFileRow, RevisionRow
+from adjudge.store.problems.models import ProblemRow, RevisionFileRow, RevisionRow
 
 _SAMPLE_BYTES: Final = 16 * 1024
 _SAMPLES: Final = 20

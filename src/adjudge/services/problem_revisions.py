@@ -39,7 +39,7 @@ from adjudge.store.ops import audit_log
 from adjudge.store.problems import case_stats, imports
 from adjudge.store.problems import commands as problem_commands
 from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.queries import ProblemRow, RevisionFileRow, RevisionRow
+from adjudge.store.problems.models import ProblemRow, RevisionFileRow, RevisionRow
 
 _DIFF_BYTES: Final = 64 * 1024
 _DIFF_LINES: Final = 400

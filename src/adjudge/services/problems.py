@@ -25,8 +25,9 @@ from adjudge.services.problem_stats import list_problem_stats
 from adjudge.services.viewer import Viewer
 from adjudge.store import Tx
 from adjudge.store.ops import cache_revisions
+from adjudge.store.problems import models as problem_models
 from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.queries import ProblemFilter, ProblemListRow, ProblemRow, ProblemSort, RevisionRow
+from adjudge.store.problems.models import ProblemFilter, ProblemListRow, ProblemRow, ProblemSort, RevisionRow
 from adjudge.store.problems.stats import ProblemStats
 
 _LANGUAGE: Final = re.compile(r"[a-zA-Z]{2,3}")
@@ -232,7 +233,7 @@ async def get_public_file(parts: Parts, viewer: Viewer, name: str, file_name: st
     """An attachment, a picture or a statement of what is published; of a draft, for those who may see it."""
     problem = await find_visible(parts, viewer, name)
 
-    async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, problem_queries.RevisionFileRow]]:
+    async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, problem_models.RevisionFileRow]]:
         if problem.published_revision_id is not None:
             revision: RevisionRow | None = await problem_queries.find_revision(tx, problem.published_revision_id)
         else:
@@ -255,7 +256,7 @@ async def get_revision_file(parts: Parts, viewer: Viewer, name: str, number: int
     if not can_view_draft(viewer, problem):
         raise NotFound("file", path)
 
-    async def read(tx: Tx) -> problem_queries.RevisionFileRow:
+    async def read(tx: Tx) -> problem_models.RevisionFileRow:
         revision = await problem_queries.find_revision_by_number(tx, problem.id, number)
         return await problem_queries.find_file(tx, revision.id, path)
 

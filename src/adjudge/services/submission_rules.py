@@ -18,7 +18,7 @@ from adjudge.judge.pipeline import submission_limits
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.store import Database
 from adjudge.store.judging import queries as submission_queries
-from adjudge.store.judging.queries import ProblemRef
+from adjudge.store.judging.models import ProblemRef
 
 _KEPT: Final = 256
 _MARGIN_MS: Final = 60_000

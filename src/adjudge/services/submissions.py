@@ -23,8 +23,7 @@ from adjudge.store.jobs.dead_letters import JobAttemptRow
 from adjudge.store.jobs.progress import JobProgressRow
 from adjudge.store.judging import queries as submission_queries
 from adjudge.store.judging.commands import SubmissionCommands
-from adjudge.store.judging.queries import (
-    MAX_ID,
+from adjudge.store.judging.models import (
     JobStatusChange,
     JudgeRunRow,
     ProblemRef,
@@ -32,6 +31,7 @@ from adjudge.store.judging.queries import (
     SubmissionRow,
     SubmissionStatusChange,
 )
+from adjudge.store.judging.queries import MAX_ID
 from adjudge.store.ops import audit_log
 
 WAIT_MOST_SEC = 60

@@ -14,7 +14,7 @@ from adjudge.judge.languages import Language
 from adjudge.services.admission import AdmissionDecision
 from adjudge.services.submission_rules import SubmissionRules
 from adjudge.services.viewer import Viewer
-from adjudge.store.judging.commands import NewSubmission
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.judging.submit_batch import BatchedSubmit
 from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse

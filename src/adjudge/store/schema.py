@@ -11,14 +11,12 @@ from sqlalchemy import Connection
 
 from adjudge.store.accounts import tables as account_tables
 from adjudge.store.chains import tables as chain_tables
-from adjudge.store.chains import trigger_tables
 from adjudge.store.contests import tables as contest_tables
 from adjudge.store.engine.columns import METADATA
 from adjudge.store.engine.db_triggers import trigger_ddl
 from adjudge.store.engine.statement import Dialect
 from adjudge.store.jobs import tables as job_tables
 from adjudge.store.judging import tables as submission_tables
-from adjudge.store.ops import installation_tables
 from adjudge.store.ops import tables as ops_tables
 from adjudge.store.problems import tables as problem_tables
 from adjudge.store.webhooks import tables as webhook_tables
@@ -29,12 +27,10 @@ __all__ = [
     "chain_tables",
     "contest_tables",
     "create",
-    "installation_tables",
     "job_tables",
     "ops_tables",
     "problem_tables",
     "submission_tables",
-    "trigger_tables",
     "webhook_tables",
 ]
 

@@ -14,7 +14,7 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Tx
 from adjudge.store.jobs.models import Fence, JobResult
-from adjudge.store.judging.commands import Judgement, NewSubmission
+from adjudge.store.judging.models import Judgement, NewSubmission
 from adjudge.store.problems import queries as problem_queries
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.problem_packages import icpc_package, import_package, zip_files

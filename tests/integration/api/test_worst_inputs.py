@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.store.judging.commands import Judgement
+from adjudge.store.judging.models import Judgement
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.problem_packages import icpc_package, import_package, zip_files
 from tests.support.published_problem import OPEN_GATE, publish_problem, result_document

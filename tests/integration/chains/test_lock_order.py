@@ -19,7 +19,8 @@ from adjudge.store import Tx
 from adjudge.store.chains.models import NodeSuspended
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Job, JobResult
-from adjudge.store.judging.commands import Judgement, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import Judgement
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, line, node
 from tests.support.lock_order import LockOrder, watching
 from tests.support.store_harness import StoreHarness, adhoc_statement, fence_of

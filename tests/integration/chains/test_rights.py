@@ -23,7 +23,7 @@ from adjudge.store.chains import definitions
 from adjudge.store.chains import triggers as chain_triggers
 from adjudge.store.chains.models import NewChainRun
 from adjudge.store.problems import commands as problem_rows
-from adjudge.store.problems.commands import NewProblem, NewRevision
+from adjudge.store.problems.models import NewProblem, NewRevision
 from adjudge.worker.handlers.node import NodeHandler
 from tests.integration.chains.harness import ChainHarness, dag
 

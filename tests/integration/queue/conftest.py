@@ -22,14 +22,10 @@ from adjudge.store.accounts import users
 from adjudge.store.engine.statement import Row, Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Job
-from adjudge.store.judging.commands import (
-    JOB_KIND_JUDGE,
-    Judgement,
-    JudgeRunListener,
-    NewSubmission,
-    SubmissionCommands,
-)
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener, SubmissionCommands
+from adjudge.store.judging.models import Judgement, NewSubmission
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import HandlerResult
@@ -81,9 +77,9 @@ class QueueHarness:
     async def set_up(self) -> None:
         async def create(tx: Tx) -> None:
             await users.insert(tx, users.NewUser(self.person, "person"))
-            await problem_commands.insert(tx, problem_commands.NewProblem(self.problem, "sum", "Sum", self.person))
+            await problem_commands.insert(tx, problem_models.NewProblem(self.problem, "sum", "Sum", self.person))
             await problem_commands.add_revision(
-                tx, problem_commands.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
+                tx, problem_models.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
             )
 
         await self.database.transact(create)

@@ -24,8 +24,10 @@ from adjudge.store import Database, Tx, open_database
 from adjudge.store.accounts import users
 from adjudge.store.engine.statement import Row, Statement
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener, NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener, SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from tests.support.server_process import free_port
 from tests.support.servers import RedisServer
 
@@ -104,7 +106,7 @@ async def import_problem(database: Database, blobs: BlobStore) -> tuple[str, str
     async def create(tx: Tx) -> None:
         await users.insert(tx, users.NewUser(person, "person"))
         await problem_commands.insert(
-            tx, problem_commands.NewProblem(problem, "multiples", package.problem.title, person)
+            tx, problem_models.NewProblem(problem, "multiples", package.problem.title, person)
         )
         await problem_commands.add_revision(tx, revision)
         await problem_commands.publish(tx, problem_id=problem, revision_id=revision.id, version=1)

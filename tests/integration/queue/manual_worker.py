@@ -15,7 +15,8 @@ from adjudge.store import Database
 from adjudge.store.engine.driver import Operation
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.models import Fence, JobResult
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement
+from adjudge.store.judging.commands import JOB_KIND_JUDGE
+from adjudge.store.judging.models import Judgement
 from adjudge.stream import Message, MessageBody, PublishResult, Stream
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerSettings

@@ -15,7 +15,8 @@ from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.models import Fence, Job
-from adjudge.store.judging.commands import Judgement, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import Judgement
 from adjudge.store.judging.rejudge import (
     NewRejudgeBatch,
     RejudgeCommands,

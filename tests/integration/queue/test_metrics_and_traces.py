@@ -16,7 +16,8 @@ from adjudge.observe.logs import get_logger
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.watchdog import QueueGauges
 from adjudge.store.jobs.models import Job
-from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from adjudge.worker.handler import HandlerResult
 from tests.integration.queue.conftest import LOST_AFTER_MS, QueueHarness
 from tests.support.store_harness import metric_value

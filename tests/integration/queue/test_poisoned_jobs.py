@@ -12,7 +12,8 @@ from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Job
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement, JudgeRunListener
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener
+from adjudge.store.judging.models import Judgement
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.judge import JURY_FAULT
 from tests.integration.queue.conftest import QUICK, QueueHarness

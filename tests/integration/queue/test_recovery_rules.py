@@ -15,7 +15,8 @@ from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.watchdog import Watchdog
 from adjudge.store import Tx
 from adjudge.store.jobs.models import Fence, Job
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement, NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, SubmissionCommands
+from adjudge.store.judging.models import Judgement, NewSubmission
 from adjudge.stream import MemoryStream, MessageBody
 from adjudge.worker.handler import HandlerResult
 from tests.integration.queue.conftest import QueueHarness

@@ -18,7 +18,8 @@ from adjudge.relay.watchdog import Reconciler
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Job, NewJob
-from adjudge.store.judging.commands import Judgement, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import Judgement
 from adjudge.stream import MemoryStream, MessageBody, PublishResult
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import HandlerResult

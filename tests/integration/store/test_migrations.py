@@ -17,8 +17,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from adjudge.domain.errors import Conflict
 from adjudge.store import Tx, migrations, open_database, schema
 from adjudge.store.accounts import users
-from adjudge.store.engine.connect import sqlite_path
-from adjudge.store.engine.health import ping
+from adjudge.store.engine.connect import ping, sqlite_path
 from adjudge.store.engine.statement import Statement
 from adjudge.store.ops import audit_log
 from tests.integration.store import schema_introspection

@@ -16,7 +16,7 @@ from adjudge.store import Tx
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.models import DispatchedMessage, JobResult, PoisonJob
 from adjudge.store.judging import commands as submission_commands
-from adjudge.store.judging.commands import SubmissionUpdate
+from adjudge.store.judging.models import SubmissionUpdate
 from tests.support.store_harness import StoreHarness, fence_of, open_store
 
 CLAIMANTS = 16

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from adjudge.domain.chain import final_run_status
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.store.chains.queries import json_from_column
+from adjudge.store.engine.statement import json_from_column
 from tests.simulation.chains.attempts import check_attempts
 from tests.simulation.chains.final_state import FinalState, Key, run_status_of, status_of
 from tests.simulation.chains.history import LogReplay, graces, shared_places

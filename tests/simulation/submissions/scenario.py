@@ -12,14 +12,10 @@ from adjudge.store.accounts import users
 from adjudge.store.engine.driver import Tx
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job
-from adjudge.store.judging.commands import (
-    JOB_KIND_JUDGE,
-    Judgement,
-    JudgeRunListener,
-    NewSubmission,
-    SubmissionCommands,
-)
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener, SubmissionCommands
+from adjudge.store.judging.models import Judgement, NewSubmission
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from adjudge.worker.handler import Handler, HandlerResult
 from tests.simulation.checker import job_trace
 from tests.simulation.scenario import Scenario, retry_until_known
@@ -101,9 +97,9 @@ class SubmissionScenario(Scenario):
 
     async def create(self, tx: Tx) -> None:
         await users.insert(tx, users.NewUser(_PERSON, "person"))
-        await problem_commands.insert(tx, problem_commands.NewProblem(_PROBLEM, "sum", "Sum", _PERSON))
+        await problem_commands.insert(tx, problem_models.NewProblem(_PROBLEM, "sum", "Sum", _PERSON))
         await problem_commands.add_revision(
-            tx, problem_commands.NewRevision(_REVISION, _PROBLEM, "plain", "digest", _PERSON)
+            tx, problem_models.NewRevision(_REVISION, _PROBLEM, "plain", "digest", _PERSON)
         )
 
     def equip(self, process: Process) -> tuple[JobCommands, Mapping[str, Handler]]:

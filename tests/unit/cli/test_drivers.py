@@ -16,7 +16,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.sandbox.doctor import DoctorReport, HostCheck
 from adjudge.settings import Settings
 from adjudge.store import open_database
-from adjudge.store.engine.health import ping
+from adjudge.store.engine.connect import ping
 from adjudge.stream import MessageBody
 from tests.support.log_capture import capture_logs
 from tests.support.servers import RedisServer, S3Server

@@ -16,8 +16,10 @@ from adjudge.domain.ids import new_id
 from adjudge.store import Tx, open_database
 from adjudge.store.accounts import users
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 
 DAY_SEC = 86_400
 
@@ -35,10 +37,8 @@ async def _fill(folder: Path) -> tuple[str, str, str]:
 
     async def create(tx: Tx) -> None:
         await users.insert(tx, users.NewUser(user, "person"))
-        await problem_commands.insert(tx, problem_commands.NewProblem(problem, "sum", "Sum", user))
-        await problem_commands.add_revision(
-            tx, problem_commands.NewRevision(revision, problem, "plain", "m" * 64, user)
-        )
+        await problem_commands.insert(tx, problem_models.NewProblem(problem, "sum", "Sum", user))
+        await problem_commands.add_revision(tx, problem_models.NewRevision(revision, problem, "plain", "m" * 64, user))
         new = NewSubmission(new_id(), user, problem, revision, "cpp", used, 4)
         await SubmissionCommands(JobCommands({})).submit(tx, [new])
 

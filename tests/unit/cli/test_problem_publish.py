@@ -13,7 +13,7 @@ from adjudge.domain.ids import new_id
 from adjudge.store import open_database
 from adjudge.store.accounts import users
 from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.queries import ProblemRow
+from adjudge.store.problems.models import ProblemRow
 from tests.support.problem_packages import icpc_package
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from adjudge.domain.verdict import Verdict
 from adjudge.store.jobs.models import JobResult
-from adjudge.store.judging.commands import CaseResultRow, Judgement
+from adjudge.store.judging.models import CaseResultRow, Judgement
 from tests.support.asgi_app import make_app
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, add_revision, publish_problem
 from tests.support.shared_routes import add_pages

@@ -14,8 +14,10 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.services.problems import user_list_cache_key
 from adjudge.store import Tx
+from adjudge.store.judging import models as submission_models
 from adjudge.store.judging import queries as submission_queries
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from tests.support.asgi_app import make_app
 from tests.support.published_problem import OPEN_GATE, SOURCE, PublishedProblem, minimal_problem, publish_problem
 from tests.support.store_harness import StoreHarness
@@ -251,7 +253,7 @@ async def test_run_that_moved_on_is_a_conflict(
         started = await hall.claim(made["job_id"])
         read = submission_queries.find_judge_run
 
-        async def read_then_end(tx: Tx, job_id: str) -> submission_queries.JudgeRunRow:
+        async def read_then_end(tx: Tx, job_id: str) -> submission_models.JudgeRunRow:
             found = await read(tx, job_id)
             monkeypatch.setattr(submission_queries, "find_judge_run", read)
             await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [started]))
@@ -332,7 +334,7 @@ async def test_lists_go_by_key_and_by_what_is_asked(hall: PublishedProblem) -> N
 
 
 async def test_a_list_does_not_tell_a_draft_from_nothing(hall: PublishedProblem) -> None:
-    store, draft = hall.api.store, problem_commands.NewProblem(new_id(), "next-round", "Next round", hall.setter_id)
+    store, draft = hall.api.store, problem_models.NewProblem(new_id(), "next-round", "Next round", hall.setter_id)
     await store.transact(lambda tx: problem_commands.insert(tx, draft))
     async with hall.user_client() as client, hall.user_client("setter") as setter, hall.user_client("judge") as judge:
         for nosy in (client, setter):

@@ -19,7 +19,7 @@ from adjudge.services.submission_rules import SubmissionRulesCache
 from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.store import Database
 from adjudge.store.engine.driver import Operation
-from adjudge.store.judging.commands import NewSubmission
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.judging.submit_batch import BatchedSubmit
 from adjudge.store.ops.idempotency_keys import StoredResponse
 from tests.support.log_capture import capture_logs

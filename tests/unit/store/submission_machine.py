@@ -27,7 +27,7 @@ from adjudge.store.engine.statement import Row
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.models import BatchResult, Fence, JobRelease, JobResult, PoisonJob
 from adjudge.store.judging import commands as submission_commands
-from adjudge.store.judging.commands import Judgement, NewSubmission, SubmissionUpdate
+from adjudge.store.judging.models import Judgement, NewSubmission, SubmissionUpdate
 from adjudge.store.judging.rejudge import (
     NewRejudgeBatch,
     RejudgeCommands,
@@ -36,6 +36,7 @@ from adjudge.store.judging.rejudge import (
     VerdictPolicy,
 )
 from adjudge.store.problems import commands as problem_commands
+from adjudge.store.problems import models as problem_models
 from adjudge.store.schema import METADATA
 from tests.support.store_harness import StoreHarness, adhoc_statement
 
@@ -142,9 +143,9 @@ class SubmissionMachine(RuleBasedStateMachine):
             for table in reversed(METADATA.sorted_tables):
                 await tx.execute(adhoc_statement(f"DELETE FROM {table}"))
             await users.insert(tx, users.NewUser(person, "ada"))
-            await problem_commands.insert(tx, problem_commands.NewProblem(problem, "sum", "Sum", person))
+            await problem_commands.insert(tx, problem_models.NewProblem(problem, "sum", "Sum", person))
             await problem_commands.add_revision(
-                tx, problem_commands.NewRevision(revision, problem, "plain", "0" * 64, person)
+                tx, problem_models.NewRevision(revision, problem, "plain", "0" * 64, person)
             )
 
         self.attempt(set_up)

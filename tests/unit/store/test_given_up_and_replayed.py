@@ -14,7 +14,7 @@ from adjudge.store.accounts import users
 from adjudge.store.jobs import dead_letters, retention
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging import executions
-from adjudge.store.judging.commands import Judgement
+from adjudge.store.judging.models import Judgement
 from adjudge.store.judging.rejudge import (
     NewRejudgeBatch,
     RejudgeCommands,
@@ -23,8 +23,8 @@ from adjudge.store.judging.rejudge import (
     VerdictPolicy,
 )
 from adjudge.store.problems import imports
-from adjudge.store.problems.commands import NewProblem, NewRevision
 from adjudge.store.problems.imports import ImportResult, NewImport
+from adjudge.store.problems.models import NewProblem, NewRevision
 from tests.support.store_harness import StoreHarness, adhoc_statement, fence_of, metric_value
 
 AC = Judgement(Verdict.AC, time_ms=1, mem_kb=1)

@@ -9,7 +9,7 @@ from adjudge.domain.states import JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store.jobs.models import JobRelease, JobResult, PoisonJob
 from adjudge.store.judging import commands as submission_commands
-from adjudge.store.judging.commands import CaseResultRow, Judgement, SubmissionIds, SubmissionUpdate
+from adjudge.store.judging.models import CaseResultRow, Judgement, SubmissionIds, SubmissionUpdate
 from tests.support.store_harness import StoreHarness, fence_of, metric_value
 
 

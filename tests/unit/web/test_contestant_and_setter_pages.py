@@ -14,7 +14,7 @@ from adjudge.cache.policies import CacheEntity
 from adjudge.domain.verdict import Verdict
 from adjudge.registry.driver import WorkerHealth, WorkerInfo
 from adjudge.store.jobs.models import JobResult
-from adjudge.store.judging.commands import Judgement
+from adjudge.store.judging.models import Judgement
 from adjudge.web.mathml import render_math
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.problem_packages import icpc_package, import_package, run_pending_imports, zip_files

@@ -36,7 +36,7 @@ from adjudge.services import problem_imports, problem_revisions, problems
 from adjudge.services.problem_imports import ImportRequest
 from adjudge.services.problems import PublicFile, accepted_languages
 from adjudge.services.viewer import Viewer
-from adjudge.store.problems.queries import ProblemFilter, ProblemSort
+from adjudge.store.problems.models import ProblemFilter, ProblemSort
 
 Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.PROBLEM_WRITE)]

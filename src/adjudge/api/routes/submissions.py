@@ -35,7 +35,7 @@ from adjudge.services import submissions
 from adjudge.services import submit as submit_service
 from adjudge.services.submit import RequestContext, SubmitReply, SubmitRequest
 from adjudge.services.viewer import Viewer
-from adjudge.store.judging.queries import SubmissionFilter
+from adjudge.store.judging.models import SubmissionFilter
 
 Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]

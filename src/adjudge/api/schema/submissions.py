@@ -8,7 +8,7 @@ from adjudge.api.schema.base import ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.store.jobs.dead_letters import JobAttemptRow
-from adjudge.store.judging.queries import JobStatusChange, JudgeRunRow, SubmissionRow, SubmissionStatusChange
+from adjudge.store.judging.models import JobStatusChange, JudgeRunRow, SubmissionRow, SubmissionStatusChange
 
 BATCH_MOST = 1_000
 _ID = "019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"

@@ -4,7 +4,6 @@ from sqlalchemy import Boolean, CheckConstraint, Column, Index, PrimaryKeyConstr
 
 from adjudge.store.engine.columns import (
     METADATA,
-    SERIAL,
     check_one_of,
     foreign_key,
     id_column,
@@ -95,33 +94,4 @@ identities = Table(
     timestamp_column("created_at"),
     PrimaryKeyConstraint("issuer", "subject"),
     Index(None, "user_id"),
-)
-
-idempotency_keys = Table(
-    "idempotency_keys",
-    METADATA,
-    foreign_key("user_id", "users", ondelete="CASCADE"),
-    text_column("key"),
-    text_column("request_digest"),
-    integer_column("response_status", None),
-    json_column("response"),
-    timestamp_column("created_at"),
-    timestamp_column("expires_at"),
-    PrimaryKeyConstraint("user_id", "key"),
-    Index(None, "expires_at"),
-)
-
-audit_log = Table(
-    "audit_log",
-    METADATA,
-    Column("id", SERIAL, primary_key=True, autoincrement=True),
-    text_column("actor"),
-    text_column("action"),
-    text_column("object_kind"),
-    text_column("object_id"),
-    text_column("reason", nullable=True),
-    json_column("details", nullable=True),
-    timestamp_column("at"),
-    Index(None, "object_kind", "object_id"),
-    Index(None, "actor", "id"),
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from adjudge.domain.authority import Grant, Standing
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Role
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import json_from_column as from_json
 
 _COLUMNS = "id, name, email, display_name, role, disabled_at, must_change_password, created_at, updated_at"
 
@@ -233,3 +235,64 @@ def _user(row: Row) -> UserRow:
         row["created_at"],
         row["updated_at"],
     )
+
+
+FIND_ID = Statement(
+    "users.find_id",
+    "Find a user's id by name or id.",
+    "SELECT id FROM users WHERE id = :who OR name = :who ORDER BY id = :who DESC LIMIT 1",
+)
+
+FIND_ROLE = Statement(
+    "users.find_role",
+    "Find which of the given users and tokens may still act; a password that must be changed stops sessions only.",
+    """
+    SELECT users.id AS user_id, given_token_id AS token_id, users.role AS role, api_tokens.scopes AS scopes
+    FROM {given} JOIN users ON users.id = given_user_id AND users.disabled_at IS NULL
+    LEFT JOIN api_tokens ON api_tokens.id = given_token_id AND api_tokens.user_id = users.id
+         AND api_tokens.revoked_at IS NULL AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
+    WHERE CASE WHEN given_token_id IS NULL THEN NOT must_change_password ELSE api_tokens.id IS NOT NULL END
+    """,
+    input_columns={"given_user_id": "text", "given_token_id": "text"},
+)
+
+
+async def find_id(tx: Tx, who: str) -> str | None:
+    """The id of the user that a name or an id speaks of."""
+    row = await fetch_one(tx, FIND_ID, who=who)
+    return str(row["id"]) if row else None
+
+
+async def find_role(tx: Tx, grants: Sequence[Grant]) -> list[Standing]:
+    """Those of the grants that hold now: the user is not disabled, the token was not revoked and has not expired."""
+    rows = await tx.fetch(FIND_ROLE, [(grant.user_id, grant.token_id) for grant in grants])
+    return [
+        Standing(Grant(row["user_id"]), Role(row["role"]))
+        if row["token_id"] is None
+        else Standing(Grant(row["user_id"], row["token_id"]), Role(row["role"]), frozenset(from_json(row["scopes"])))
+        for row in rows
+    ]
+
+
+FIND_IDENTITY = Statement(
+    "identities.find",
+    "Find the user of an identity provider's subject.",
+    "SELECT user_id FROM identities WHERE issuer = :issuer AND subject = :subject",
+)
+
+LINK_IDENTITY = Statement(
+    "identities.link",
+    "Link an identity provider's subject to a user.",
+    "INSERT INTO identities (issuer, subject, user_id, created_at) VALUES (:issuer, :subject, :user_id, {now})",
+)
+
+
+async def find_user_by_identity(tx: Tx, *, issuer: str, subject: str) -> str | None:
+    """The user whom the provider means."""
+    row = await fetch_one(tx, FIND_IDENTITY, issuer=issuer, subject=subject)
+    return None if row is None else str(row["user_id"])
+
+
+async def link_identity(tx: Tx, *, issuer: str, subject: str, user_id: str) -> None:
+    """Remember whom the provider means."""
+    await tx.execute(LINK_IDENTITY, issuer=issuer, subject=subject, user_id=user_id)

@@ -16,7 +16,7 @@ from adjudge.store.chains.models import Artifact, ChainNodeRow, ChainRunRow, Cha
 from adjudge.store.chains.statements import SELECT_DAG
 from adjudge.store.engine import notify
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Row, Statement, json_from_column
 from adjudge.store.jobs.models import Fence
 
 CHANGED = notify.CHANNEL_CHAIN_RUNS
@@ -395,8 +395,3 @@ def _artifact(row: Row) -> Artifact:
     found = row["artifact"]
     text = found if found is None or isinstance(found, str) else json.dumps(found)
     return Artifact(text, row["artifact_digest"], row["artifact_bytes"])
-
-
-def json_from_column(found: str | float | None) -> Any:
-    """A JSON value from its column: a document that is a mere number comes as one from SQLite."""
-    return json.loads(found) if isinstance(found, str) else found

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from adjudge.domain.states import ChainRunStatus
 from adjudge.store.chains.models import ChainRunRow
-from adjudge.store.chains.queries import LAST, RUN, json_from_column, run_from_row
+from adjudge.store.chains.queries import LAST, RUN, run_from_row
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Row, Statement, json_from_column
 
 _PAGE_OF = """
       AND (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)

@@ -155,3 +155,20 @@ async def find_jobs_to_cancel(
 async def find_orphaned_runs(tx: Tx, *, limit: int, after: str = "") -> list[str]:
     """Sub-chains to be stopped along with the run that started them, from after a known one."""
     return [row["id"] for row in await tx.fetch(ORPHANED_RUNS, limit=limit, after=after)]
+
+
+AWAITED = Statement(
+    "chain_waits.awaited",
+    "Find out which of the things that have just ended a node waits for, in the order in which runs are locked.",
+    """
+    SELECT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
+    WHERE wait_on IS NOT NULL GROUP BY wait_on, wait_key ORDER BY max(run_id) DESC, wait_on, wait_key
+    """,
+    input_columns={"given_on": "text", "given_key": "text"},
+)
+
+
+async def find_awaited(tx: Tx, things: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of the things, each a kind and a key, that a node waits for."""
+    rows = await tx.fetch(AWAITED, sorted(things)) if things else []
+    return [(row["wait_on"], row["wait_key"]) for row in rows]

@@ -12,7 +12,8 @@ from typing import Final
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.store import migrations
-from adjudge.store.engine.driver import Database
+from adjudge.store.engine.driver import Database, Tx, fetch_one
+from adjudge.store.engine.statement import Statement
 
 CONNECTIONS_LEAST: Final = 2
 """Whoever listens for bells keeps one for itself; with no other, every statement would wait for ever."""
@@ -74,3 +75,15 @@ def _make_folder(folder: Path) -> None:
             f"Cannot create the database directory {folder}: {error.strerror}. Check "
             "ADJUDGE_DATABASE_URL and ADJUDGE_DATA_DIR."
         ) from error
+
+
+PING: Final = Statement("health.ping", "Check that the database responds.", "SELECT 1 AS answer")
+
+
+async def ping(database: Database) -> None:
+    """Return if the database answers, raise what it failed with if not."""
+
+    async def ask(tx: Tx) -> None:
+        await fetch_one(tx, PING)
+
+    await database.read(ask)

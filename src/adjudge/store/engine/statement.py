@@ -157,3 +157,8 @@ def _given(columns: Mapping[str, str], dialect: Dialect, is_single: bool) -> str
         return f"unnest({arrays}) AS given({names})"
     cells = ", ".join(f"json_extract(value, '$[{index}]') AS {name}" for index, name in enumerate(columns))
     return f"(SELECT {cells} FROM json_each(?1)) AS given"
+
+
+def json_from_column(found: str | float | None) -> Any:
+    """A JSON value from its column: a document that is a mere number comes as one from SQLite."""
+    return json.loads(found) if isinstance(found, str) else found

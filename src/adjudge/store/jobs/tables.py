@@ -1,6 +1,14 @@
 """Jobs and what drives them: the row is the truth, the outbox tells the stream about it."""
 
-from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint, text
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    text,
+)
 
 from adjudge.domain.states import JOB, JobStatus
 from adjudge.store.engine.columns import (
@@ -161,4 +169,19 @@ workers = Table(
     timestamp_column("seen_at"),
     timestamp_column("lease_until"),
     Index(None, "lease_until"),
+)
+
+job_progress = Table(
+    "job_progress",
+    METADATA,
+    foreign_key("job_id", "jobs", ondelete="CASCADE"),
+    integer_column("attempt_id", None),
+    text_column("stage"),
+    integer_column("done"),
+    integer_column("total"),
+    json_column("cases", default=text("'[]'")),
+    timestamp_column("updated_at"),
+    PrimaryKeyConstraint("job_id"),
+    Index(None, "updated_at"),
+    postgresql_with={"fillfactor": "70"},
 )

@@ -7,7 +7,6 @@ Once it is terminal it changes only together with the run that judged it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from adjudge.domain.errors import InvalidInput, NotFound, VersionConflict
 from adjudge.domain.ids import IdFactory, new_id
@@ -21,99 +20,12 @@ from adjudge.store.engine.statement import Row
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.judging import statements as sql
+from adjudge.store.judging.models import Judgement, JudgeTask, NewSubmission, SubmissionIds, SubmissionUpdate
 
 JOB_KIND_JUDGE = "judge"
 """The kind of job that judges a submission."""
 
 _log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class NewSubmission:
-    """A submission to be created. Its source is already stored under ``source_digest``."""
-
-    id: str
-    user_id: str
-    problem_id: str
-    revision_id: str
-    language: str
-    source_digest: str
-    source_bytes: int
-    contest_id: str | None = None
-    priority: int = 2
-    timeout_ms: int | None = None
-    trace_id: str | None = None
-    request_id: str | None = None
-    """The request that handed it in: for the log lines of its job."""
-    delay_ms: int = 0
-    source_text: str | None = None
-    """The source itself where it is small: it is kept in the database then, in the same transaction."""
-    job_id: str | None = None
-    """The id that its job is to have, where somebody had to know it beforehand."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaseResultRow:
-    """What happened on one test."""
-
-    name: str
-    verdict: Verdict
-    time_ms: int
-    wall_ms: int
-    mem_kb: int
-    group: str | None = None
-    score: float | None = None
-    exit_code: int | None = None
-    exit_signal: int | None = None
-    limit_hit: str | None = None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a judge run found: the outcome that a ``Finish`` of a judge job carries."""
-
-    verdict: Verdict
-    score: float | None = None
-    time_ms: int | None = None
-    mem_kb: int | None = None
-    cases: tuple[CaseResultRow, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SubmissionUpdate:
-    """A guarded change of a submission: nothing happens unless it still has ``version``."""
-
-    submission_id: str
-    version: int
-    status: SubmissionStatus
-    actor: str | None
-    reason: str | None
-    job_id: str | None = None
-    judgement: Judgement | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeTask:
-    """What a judge needs to know of a submission."""
-
-    submission_id: str
-    language: str
-    source_digest: str
-    revision_id: str
-    manifest_digest: str
-    definition: str
-    """The problem as a JSON document: how its files are used."""
-    source_text: str | None = None
-    """The source, where it is kept in the database; else it is a blob."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubmissionIds:
-    """The ids of a new submission and of the job that judges it."""
-
-    submission_id: str
-    job_id: str
 
 
 class SubmissionCommands:

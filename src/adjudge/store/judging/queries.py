@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.judging.models import (
+    JobStatusChange,
+    JudgeRunRow,
+    ProblemRef,
+    SubmissionFilter,
+    SubmissionRow,
+    SubmissionState,
+    SubmissionStatusChange,
+)
 from adjudge.store.judging.statements import SELECT_SOURCE
 
 MAX_ID: Final = "~"
@@ -111,112 +120,6 @@ EXISTING = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionRow:
-    """A submission as people see it."""
-
-    id: str
-    user_id: str
-    user_name: str
-    problem_id: str
-    problem_slug: str
-    problem_title: str
-    problem_owner_id: str
-    revision_id: str
-    contest_id: str | None
-    language: str
-    source_digest: str
-    source_bytes: int
-    status: str
-    verdict: str | None
-    score: float | None
-    time_ms: int | None
-    mem_kb: int | None
-    job_id: str | None
-    version: int
-    reason: str | None
-    created_at: int
-    updated_at: int
-    finished_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SubmissionFilter:
-    """Which submissions a list holds. Moments in microseconds."""
-
-    user_id: str | None = None
-    problem_id: str | None = None
-    contest_id: str | None = None
-    language: str | None = None
-    status: str | None = None
-    verdict: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
-    from_id: str = ""
-    """No id of the list is below this one: spares reading the ids below."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeRunRow:
-    """A judge run."""
-
-    id: str
-    kind: str
-    status: str
-    attempt_id: int
-    max_attempts: int
-    priority: int
-    submission_id: str | None
-    rejudge_batch_id: str | None
-    origin_job_id: str | None
-    lease_owner: str | None
-    lease_until: int | None
-    reason: str | None
-    error_code: str | None
-    error: str | None
-    trace_id: str | None
-    created_at: int
-    queued_at: int | None
-    started_at: int | None
-    updated_at: int
-    finished_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class JobStatusChange:
-    """One change of a job's status."""
-
-    from_status: str
-    to_status: str
-    attempt_id: int
-    actor: str | None
-    reason: str | None
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class SubmissionStatusChange:
-    """One change of a submission."""
-
-    from_status: str
-    to_status: str
-    verdict: str | None
-    job_id: str | None
-    version: int
-    actor: str | None
-    reason: str | None
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemRef:
-    """A problem that somebody named."""
-
-    id: str
-    published_revision_id: str | None
-    owner_id: str
-
-
 async def find_submission(tx: Tx, submission_id: str) -> SubmissionRow:
     """Read one submission."""
     row = await fetch_one(tx, FIND, submission_id=submission_id)
@@ -295,3 +198,18 @@ async def find_existing(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
 
 def _submission(row: Row) -> SubmissionRow:
     return SubmissionRow(*row)
+
+
+_STATE = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
+LOCK_STATE = Statement(
+    "submissions.lock_state",
+    "Read a submission's state under a share lock.",
+    _STATE + " FOR SHARE",
+    sqlite_sql=_STATE,
+)
+
+
+async def lock_submission_state(tx: Tx, submission_id: str) -> SubmissionState | None:
+    """Where a submission stands; nobody can change it before this transaction ends."""
+    row = await fetch_one(tx, LOCK_STATE, submission_id=submission_id)
+    return SubmissionState(*row) if row else None

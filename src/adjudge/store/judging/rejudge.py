@@ -25,7 +25,9 @@ from adjudge.store.engine.statement import Row
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.judging import rejudge_statements as sql
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, Judgement, record_transitions
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, record_transitions
+from adjudge.store.judging.models import Judgement
+from adjudge.store.judging.rejudge_statements import LOCK_BATCH_STATE
 from adjudge.store.ops import audit_log
 from adjudge.store.webhooks import commands as webhook_commands
 
@@ -366,3 +368,9 @@ def _batch(row: Row) -> RejudgeBatchRow:
 def _item(row: Row) -> RejudgeItemRow:
     found = RejudgeItemRow(*row)
     return replace(found, applied=bool(found.applied), has_changed=bool(found.has_changed))
+
+
+async def lock_batch_state(tx: Tx, batch_id: str) -> str | None:
+    """Where a rejudge batch stands; nobody can change it before this transaction ends."""
+    row = await fetch_one(tx, LOCK_BATCH_STATE, batch_id=batch_id)
+    return str(row["state"]) if row else None

@@ -197,3 +197,11 @@ LOCK_OPEN_RUNS = Statement(
     _OPEN + "FOR UPDATE",
     sqlite_sql=_OPEN,
 )
+
+_BATCH_STATE = "SELECT state FROM rejudge_batches WHERE id = :batch_id"
+LOCK_BATCH_STATE = Statement(
+    "rejudge.lock_batch_state",
+    "Read a rejudge batch's state under a share lock.",
+    _BATCH_STATE + " FOR SHARE",
+    sqlite_sql=_BATCH_STATE,
+)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused
 from adjudge.store.engine.driver import Tx
-from adjudge.store.judging.commands import NewSubmission, SubmissionCommands
+from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
 

@@ -163,3 +163,57 @@ submission_status_log = Table(
     Column("xid", BigInteger, nullable=False, server_default=CurrentTransactionId()),
     Index(None, "xid", "id"),
 )
+
+EXECUTION_STATES = ("pending", "finished", "failed", "canceled")
+
+source_texts = Table(
+    "source_texts",
+    METADATA,
+    Column("digest", text_column("digest").type, primary_key=True),
+    text_column("body"),
+    timestamp_column("created_at"),
+)
+
+executions = Table(
+    "executions",
+    METADATA,
+    id_column(),
+    foreign_key("user_id", "users", ondelete="CASCADE"),
+    foreign_key("job_id", "jobs", ondelete="CASCADE"),
+    text_column("language"),
+    text_column("source"),
+    json_column("limits"),
+    text_column("state", default="pending"),
+    text_column("verdict", nullable=True),
+    text_column("compile_message", nullable=True),
+    timestamp_column("created_at"),
+    timestamp_column("finished_at", nullable=True),
+    timestamp_column("expires_at"),
+    integer_column("kept_bytes", 0),
+    check_one_of("state", EXECUTION_STATES),
+    check_one_of("verdict", Verdict),
+    Index(None, "user_id", "id"),
+    Index(None, "job_id"),
+    Index(None, "expires_at"),
+)
+
+execution_runs = Table(
+    "execution_runs",
+    METADATA,
+    foreign_key("execution_id", "executions", ondelete="CASCADE"),
+    integer_column("ordinal", None),
+    text_column("stdin"),
+    text_column("verdict", nullable=True),
+    integer_column("time_ms", None, nullable=True),
+    integer_column("wall_ms", None, nullable=True),
+    integer_column("mem_kb", None, nullable=True),
+    integer_column("exit_code", None, nullable=True),
+    integer_column("exit_signal", None, nullable=True),
+    text_column("limit_hit", nullable=True),
+    text_column("stdout", nullable=True),
+    text_column("stderr", nullable=True),
+    Column("is_base64", Boolean, nullable=False, server_default=false()),
+    Column("is_truncated", Boolean, nullable=False, server_default=false()),
+    PrimaryKeyConstraint("execution_id", "ordinal"),
+    check_one_of("verdict", Verdict),
+)

@@ -1,8 +1,23 @@
 """Figures over time, for the pages of operators."""
 
-from sqlalchemy import Index, PrimaryKeyConstraint, Table
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
 
-from adjudge.store.engine.columns import METADATA, json_column, text_column, timestamp_column
+from adjudge.store.engine.columns import (
+    METADATA,
+    SERIAL,
+    foreign_key,
+    integer_column,
+    json_column,
+    text_column,
+    timestamp_column,
+)
 
 metric_samples = Table(
     "figures",
@@ -12,4 +27,50 @@ metric_samples = Table(
     json_column("sample"),
     PrimaryKeyConstraint("source", "at"),
     Index(None, "at"),
+)
+
+installation = Table(
+    "installation",
+    METADATA,
+    integer_column("only_row", None),
+    text_column("id"),
+    PrimaryKeyConstraint("only_row"),
+    CheckConstraint("only_row = 1", name="one_row"),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    METADATA,
+    foreign_key("user_id", "users", ondelete="CASCADE"),
+    text_column("key"),
+    text_column("request_digest"),
+    integer_column("response_status", None),
+    json_column("response"),
+    timestamp_column("created_at"),
+    timestamp_column("expires_at"),
+    PrimaryKeyConstraint("user_id", "key"),
+    Index(None, "expires_at"),
+)
+
+audit_log = Table(
+    "audit_log",
+    METADATA,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    text_column("actor"),
+    text_column("action"),
+    text_column("object_kind"),
+    text_column("object_id"),
+    text_column("reason", nullable=True),
+    json_column("details", nullable=True),
+    timestamp_column("at"),
+    Index(None, "object_kind", "object_id"),
+    Index(None, "actor", "id"),
+)
+
+cache_revisions = Table(
+    "cache_revisions",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    integer_column("revision", None),
+    Index(None, "revision"),
 )

@@ -7,15 +7,13 @@ Whatever changes what people see bumps the revisions that the cache goes by, in 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from adjudge.domain.errors import Conflict, NotFound, VersionConflict
 from adjudge.domain.problem_metadata import search_words
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Statement
 from adjudge.store.ops import cache_revisions
+from adjudge.store.problems.models import NewProblem, NewRevision
 
 INSERT = Statement(
     "problems.insert",
@@ -135,41 +133,6 @@ MARK_PUBLISHED = Statement(
     RETURNING id
     """,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NewProblem:
-    """A problem to be created."""
-
-    id: str
-    slug: str
-    title: str
-    owner_id: str
-    tags: tuple[str, ...] = ()
-    difficulty: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
-    """One file of a revision, by content."""
-
-    path: str
-    digest: str
-    size_bytes: int
-    is_secret: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class NewRevision:
-    """A revision to be added."""
-
-    id: str
-    problem_id: str
-    format: str
-    manifest_digest: str
-    created_by: str
-    definition: Mapping[str, Any] = field(default_factory=dict)
-    files: Sequence[ManifestFile] = ()
 
 
 async def insert(tx: Tx, problem: NewProblem) -> None:

@@ -23,7 +23,7 @@ from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.ops import audit_log
 from adjudge.store.problems import commands as problem_commands
-from adjudge.store.problems.commands import NewProblem, NewRevision
+from adjudge.store.problems.models import NewProblem, NewRevision
 
 JOB_KIND_IMPORT: Final = "import"
 

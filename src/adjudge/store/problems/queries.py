@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Final
 
 from adjudge.domain.errors import NotFound
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.problems.models import (
+    ProblemFilter,
+    ProblemListRow,
+    ProblemRow,
+    ProblemSort,
+    PublishedProblem,
+    RevisionFileRow,
+    RevisionRow,
+)
 
 _BEYOND: Final = "\U0010ffff"
 """Behind every character: a word's beginning and this bound all words that begin so."""
@@ -138,97 +145,12 @@ SELECT_FILE = Statement(
 )
 
 
-class ProblemSort(StrEnum):
-    """In which order problems are listed."""
-
-    NEWEST = "newest"
-    TITLE = "title"
-    EASIEST = "easiest"
-    HARDEST = "hardest"
-
-
 _BY_SORT: Final = {
     ProblemSort.NEWEST: LIST_NEWEST,
     ProblemSort.TITLE: LIST_TITLES,
     ProblemSort.EASIEST: LIST_EASIEST,
     ProblemSort.HARDEST: LIST_HARDEST,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemFilter:
-    """Which problems are asked for. ``owner_id`` asks for somebody's own, drafts and all."""
-
-    words: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    min_difficulty: float | None = None
-    max_difficulty: float | None = None
-    is_solved: bool | None = None
-    is_tried: bool | None = None
-    """Tried, and not solved yet."""
-    owner_id: str | None = None
-    sort: ProblemSort = ProblemSort.NEWEST
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemListRow:
-    """A problem in a list."""
-
-    id: str
-    slug: str
-    title: str
-    tags: tuple[str, ...]
-    difficulty: float | None
-    version: int
-    revision: int | None
-    """The number of the published revision; None: a draft."""
-    updated_at: int
-    is_solved: bool
-    is_tried: bool
-    """By whoever is asking: something of theirs was judged, nothing accepted yet."""
-    sort_key: str | int | float
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemRow:
-    """A problem as the catalogue has it."""
-
-    id: str
-    slug: str
-    title: str
-    owner_id: str
-    tags: tuple[str, ...]
-    difficulty: float | None
-    version: int
-    published_revision_id: str | None
-    created_at: int
-    updated_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionRow:
-    """One revision. In lists its definition is left empty."""
-
-    id: str
-    problem_id: str
-    number: int
-    state: Literal["draft", "published", "withdrawn"]
-    format: str
-    manifest_digest: str
-    definition: dict[str, Any]
-    created_by: str
-    created_at: int
-    published_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionFileRow:
-    """One file of a revision."""
-
-    path: str
-    digest: str
-    size_bytes: int
-    is_secret: bool
 
 
 async def list_problems(
@@ -356,3 +278,18 @@ def _revision(row: Row) -> RevisionRow:
         row["created_at"],
         row["published_at"],
     )
+
+
+LIST_PUBLISHED = Statement(
+    "problems.list_published",
+    "List published problems by slug.",
+    """
+    SELECT id, slug, title, published_revision_id FROM problems
+    WHERE published_revision_id IS NOT NULL AND slug > :after ORDER BY slug LIMIT :limit
+    """,
+)
+
+
+async def list_published(tx: Tx, *, limit: int = 10_000) -> list[PublishedProblem]:
+    """Published problems by slug."""
+    return [PublishedProblem(*row) for row in await tx.fetch(LIST_PUBLISHED, after="", limit=limit)]

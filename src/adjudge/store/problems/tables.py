@@ -121,11 +121,3 @@ problem_imports = Table(
     Index(None, "created_by", "id"),
     Index(None, "revision_id", "id"),
 )
-
-cache_revisions = Table(
-    "cache_revisions",
-    METADATA,
-    Column("name", Text, primary_key=True),
-    integer_column("revision", None),
-    Index(None, "revision"),
-)

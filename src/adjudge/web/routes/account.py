@@ -18,7 +18,7 @@ from adjudge.services import account as account_service
 from adjudge.services import login, problems
 from adjudge.services.login import NewLogin, Registration
 from adjudge.services.viewer import Viewer
-from adjudge.store.problems.queries import ProblemFilter, ProblemSort
+from adjudge.store.problems.models import ProblemFilter, ProblemSort
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
 from adjudge.web.routes.router import page_router

@@ -18,7 +18,7 @@ from adjudge.domain.permissions import Permission
 from adjudge.services import problem_imports, problem_revisions, problems
 from adjudge.services.problem_imports import ImportRequest
 from adjudge.services.viewer import Viewer
-from adjudge.store.problems.queries import ProblemFilter
+from adjudge.store.problems.models import ProblemFilter
 from adjudge.web import forms
 from adjudge.web.plots import Bar, rows
 from adjudge.web.render import PageRenderer, redirect, request_translations

@@ -19,8 +19,8 @@ from adjudge.domain.problem_metadata import parse_tags, search_words
 from adjudge.services import languages, problems, submissions
 from adjudge.services.problem_stats import get_user_progress, list_problem_stats
 from adjudge.services.viewer import Viewer
-from adjudge.store.judging.queries import SubmissionFilter
-from adjudge.store.problems.queries import ProblemFilter, ProblemSort
+from adjudge.store.judging.models import SubmissionFilter
+from adjudge.store.problems.models import ProblemFilter, ProblemSort
 from adjudge.store.problems.stats import ProblemStats
 from adjudge.web.mathml import render_math
 from adjudge.web.render import PageRenderer, redirect

@@ -23,7 +23,7 @@ from adjudge.services.submissions import SubmissionDetail
 from adjudge.services.submit import SubmitRequest
 from adjudge.services.viewer import Viewer
 from adjudge.store.accounts import users
-from adjudge.store.judging.queries import SubmissionFilter, SubmissionRow
+from adjudge.store.judging.models import SubmissionFilter, SubmissionRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect, request_translations
 from adjudge.web.routes.problems import SubmitForm, show_problem

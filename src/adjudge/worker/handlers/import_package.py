@@ -31,8 +31,8 @@ from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.problems import imports
 from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.commands import NewProblem
 from adjudge.store.problems.imports import ImportResult, ImportRow
+from adjudge.store.problems.models import NewProblem
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter
 

@@ -24,7 +24,8 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
-from adjudge.store.judging.commands import CaseResultRow, Judgement, JudgeTask, find_judge_task
+from adjudge.store.judging.commands import find_judge_task
+from adjudge.store.judging.models import CaseResultRow, Judgement, JudgeTask
 from adjudge.store.problems import commands as problem_commands
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter

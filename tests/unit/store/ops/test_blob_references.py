@@ -7,11 +7,12 @@ from sqlalchemy import JSON
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx
 from adjudge.store.accounts import users
-from adjudge.store.judging.commands import NewSubmission
+from adjudge.store.judging.models import NewSubmission
 from adjudge.store.ops import blob_references
 from adjudge.store.ops.blob_references import iter_referenced_digests
 from adjudge.store.problems import commands as problem_commands
-from adjudge.store.problems.commands import ManifestFile
+from adjudge.store.problems import models as problem_models
+from adjudge.store.problems.models import ManifestFile
 from adjudge.store.schema import METADATA
 from tests.support.store_harness import StoreHarness
 
@@ -56,9 +57,9 @@ async def test_everything_that_is_named_is_live(store: StoreHarness) -> None:
 
     async def create(tx: Tx) -> None:
         await users.insert(tx, users.NewUser(user, "person"))
-        await problem_commands.insert(tx, problem_commands.NewProblem(problem, "sum", "Sum", user))
+        await problem_commands.insert(tx, problem_models.NewProblem(problem, "sum", "Sum", user))
         await problem_commands.add_revision(
-            tx, problem_commands.NewRevision(revision, problem, "plain", "m" * 64, user, files=files)
+            tx, problem_models.NewRevision(revision, problem, "plain", "m" * 64, user, files=files)
         )
         new = [NewSubmission(new_id(), user, problem, revision, "cpp", digest * 64, 1) for digest in "ab"]
         await store.submissions.submit(tx, new)

@@ -1,0 +1,214 @@
+"""Dataclasses of submissions and judge runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.domain.states import SubmissionStatus
+from adjudge.domain.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubmission:
+    """A submission to be created. Its source is already stored under ``source_digest``."""
+
+    id: str
+    user_id: str
+    problem_id: str
+    revision_id: str
+    language: str
+    source_digest: str
+    source_bytes: int
+    contest_id: str | None = None
+    priority: int = 2
+    timeout_ms: int | None = None
+    trace_id: str | None = None
+    request_id: str | None = None
+    """The request that handed it in: for the log lines of its job."""
+    delay_ms: int = 0
+    source_text: str | None = None
+    """The source itself where it is small: it is kept in the database then, in the same transaction."""
+    job_id: str | None = None
+    """The id that its job is to have, where somebody had to know it beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResultRow:
+    """What happened on one test."""
+
+    name: str
+    verdict: Verdict
+    time_ms: int
+    wall_ms: int
+    mem_kb: int
+    group: str | None = None
+    score: float | None = None
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    limit_hit: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge run found: the outcome that a ``Finish`` of a judge job carries."""
+
+    verdict: Verdict
+    score: float | None = None
+    time_ms: int | None = None
+    mem_kb: int | None = None
+    cases: tuple[CaseResultRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionUpdate:
+    """A guarded change of a submission: nothing happens unless it still has ``version``."""
+
+    submission_id: str
+    version: int
+    status: SubmissionStatus
+    actor: str | None
+    reason: str | None
+    job_id: str | None = None
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTask:
+    """What a judge needs to know of a submission."""
+
+    submission_id: str
+    language: str
+    source_digest: str
+    revision_id: str
+    manifest_digest: str
+    definition: str
+    """The problem as a JSON document: how its files are used."""
+    source_text: str | None = None
+    """The source, where it is kept in the database; else it is a blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionIds:
+    """The ids of a new submission and of the job that judges it."""
+
+    submission_id: str
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionRow:
+    """A submission as people see it."""
+
+    id: str
+    user_id: str
+    user_name: str
+    problem_id: str
+    problem_slug: str
+    problem_title: str
+    problem_owner_id: str
+    revision_id: str
+    contest_id: str | None
+    language: str
+    source_digest: str
+    source_bytes: int
+    status: str
+    verdict: str | None
+    score: float | None
+    time_ms: int | None
+    mem_kb: int | None
+    job_id: str | None
+    version: int
+    reason: str | None
+    created_at: int
+    updated_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionFilter:
+    """Which submissions a list holds. Moments in microseconds."""
+
+    user_id: str | None = None
+    problem_id: str | None = None
+    contest_id: str | None = None
+    language: str | None = None
+    status: str | None = None
+    verdict: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    from_id: str = ""
+    """No id of the list is below this one: spares reading the ids below."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRunRow:
+    """A judge run."""
+
+    id: str
+    kind: str
+    status: str
+    attempt_id: int
+    max_attempts: int
+    priority: int
+    submission_id: str | None
+    rejudge_batch_id: str | None
+    origin_job_id: str | None
+    lease_owner: str | None
+    lease_until: int | None
+    reason: str | None
+    error_code: str | None
+    error: str | None
+    trace_id: str | None
+    created_at: int
+    queued_at: int | None
+    started_at: int | None
+    updated_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatusChange:
+    """One change of a job's status."""
+
+    from_status: str
+    to_status: str
+    attempt_id: int
+    actor: str | None
+    reason: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionStatusChange:
+    """One change of a submission."""
+
+    from_status: str
+    to_status: str
+    verdict: str | None
+    job_id: str | None
+    version: int
+    actor: str | None
+    reason: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRef:
+    """A problem that somebody named."""
+
+    id: str
+    published_revision_id: str | None
+    owner_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionState:
+    """Where a submission stands."""
+
+    id: str
+    status: str
+    verdict: str | None
+    score: float | None
+    time_ms: int | None
+    mem_kb: int | None
