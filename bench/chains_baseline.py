@@ -16,8 +16,7 @@ import uvloop
 from adjudge.domain.ids import new_id
 from adjudge.store.engine.postgres import SESSION
 from adjudge.store.jobs import statements as sql
-from adjudge.store.jobs.mapping import finish_row, insert_row
-from adjudge.store.jobs.models import Fence, JobResult, NewJob
+from adjudge.store.jobs.models import Fence, JobResult, NewJob, finish_row, insert_row
 from bench.chains_progress import start_on_command
 from bench.queue_baseline import LEASE_US, WORKER, BarePostgres, BareSqlite, Call, RawDriver
 from bench.queue_progress import SharedProgress

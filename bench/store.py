@@ -27,8 +27,7 @@ from adjudge.store.engine.statement import Dialect, RenderedStatement, Rows, Sta
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs import statements as sql
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.mapping import finish_row, insert_row
-from adjudge.store.jobs.models import Fence, JobResult, NewJob
+from adjudge.store.jobs.models import Fence, JobResult, NewJob, finish_row, insert_row
 from bench.harness import Bench, Goal, sized
 from bench.store_history import load_postgres, load_sqlite
 from tests.support.server_process import ServerNotInstalled

@@ -19,8 +19,8 @@ from adjudge.chains.standing import close_nodes, lock_runs
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Operation, Tx
-from adjudge.store.chains import queries as chain_queries
-from adjudge.store.chains import waits
+from adjudge.store.chains import commands as chain_commands
+from adjudge.store.chains import concurrency, waits
 from adjudge.store.chains.waits import NodeWait, StoppableJob
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.isolation import Isolation
@@ -174,7 +174,7 @@ class ChainHousekeeping:
 
     async def start_waiting_nodes(self) -> int:
         """Look whether there is a place for what waits for one: a limit may have been raised meanwhile."""
-        found = await self._database.read(chain_queries.find_chains_with_waiters)
+        found = await self._database.read(concurrency.find_chains_with_waiters)
         share_out = self._engine.progress.start_waiting
         shares = [
             await self._apart(partial(share_out, chain_id=chain_id), "chain_slot_allocation_failed", chain_id=chain_id)
@@ -188,7 +188,7 @@ class ChainHousekeeping:
         if retention_ms is None:
             return 0
         return await self._database.transact(
-            lambda tx: chain_queries.delete_old_runs(tx, older_than_ms=retention_ms, limit=_BATCH)
+            lambda tx: chain_commands.delete_old_runs(tx, older_than_ms=retention_ms, limit=_BATCH)
         )
 
     async def _look(self, tx: Tx, wait: NodeWait) -> int:

@@ -20,7 +20,6 @@ from adjudge.domain.states import ChainRunStatus
 from adjudge.services.viewer import AuthMethod, Viewer
 from adjudge.store import Tx
 from adjudge.store.chains import queries as chain_queries
-from adjudge.store.chains import run_lists
 from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
 
 _MAY_ASK: Final = (APPROVAL_TYPE, SUBCHAIN_TYPE)
@@ -33,7 +32,7 @@ async def find_readable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRo
         run = await chain_queries.find_run(tx, run_id)
         if viewer.can(Permission.RUN_READ_ALL) or run.started_by in _names(viewer):
             return run
-        if await run_lists.has_question_for(tx, run_id, _names(viewer)):
+        if await chain_queries.has_question_for(tx, run_id, _names(viewer)):
             return run
         raise NotFound("run", run_id)
 
@@ -110,7 +109,7 @@ async def list_readable(
             lambda tx: chain_queries.page_runs(tx, chain_id=chain_id, status=status, before=before or "", limit=limit)
         )
     return await parts.database.read(
-        lambda tx: run_lists.page_runs_of_user(
+        lambda tx: chain_queries.page_runs_of_user(
             tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", limit=limit
         )
     )

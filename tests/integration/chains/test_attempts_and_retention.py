@@ -12,6 +12,7 @@ from adjudge.chains.engine import ChainEngine
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict, FenceRefused
 from adjudge.store import Tx
+from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import ChainRunFinished, NewChainRun, NodeExpanded, NodeStopped
 from adjudge.store.jobs import dead_letters
@@ -104,7 +105,7 @@ async def test_checkpoints_survive_attempts_and_are_fenced(rig: ChainHarness) ->
 
     async def save(fence: Fence, attempt: int, document: Any) -> None:
         await rig.store.transact(
-            lambda tx: chain_queries.save_checkpoint(tx, fence, attempt=attempt, document=document)
+            lambda tx: chain_commands.save_checkpoint(tx, fence, attempt=attempt, document=document)
         )
 
     first = (await rig.claim())["n0"]
@@ -126,7 +127,7 @@ async def test_logs_of_a_node_are_kept_in_order(rig: ChainHarness) -> None:
     run_id = await rig.start(line(1))
     for lines in (["one", "two"], ["three"]):
         await rig.store.transact(
-            lambda tx, lines=lines: chain_queries.append_log(tx, run_id, "n0", attempt=1, lines=lines)  # type: ignore[misc]
+            lambda tx, lines=lines: chain_commands.append_log(tx, run_id, "n0", attempt=1, lines=lines)  # type: ignore[misc]
         )
     found = await rig.store.database.read(lambda tx: chain_queries.read_log(tx, run_id, "n0"))
     assert [item.text for item in found] == ["one", "two", "three"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.chains.artifacts import iter_nested_digests, store_artifact
-from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains.models import NodeDone
 from adjudge.store.ops import blob_references
 from adjudge.store.ops.blob_references import iter_referenced_digests
@@ -24,7 +24,7 @@ async def test_what_documents_of_chains_name_is_live(store: StoreHarness) -> Non
     run_id = await rig.start(document, {"package": _digest("b"), "deep": [{"er": f"s3://x/{_digest('c')}.zip"}]})
     job = (await rig.claim("a"))["a"]
     await store.transact(
-        lambda tx: chain_queries.save_checkpoint(tx, fence_of(job), attempt=1, document={"at": _digest("d")})
+        lambda tx: chain_commands.save_checkpoint(tx, fence_of(job), attempt=1, document={"at": _digest("d")})
     )
     await rig.finish(job, outcome=done(f'{{"outputs": [{{"digest": "{_digest("e")}"}}], "other": "{"f" * 65}"}}'))
     assert (await rig.states(run_id))["a"] == "success"

@@ -11,7 +11,7 @@ from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.states import NODE
 from adjudge.store import Tx
-from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains.models import NewChainRun, NodeSuspended
 from tests.integration.chains.harness import ChainHarness, dag, line, node
 from tests.support.store_harness import StoreHarness
@@ -51,11 +51,11 @@ async def test_a_run_that_is_being_deleted_is_not_opened_again_meanwhile(rig: Ch
     selected = asyncio.Event()
 
     async def delete(tx: Tx) -> int:
-        rows = await tx.fetch(chain_queries.LOCK_OLD_RUNS, older_than_us=0, limit=10)
+        rows = await tx.fetch(chain_commands.LOCK_OLD_RUNS, older_than_us=0, limit=10)
         selected.set()
         await asyncio.sleep(0.2)  # for as long as the retry needs to get to the run, or past it
         assert [row["id"] for row in rows] == [run_id]
-        return await chain_queries.delete_old_runs(tx, older_than_ms=0)
+        return await chain_commands.delete_old_runs(tx, older_than_ms=0)
 
     async def retry() -> None:
         await selected.wait()

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from adjudge.store.chains import queries as chain_queries
+from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains.models import JOB_KIND_NODE, Artifact, NodeDone, NodeSuspended
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import JobResult
@@ -140,7 +140,7 @@ async def test_a_long_log_is_read_from_its_end(pages: AsgiApp) -> None:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         run_id = path.rpartition("/")[2]
         lines = [f"line {number};" for number in range(1, 503)]
-        await pages.store.transact(lambda tx: chain_queries.append_log(tx, run_id, "check", attempt=1, lines=lines))
+        await pages.store.transact(lambda tx: chain_commands.append_log(tx, run_id, "check", attempt=1, lines=lines))
         shown = (await setter.get(f"{path}/nodes/check/state")).text
     assert "line 502;" in shown
     assert "line 2;" not in shown

@@ -14,6 +14,32 @@ from adjudge.store.engine.statement import json_from_column as from_json
 
 _COLUMNS = "id, name, email, display_name, role, disabled_at, must_change_password, created_at, updated_at"
 
+FIND_BY_NAME = Statement(
+    "users.find_by_name",
+    "Read a user and password hash by name.",
+    f"SELECT {_COLUMNS}, password_hash FROM users WHERE name = :name",
+)
+
+DISABLE = Statement(
+    "users.disable",
+    "Disable a user.",
+    "UPDATE users SET disabled_at = COALESCE(disabled_at, {now}), updated_at = {now} WHERE id = :id",
+)
+
+ENABLE = Statement(
+    "users.enable",
+    "Enable a user.",
+    "UPDATE users SET disabled_at = NULL, updated_at = {now} WHERE id = :id",
+)
+
+NAMES = Statement(
+    "users.names",
+    "Read the names of users.",
+    "SELECT id, name FROM {given} JOIN users ON users.id = given_id",
+    input_columns={"given_id": "text"},
+)
+ANY = Statement("users.any", "Check whether any user exists.", "SELECT id FROM users LIMIT 1")
+
 INSERT = Statement(
     "users.insert",
     "Create a user.",
@@ -24,12 +50,6 @@ INSERT = Statement(
 )
 
 FIND = Statement("users.find", "Read one user.", f"SELECT {_COLUMNS} FROM users WHERE id = :id")
-
-FIND_BY_NAME = Statement(
-    "users.find_by_name",
-    "Read a user and password hash by name.",
-    f"SELECT {_COLUMNS}, password_hash FROM users WHERE name = :name",
-)
 
 FIND_WITH_PASSWORD = Statement(
     "users.find_with_password",
@@ -72,31 +92,11 @@ UPDATE_PASSWORD_HASH = Statement(
     "UPDATE users SET password_hash = :fresh WHERE id = :id AND password_hash = :stale",
 )
 
-DISABLE = Statement(
-    "users.disable",
-    "Disable a user.",
-    "UPDATE users SET disabled_at = COALESCE(disabled_at, {now}), updated_at = {now} WHERE id = :id",
-)
-
-ENABLE = Statement(
-    "users.enable",
-    "Enable a user.",
-    "UPDATE users SET disabled_at = NULL, updated_at = {now} WHERE id = :id",
-)
-
 COUNT_OTHER_ADMINS = Statement(
     "users.count_other_admins",
     "Count enabled admins except one.",
     "SELECT count(*) AS n FROM users WHERE role = 'admin' AND disabled_at IS NULL AND id <> :except_id",
 )
-
-NAMES = Statement(
-    "users.names",
-    "Read the names of users.",
-    "SELECT id, name FROM {given} JOIN users ON users.id = given_id",
-    input_columns={"given_id": "text"},
-)
-ANY = Statement("users.any", "Check whether any user exists.", "SELECT id FROM users LIMIT 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.statement import Dialect, Row
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs import statements as jobs
-from adjudge.store.jobs.mapping import finish_row
-from adjudge.store.jobs.models import JobResult, NewJob
+from adjudge.store.jobs.models import JobResult, NewJob, finish_row
 
 
 class FinishedStep(NamedTuple):

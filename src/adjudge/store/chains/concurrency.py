@@ -8,6 +8,7 @@ that nobody else is changing, and a place may be given to a node of another run 
 from __future__ import annotations
 
 from adjudge.store.chains.statements import STANDING
+from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
 _LOCK_CHAINS = "SELECT id, version FROM {given} JOIN chains ON id = given_id"
@@ -80,3 +81,8 @@ CHAINS_WITH_WAITERS = Statement(
     ORDER BY id
     """,
 )
+
+
+async def find_chains_with_waiters(tx: Tx) -> list[str]:
+    """Chains of which a node or a run waits for a place over all runs."""
+    return [row["id"] for row in await tx.fetch(CHAINS_WITH_WAITERS)]

@@ -15,8 +15,7 @@ from adjudge.store.chains.queries import node_task_from_columns
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Dialect, Statement
 from adjudge.store.jobs import statements as jobs
-from adjudge.store.jobs.mapping import MILLISECOND, job_from_row
-from adjudge.store.jobs.models import Job
+from adjudge.store.jobs.models import MILLISECOND, Job, job_from_row
 
 OPEN = Statement(
     "chain_openings.claim",

@@ -8,16 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from adjudge.domain.authority import Authority, authority_of
-from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
+from adjudge.domain.errors import NotFound
 from adjudge.domain.states import ChainRunStatus, NodeStatus
-from adjudge.domain.strict_json import encode_json
-from adjudge.store.chains.concurrency import CHAINS_WITH_WAITERS
 from adjudge.store.chains.models import Artifact, ChainNodeRow, ChainRunRow, ChainStatusChange, NodeLogRow
 from adjudge.store.chains.statements import SELECT_DAG
 from adjudge.store.engine import notify
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement, json_from_column
-from adjudge.store.jobs.models import Fence
 
 CHANGED = notify.CHANNEL_CHAIN_RUNS
 """Rung when a node or a run changed, or a node wrote a line."""
@@ -72,16 +69,6 @@ STATUS_LOG = Statement(
     """,
 )
 
-APPEND_LOG = Statement(
-    "chain_node_logs.append",
-    "Append log lines of a node.",
-    """
-    INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at)
-    SELECT :run_id, :node_id, :attempt, given_text, {now} FROM {given}
-    """,
-    input_columns={"given_text": "text"},
-)
-
 READ_LOG = Statement(
     "chain_node_logs.read",
     "List log lines of a node after a given id.",
@@ -98,22 +85,6 @@ READ_LOG_TAIL = Statement(
     SELECT id, node_id, attempt, text, at FROM chain_node_logs
     WHERE run_id = :run_id AND node_id = :node_id ORDER BY id DESC LIMIT :limit
     """,
-)
-
-SAVE_CHECKPOINT = Statement(
-    "chain_checkpoints.save",
-    "Save a node's checkpoint if the writing attempt still holds the lease.",
-    """
-    INSERT INTO chain_checkpoints (run_id, node_id, attempt_id, checkpoint, updated_at)
-    SELECT chain_run_id, jobs.node_id, :attempt, given_checkpoint, {now}
-    FROM {given} JOIN jobs ON id = given_id
-    WHERE attempt_id = given_attempt AND lease_owner = given_owner AND COALESCE(jobs.status, '') = 'running'
-      AND lease_until > {now}
-    ON CONFLICT (run_id, node_id) DO UPDATE SET attempt_id = excluded.attempt_id, checkpoint = excluded.checkpoint,
-        updated_at = excluded.updated_at
-    RETURNING run_id
-    """,
-    input_columns={"given_id": "text", "given_attempt": "bigint", "given_owner": "text", "given_checkpoint": "jsonb"},
 )
 
 TASKS = Statement(
@@ -160,48 +131,49 @@ STOPPING_RUNS = Statement(
     input_columns={"given_id": "text"},
 )
 
-_OLD_RUNS = """
-    SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_than_us
-    ORDER BY finished_at LIMIT :limit
-    """
-LOCK_OLD_RUNS = Statement(
-    "chain_runs.lock_old",
-    "Lock runs past their retention so that nobody reopens one before it is deleted.",
-    _OLD_RUNS + "FOR UPDATE SKIP LOCKED",
-    sqlite_sql=_OLD_RUNS,
-)
-
-DELETE_DEAD_LETTERS = Statement(
-    "chain_runs.delete_dead_letters",
-    "Delete the dead letters of jobs of expired runs.",
-    """
-    DELETE FROM dead_letters WHERE id IN (
-        SELECT dead_letters.id FROM {given}
-        JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL
-        JOIN dead_letters ON job_id = jobs.id)
-    """,
-    input_columns={"given_id": "text"},
-)
-
-DELETE_JOBS = Statement(
-    "chain_runs.delete_jobs",
-    "Delete the jobs of expired runs with their attempts and logs.",
-    """
-    DELETE FROM jobs WHERE id IN (
-        SELECT jobs.id FROM {given} JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL)
-    """,
-    input_columns={"given_id": "text"},
-)
-
-DELETE_RUNS = Statement(
-    "chain_runs.delete",
-    "Delete expired runs with their nodes, checkpoints and logs.",
-    "DELETE FROM chain_runs WHERE id IN (SELECT given_id FROM {given}) AND finished_at IS NOT NULL",
-    input_columns={"given_id": "text"},
-)
-
 LAST = "g"
 """Sorts after every id."""
+
+
+_PAGE_OF = """
+      AND (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)
+      AND chain_runs.id < :before
+    ORDER BY chain_runs.id DESC LIMIT :limit
+    """
+
+PAGE_STARTED_BY = Statement(
+    "chain_runs.page_started_by",
+    "List runs started by a user, newest first, optionally by chain and status.",
+    f"SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id WHERE started_by = :started_by {_PAGE_OF}",
+)
+
+PAGE_BY_IDS = Statement(
+    "chain_runs.page_by_ids",
+    "List the given runs, newest first, optionally by chain and status.",
+    f"""
+    SELECT {RUN} FROM {{given}} JOIN chain_runs ON chain_runs.id = given_id JOIN chains ON chains.id = chain_id
+    WHERE true {_PAGE_OF}
+    """,
+    input_columns={"given_id": "text"},
+)
+
+APPROVALS_FOR = Statement(
+    "chain_nodes.approvals_for",
+    "Find open approvals addressed to given users.",
+    """
+    SELECT run_id, artifact FROM chain_nodes
+    WHERE wait_on IS NOT NULL AND wait_on = 'approval' ORDER BY run_id DESC LIMIT :limit
+    """,
+)
+
+APPROVALS_OF_RUN = Statement(
+    "chain_nodes.approvals_of_run",
+    "Read the approvals of a run with their answers.",
+    "SELECT artifact FROM chain_nodes WHERE run_id = :run_id AND type = 'wait_approval'",
+)
+
+_QUESTIONS = 1_000
+"""How many open questions are looked through for those that ask somebody."""
 
 
 class NodeTask(NamedTuple):
@@ -271,14 +243,6 @@ async def status_log(tx: Tx, run_id: str, *, after: int = 0, limit: int = 500) -
     return [ChainStatusChange(*row) for row in rows]
 
 
-async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: Sequence[str]) -> None:
-    """Keep lines that a node wrote, and tell who watches."""
-    if lines:
-        rows = [(line,) for line in lines]
-        await tx.execute(APPEND_LOG, rows, run_id=run_id, node_id=node_id, attempt=attempt)
-        tx.notify(CHANGED)
-
-
 async def read_log(tx: Tx, run_id: str, node_id: str, *, after: int = 0, limit: int = 500) -> list[NodeLogRow]:
     """Read a node's lines, from after a known one; follow them by the bell ``CHANGED``."""
     rows = await tx.fetch(READ_LOG, run_id=run_id, node_id=node_id, after=after, limit=limit)
@@ -289,13 +253,6 @@ async def read_log_tail(tx: Tx, run_id: str, node_id: str, *, limit: int = 500) 
     """Read a node's last lines, in the order in which they were written."""
     rows = await tx.fetch(READ_LOG_TAIL, run_id=run_id, node_id=node_id, limit=limit)
     return [NodeLogRow(*row) for row in reversed(rows)]
-
-
-async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) -> None:
-    """Keep a checkpoint for the next attempt; an attempt that was superseded is refused."""
-    row = (fence.job_id, fence.attempt_id, fence.lease_owner, encode_json(document, "checkpoint"))
-    if not await tx.fetch(SAVE_CHECKPOINT, [row], attempt=attempt):
-        raise FenceRefused(fence.job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
 
 
 async def find_node_tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], NodeTask]:
@@ -362,21 +319,6 @@ async def find_stopping_runs(tx: Tx, run_ids: Iterable[str]) -> set[str]:
     return {row["id"] for row in await tx.fetch(STOPPING_RUNS, rows)} if rows else set()
 
 
-async def find_chains_with_waiters(tx: Tx) -> list[str]:
-    """Chains of which a node or a run waits for a place over all runs."""
-    return [row["id"] for row in await tx.fetch(CHAINS_WITH_WAITERS)]
-
-
-async def delete_old_runs(tx: Tx, *, older_than_ms: int, limit: int = 100) -> int:
-    """Delete runs that ended more than ``older_ms`` ago, and everything that belongs to them; return how many."""
-    rows = [(row["id"],) for row in await tx.fetch(LOCK_OLD_RUNS, older_than_us=older_than_ms * 1_000, limit=limit)]
-    if not rows:
-        return 0
-    await tx.execute(DELETE_DEAD_LETTERS, rows)
-    await tx.execute(DELETE_JOBS, rows)
-    return await tx.execute(DELETE_RUNS, rows)
-
-
 def run_from_row(row: Row) -> ChainRunRow:
     """A run from its row."""
     values = dict(zip(ChainRunRow.__slots__, row, strict=True))
@@ -395,3 +337,40 @@ def _artifact(row: Row) -> Artifact:
     found = row["artifact"]
     text = found if found is None or isinstance(found, str) else json.dumps(found)
     return Artifact(text, row["artifact_digest"], row["artifact_bytes"])
+
+
+async def page_runs_of_user(
+    tx: Tx,
+    names: Sequence[str],
+    *,
+    chain_id: str = "",
+    status: ChainRunStatus | None = None,
+    before: str = "",
+    limit: int = 50,
+) -> list[ChainRunRow]:
+    """List runs of somebody, the newest first: those they started, and those that ask them something now.
+
+    The first of their names is the one that runs are started by.
+    """
+    narrow = {"chain_id": chain_id, "status": str(status or ""), "before": before or LAST, "limit": limit}
+    rows = await tx.fetch(PAGE_STARTED_BY, started_by=names[0], **narrow)
+    asking = {row["run_id"] for row in await tx.fetch(APPROVALS_FOR, limit=_QUESTIONS) if _is_asked(row, names)}
+    if asking:
+        rows += await tx.fetch(PAGE_BY_IDS, sorted((run_id,) for run_id in asking), **narrow)
+    found = {run.id: run for run in map(run_from_row, rows)}
+    return [found[run_id] for run_id in sorted(found, reverse=True)[:limit]]
+
+
+async def has_question_for(tx: Tx, run_id: str, names: Sequence[str]) -> bool:
+    """Whether a node of a run asks somebody, by any of their names, or was answered by them."""
+    return any(_is_asked(row, names) for row in await tx.fetch(APPROVALS_OF_RUN, run_id=run_id))
+
+
+def _is_asked(row: Row, names: Sequence[str]) -> bool:
+    """Whether a node names somebody; one that was completed by hand may have left anything at all."""
+    asked = json_from_column(row["artifact"])
+    if not isinstance(asked, Mapping):
+        return False
+    approvers = asked.get("approvers")
+    named = approvers if isinstance(approvers, list) else []
+    return any(name in (asked.get("by"), *named) for name in names)

@@ -44,12 +44,6 @@ LONG_WAITS = Statement(
 )
 
 _RUN_STATUS = "SELECT status FROM chain_runs WHERE id = :run_id"
-LOCK_RUN_STATUS = Statement(
-    "chain_waits.lock_run_status",
-    "Read a run's status under a share lock.",
-    _RUN_STATUS + " FOR SHARE",
-    sqlite_sql=_RUN_STATUS,
-)
 
 JOBS_TO_CANCEL = Statement(
     "chain_waits.jobs_to_cancel",
@@ -73,6 +67,23 @@ ORPHANED_RUNS = Statement(
       AND parent.status IN ('stopping', 'stopped') AND child.id > :after
     ORDER BY child.id LIMIT :limit
     """,
+)
+
+
+AWAITED = Statement(
+    "chain_waits.awaited",
+    "Find out which of the things that have just ended a node waits for, in the order in which runs are locked.",
+    """
+    SELECT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
+    WHERE wait_on IS NOT NULL GROUP BY wait_on, wait_key ORDER BY max(run_id) DESC, wait_on, wait_key
+    """,
+    input_columns={"given_on": "text", "given_key": "text"},
+)
+LOCK_RUN_STATUS = Statement(
+    "chain_waits.lock_run_status",
+    "Read a run's status under a share lock.",
+    _RUN_STATUS + " FOR SHARE",
+    sqlite_sql=_RUN_STATUS,
 )
 
 
@@ -155,17 +166,6 @@ async def find_jobs_to_cancel(
 async def find_orphaned_runs(tx: Tx, *, limit: int, after: str = "") -> list[str]:
     """Sub-chains to be stopped along with the run that started them, from after a known one."""
     return [row["id"] for row in await tx.fetch(ORPHANED_RUNS, limit=limit, after=after)]
-
-
-AWAITED = Statement(
-    "chain_waits.awaited",
-    "Find out which of the things that have just ended a node waits for, in the order in which runs are locked.",
-    """
-    SELECT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
-    WHERE wait_on IS NOT NULL GROUP BY wait_on, wait_key ORDER BY max(run_id) DESC, wait_on, wait_key
-    """,
-    input_columns={"given_on": "text", "given_key": "text"},
-)
 
 
 async def find_awaited(tx: Tx, things: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

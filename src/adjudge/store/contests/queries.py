@@ -21,15 +21,6 @@ FIND = Statement(
     """,
 )
 
-UNFREEZE = Statement(
-    "contests.unfreeze",
-    "Unfreeze an ended contest.",
-    """
-    UPDATE contests SET freezes_at = NULL, version = version + 1, updated_at = {now}
-    WHERE id = :contest_id AND ends_at <= {now} AND freezes_at IS NOT NULL
-    """,
-)
-
 PAGE_SUBMISSIONS = Statement(
     "contests.page_submissions",
     "List the submissions of a contest by id, keyset-paginated.",
@@ -42,6 +33,15 @@ PAGE_SUBMISSIONS = Statement(
           AND contest_problems.problem_id = submissions.problem_id
     WHERE submissions.contest_id = :contest_id AND submissions.id > :after
     ORDER BY submissions.id LIMIT :limit
+    """,
+)
+
+UNFREEZE = Statement(
+    "contests.unfreeze",
+    "Unfreeze an ended contest.",
+    """
+    UPDATE contests SET freezes_at = NULL, version = version + 1, updated_at = {now}
+    WHERE id = :contest_id AND ends_at <= {now} AND freezes_at IS NOT NULL
     """,
 )
 

@@ -23,16 +23,8 @@ from adjudge.store.jobs import metrics as accounts
 from adjudge.store.jobs import outbox, write_refusals
 from adjudge.store.jobs import statements as sql
 from adjudge.store.jobs.groups import by_kind, end_of, fence_of, first_by_fence, ordered
-from adjudge.store.jobs.mapping import (
-    MILLISECOND,
-    dead_letter_row,
-    finish_row,
-    insert_row,
-    job_from_row,
-    release_row,
-    replay_job,
-)
 from adjudge.store.jobs.models import (
+    MILLISECOND,
     BatchResult,
     DispatchedMessage,
     Fence,
@@ -50,6 +42,12 @@ from adjudge.store.jobs.models import (
     ReplayListener,
     Step,
     Stepping,
+    dead_letter_row,
+    finish_row,
+    insert_row,
+    job_from_row,
+    release_row,
+    replay_job,
 )
 
 LEASE_EXPIRED = "lease_expired"

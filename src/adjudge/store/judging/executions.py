@@ -13,13 +13,73 @@ from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.notify import CHANNEL_JUDGING
-from adjudge.store.engine.statement import Row
+from adjudge.store.engine.statement import Row, Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
-from adjudge.store.judging import execution_statements as sql
 
 JOB_KIND_EXECUTE: Final = "execute"
 """The kind of job that runs a program."""
+
+
+_COLUMNS = """id, user_id, job_id, language, source, limits, state, verdict, compile_message, created_at, finished_at,
+        expires_at"""
+RUN_COLUMNS = (
+    "ordinal",
+    "verdict",
+    "time_ms",
+    "wall_ms",
+    "mem_kb",
+    "exit_code",
+    "exit_signal",
+    "limit_hit",
+    "stdout",
+    "stderr",
+    "is_base64",
+    "is_truncated",
+)
+STDINS = Statement(
+    "execution_runs.stdins",
+    "Read the inputs of an execution.",
+    "SELECT stdin FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
+)
+RUNS = Statement(
+    "execution_runs.of_execution",
+    "Read the results of an execution's inputs.",
+    f"SELECT {', '.join(RUN_COLUMNS)} FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
+)
+FINISH_RUNS = Statement(
+    "execution_runs.finish",
+    "Store the results of executions' inputs.",
+    """
+    UPDATE execution_runs SET verdict = given_verdict, time_ms = given_time_ms, wall_ms = given_wall_ms,
+        mem_kb = given_mem_kb, exit_code = given_exit_code, exit_signal = given_exit_signal,
+        limit_hit = given_limit_hit, stdout = given_stdout, stderr = given_stderr, is_base64 = given_is_base,
+        is_truncated = given_is_truncated
+    FROM {given} WHERE execution_id = given_id AND ordinal = given_ordinal
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_ordinal": "bigint",
+        "given_verdict": "text",
+        "given_time_ms": "bigint",
+        "given_wall_ms": "bigint",
+        "given_mem_kb": "bigint",
+        "given_exit_code": "bigint",
+        "given_exit_signal": "bigint",
+        "given_limit_hit": "text",
+        "given_stdout": "text",
+        "given_stderr": "text",
+        "given_is_base": "boolean",
+        "given_is_truncated": "boolean",
+    },
+)
+_LOCK_USER = "SELECT id FROM users WHERE id = :user_id"
+LOCK_USER = Statement(
+    "executions.lock_user",
+    "Lock a user, so that two calls do not both count the same free space.",
+    _LOCK_USER + " FOR NO KEY UPDATE",
+    sqlite_sql=_LOCK_USER,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,45 +207,45 @@ async def create(tx: Tx, jobs: JobCommands, items: Sequence[NewExecution], *, ne
         )
         for item, job_id in zip(items, job_ids, strict=True)
     ]
-    await tx.execute(sql.INSERT, rows)
+    await tx.execute(INSERT, rows)
     inputs = [(item.id, ordinal, stdin) for item in items for ordinal, stdin in enumerate(item.stdins, 1)]
-    await tx.execute(sql.INSERT_RUNS, inputs)
+    await tx.execute(INSERT_RUNS, inputs)
     return job_ids
 
 
 async def find_task(tx: Tx, execution_id: str) -> ExecutionTask | None:
     """What is to be run; nothing where it is gone."""
-    row = await fetch_one(tx, sql.FIND, id=execution_id)
+    row = await fetch_one(tx, FIND, id=execution_id)
     if row is None:
         return None
-    stdins = tuple(item["stdin"] for item in await tx.fetch(sql.STDINS, id=execution_id))
+    stdins = tuple(item["stdin"] for item in await tx.fetch(STDINS, id=execution_id))
     return ExecutionTask(row["id"], row["language"], row["source"], json.loads(row["limits"]), stdins)
 
 
 async def find(tx: Tx, execution_id: str, user_id: str) -> ExecutionRow:
     """One of a user's executions with its runs; another's does not exist."""
-    row = await fetch_one(tx, sql.FIND, id=execution_id)
+    row = await fetch_one(tx, FIND, id=execution_id)
     if row is None or row["user_id"] != user_id:
         raise NotFound("execution", execution_id)
-    return _execution(row, await tx.fetch(sql.RUNS, id=execution_id))
+    return _execution(row, await tx.fetch(RUNS, id=execution_id))
 
 
 async def page(tx: Tx, user_id: str, *, before: str, limit: int) -> list[ExecutionRow]:
     """A user's executions without their runs, the newest first."""
-    rows = await tx.fetch(sql.PAGE, user_id=user_id, before=before, limit=limit)
+    rows = await tx.fetch(PAGE, user_id=user_id, before=before, limit=limit)
     return [_execution(row, ()) for row in rows]
 
 
 async def kept_bytes(tx: Tx, user_id: str) -> int:
     """How much is kept of a user's executions, and reserved for those under way; the user is locked until commit."""
-    await tx.fetch(sql.LOCK_USER, user_id=user_id)
-    row = await fetch_one(tx, sql.KEPT_BYTES, user_id=user_id)
+    await tx.fetch(LOCK_USER, user_id=user_id)
+    row = await fetch_one(tx, KEPT_BYTES, user_id=user_id)
     return int(row["kept_bytes"]) if row else 0
 
 
 async def delete_expired(tx: Tx, *, limit: int = 200) -> int:
     """Remove what was kept long enough; return how many."""
-    return await tx.execute(sql.DELETE_EXPIRED, limit=limit)
+    return await tx.execute(DELETE_EXPIRED, limit=limit)
 
 
 class ExecutionListener:
@@ -201,8 +261,8 @@ class ExecutionListener:
         """Write what came out, input by input."""
         runs = [row for item in ended for row in _run_rows(item)]
         if runs:
-            await tx.execute(sql.FINISH_RUNS, runs)
-        await tx.execute(sql.FINISH, [_end_row(item) for item in ended])
+            await tx.execute(FINISH_RUNS, runs)
+        await tx.execute(FINISH, [_end_row(item) for item in ended])
         tx.notify(CHANNEL_JUDGING)
 
 
@@ -252,5 +312,75 @@ def _execution(row: Row, runs: Sequence[Row]) -> ExecutionRow:
         row["created_at"],
         row["finished_at"],
         row["expires_at"],
-        tuple({name: run[name] for name in sql.RUN_COLUMNS} for run in runs),
+        tuple({name: run[name] for name in RUN_COLUMNS} for run in runs),
     )
+
+
+INSERT = Statement(
+    "executions.insert",
+    "Create executions.",
+    """
+    INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at, kept_bytes)
+    SELECT given_id, given_user_id, given_job_id, given_language, given_source, given_limits, {now},
+           {now} + given_life_us, given_kept_bytes
+    FROM {given}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_user_id": "text",
+        "given_job_id": "text",
+        "given_language": "text",
+        "given_source": "text",
+        "given_limits": "jsonb",
+        "given_life_us": "bigint",
+        "given_kept_bytes": "bigint",
+    },
+)
+INSERT_RUNS = Statement(
+    "execution_runs.insert",
+    "Insert the inputs of executions.",
+    """
+    INSERT INTO execution_runs (execution_id, ordinal, stdin)
+    SELECT given_id, given_ordinal, given_stdin FROM {given}
+    """,
+    input_columns={"given_id": "text", "given_ordinal": "bigint", "given_stdin": "text"},
+)
+FIND = Statement("executions.find", "Read one execution.", f"SELECT {_COLUMNS} FROM executions WHERE id = :id")
+PAGE = Statement(
+    "executions.page",
+    "List a user's executions, newest first, keyset-paginated.",
+    f"""
+    SELECT {_COLUMNS} FROM executions WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit
+    """,
+)
+FINISH = Statement(
+    "executions.finish",
+    "Finish executions.",
+    """
+    UPDATE executions SET job_id = given_job_id, state = given_state, verdict = given_verdict,
+        compile_message = given_message, finished_at = {now}, kept_bytes = COALESCE(given_kept_bytes, kept_bytes)
+    FROM {given} WHERE id = given_id
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_state": "text",
+        "given_verdict": "text",
+        "given_message": "text",
+        "given_kept_bytes": "bigint",
+    },
+)
+KEPT_BYTES = Statement(
+    "executions.kept_bytes",
+    "Sum up how much is kept of a user's executions, and reserved for those under way.",
+    "SELECT COALESCE(SUM(kept_bytes), 0) AS kept_bytes FROM executions WHERE user_id = :user_id",
+)
+DELETE_EXPIRED = Statement(
+    "executions.delete_expired",
+    "Delete expired executions.",
+    """
+    DELETE FROM executions WHERE id IN (
+        SELECT id FROM executions WHERE expires_at <= {now} AND finished_at IS NOT NULL
+        ORDER BY expires_at LIMIT :limit)
+    """,
+)

@@ -37,33 +37,6 @@ FIND = Statement(
     "submissions.find", "Read one submission.", f"SELECT {_COLUMNS} {_FROM} WHERE submissions.id = :submission_id"
 )
 
-
-def _page(name: str, whose: str, key: str) -> Statement:
-    """A statement of its own for each index that a list can go along: no plan has to guess which it is."""
-    return Statement(
-        f"submissions.{name}",
-        f"List submissions{whose} by what they are, the newest first, from before a known one.",
-        f"""
-        SELECT {_COLUMNS} {_FROM}
-        WHERE {key} submissions.id < :before AND submissions.id >= :from_id
-          AND (CAST(:user_id AS text) IS NULL OR submissions.user_id = :user_id)
-          AND (CAST(:problem_id AS text) IS NULL OR submissions.problem_id = :problem_id)
-          AND (CAST(:contest_id AS text) IS NULL OR contest_id = :contest_id)
-          AND (CAST(:language AS text) IS NULL OR language = :language)
-          AND (CAST(:status AS text) IS NULL OR status = :status)
-          AND (CAST(:verdict AS text) IS NULL OR verdict = :verdict)
-          AND (CAST(:since_us AS bigint) IS NULL OR submissions.created_at >= :since_us)
-          AND (CAST(:until_us AS bigint) IS NULL OR submissions.created_at < :until_us)
-        ORDER BY submissions.id DESC LIMIT :limit
-        """,
-    )
-
-
-PAGE = _page("page", "", "")
-PAGE_OF_USER = _page("page_of_user", " of one user", "submissions.user_id = :user_id AND")
-PAGE_OF_PROBLEM = _page("page_of_problem", " to one problem", "submissions.problem_id = :problem_id AND")
-PAGE_OF_CONTEST = _page("page_of_contest", " of one contest", "contest_id = :contest_id AND")
-
 SELECT_RESULT = Statement(
     "jobs.select_result",
     "Read a job's result document.",
@@ -107,16 +80,52 @@ RESOLVE_PROBLEMS = Statement(
     """,
     input_columns={"given_ref": "text"},
 )
-FIND_DEFINITION = Statement(
-    "problems.find_definition",
-    "Read the judging definition of a revision.",
-    "SELECT definition FROM problem_revisions WHERE id = :revision_id",
-)
 EXISTING = Statement(
     "submissions.existing",
     "Find which of the given submissions exist, after a commit with unknown outcome.",
     "SELECT submissions.id AS id FROM {given} JOIN submissions ON submissions.id = given_id",
     input_columns={"given_id": "text"},
+)
+
+
+_STATE = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
+LOCK_STATE = Statement(
+    "submissions.lock_state",
+    "Read a submission's state under a share lock.",
+    _STATE + " FOR SHARE",
+    sqlite_sql=_STATE,
+)
+
+
+def _page(name: str, whose: str, key: str) -> Statement:
+    """A statement of its own for each index that a list can go along: no plan has to guess which it is."""
+    return Statement(
+        f"submissions.{name}",
+        f"List submissions{whose} by what they are, the newest first, from before a known one.",
+        f"""
+        SELECT {_COLUMNS} {_FROM}
+        WHERE {key} submissions.id < :before AND submissions.id >= :from_id
+          AND (CAST(:user_id AS text) IS NULL OR submissions.user_id = :user_id)
+          AND (CAST(:problem_id AS text) IS NULL OR submissions.problem_id = :problem_id)
+          AND (CAST(:contest_id AS text) IS NULL OR contest_id = :contest_id)
+          AND (CAST(:language AS text) IS NULL OR language = :language)
+          AND (CAST(:status AS text) IS NULL OR status = :status)
+          AND (CAST(:verdict AS text) IS NULL OR verdict = :verdict)
+          AND (CAST(:since_us AS bigint) IS NULL OR submissions.created_at >= :since_us)
+          AND (CAST(:until_us AS bigint) IS NULL OR submissions.created_at < :until_us)
+        ORDER BY submissions.id DESC LIMIT :limit
+        """,
+    )
+
+
+PAGE = _page("page", "", "")
+PAGE_OF_USER = _page("page_of_user", " of one user", "submissions.user_id = :user_id AND")
+PAGE_OF_PROBLEM = _page("page_of_problem", " to one problem", "submissions.problem_id = :problem_id AND")
+PAGE_OF_CONTEST = _page("page_of_contest", " of one contest", "contest_id = :contest_id AND")
+FIND_DEFINITION = Statement(
+    "problems.find_definition",
+    "Read the judging definition of a revision.",
+    "SELECT definition FROM problem_revisions WHERE id = :revision_id",
 )
 
 
@@ -198,15 +207,6 @@ async def find_existing(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
 
 def _submission(row: Row) -> SubmissionRow:
     return SubmissionRow(*row)
-
-
-_STATE = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
-LOCK_STATE = Statement(
-    "submissions.lock_state",
-    "Read a submission's state under a share lock.",
-    _STATE + " FOR SHARE",
-    sqlite_sql=_STATE,
-)
 
 
 async def lock_submission_state(tx: Tx, submission_id: str) -> SubmissionState | None:

@@ -33,6 +33,7 @@ from adjudge.observe import metrics
 from adjudge.observe.logs import context as log_context
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
+from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import secrets
 from adjudge.store.chains.models import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended, node_attempt
@@ -131,7 +132,7 @@ class ExecutorContext:
     async def save_checkpoint(self, document: Any) -> None:
         """Keep ``document`` for the next attempt."""
         await self._database.transact(
-            lambda tx: chain_queries.save_checkpoint(
+            lambda tx: chain_commands.save_checkpoint(
                 tx, self._fence, attempt=self.attempt, document=self._hidden.document(document)
             )
         )
@@ -140,7 +141,7 @@ class ExecutorContext:
         """Add lines to the node's log."""
         lines = [line[:LOG_LINE_CHARACTERS].replace("\0", "�") for line in self._hidden.text(text).splitlines()]
         await self._database.transact(
-            lambda tx: chain_queries.append_log(tx, self.run_id, self.node_id, attempt=self.attempt, lines=lines)
+            lambda tx: chain_commands.append_log(tx, self.run_id, self.node_id, attempt=self.attempt, lines=lines)
         )
 
 
