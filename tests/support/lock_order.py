@@ -42,13 +42,13 @@ _EXEMPT: Final = {
         "chain_nodes.start",
         "chain_nodes.finish",
         "chain_nodes.suspend",
-        "chain_nodes.fan_out",
-        "chain_steps.take",
+        "chain_nodes.expand_maps",
+        "chain_advance.finish_and_claim_next",
         "chain_steps.take_one",
     },
     "jobs": {"chain_runs.delete_jobs", "jobs.delete_orphaned"},
-    "chain_runs": {"chain_waits.run_status"},
-    "dead_letters": {"chain_runs.delete_letters"},
+    "chain_runs": {"chain_waits.lock_run_status"},
+    "dead_letters": {"chain_runs.delete_dead_letters"},
 }
 """By table, the statements that wait for nobody.
 
@@ -58,7 +58,7 @@ holds what the rows belong to, passes by what is locked, and nobody locks the jo
 """
 _TAKES_OUTBOX_ALONE: Final = frozenset({"outbox.take_due"})
 """The one statement that locks outbox rows without their jobs: it passes by what is locked, and is alone."""
-_LOCKED: Final = {"chain_places.lock_chain_of": ["chains"]}
+_LOCKED: Final = {"chain_concurrency.lock_chain_of_run": ["chains"]}
 """What the text of a statement does not show plainly."""
 
 

@@ -130,17 +130,17 @@ class ChainHousekeeping:
                 return 0
             self._next_look_sec = self._clock() + older_than_ms / 1_000
         unmissable = self._engine.progress.unmissable()
-        waits = await self._database.read(
+        long_waits = await self._database.read(
             lambda tx: waits.find_long_waits(
                 tx, after=after, older_than_ms=older_than_ms, limit=_BATCH, unmissable=unmissable
             )
         )
-        self._looked_at = waits[-1] if len(waits) == _BATCH else None
+        self._looked_at = long_waits[-1] if len(long_waits) == _BATCH else None
         looks = [
             await self._apart(
                 partial(self._look, wait=wait), "chain_wait_check_failed", run_id=wait.run_id, node_id=wait.node_id
             )
-            for wait in waits
+            for wait in long_waits
         ]
         return sum(looks)
 

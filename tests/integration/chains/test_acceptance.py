@@ -34,7 +34,7 @@ async def test_j02_a_name_that_is_taken_is_refused(rig: ChainHarness) -> None:
         await rig.define(line(1), "nightly")
     assert refused.value.http_status == 400
     other = await rig.define(line(1), "weekly")
-    with pytest.raises(InvalidInput, match="exists already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         await rig.store.transact(
             lambda tx: definitions.update(tx, other.id, version=1, name="nightly", dag=line(1), actor="ann")
         )

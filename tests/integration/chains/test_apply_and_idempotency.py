@@ -69,11 +69,11 @@ async def test_what_somebody_switched_off_stays_off(store: StoreHarness) -> None
 
 
 async def test_a_wrong_file_changes_nothing(store: StoreHarness) -> None:
-    with pytest.raises(InvalidInput, match="there is no executor 'nope'"):
+    with pytest.raises(InvalidInput, match="unknown node type 'nope'"):
         await applied(store, FILE.replace("noop", "nope"))
     with pytest.raises(InvalidInput, match=r"spec\.cron"):
         await applied(store, FILE.replace("0 3 * * *", "at three"))
-    with pytest.raises(InvalidInput, match=r'chain\.name: "\.\." cannot be used: it may have no slash'):
+    with pytest.raises(InvalidInput, match=r'chain\.name: "\.\." cannot be used: must not contain slashes'):
         await applied(store, FILE.replace("name: greet", 'name: ".."'))
     assert await store.rows("SELECT id FROM chains") == []
 

@@ -189,7 +189,7 @@ async def test_runs_that_end_as_they_begin_make_way_at_once(rig: ChainHarness) -
 async def test_a_chain_may_refuse_what_would_have_to_wait(rig: ChainHarness) -> None:
     chain = await rig.define({**line(1), "over_runs": {"max_runs": 1, "when_full": "refuse"}})
     first = await start(rig, chain.id, idempotency_key="k")
-    with pytest.raises(Conflict, match=r"as many runs under way as it may \(1\)"):
+    with pytest.raises(Conflict, match=r"already has max_runs=1 active runs"):
         await start(rig, chain.id)
     assert await start(rig, chain.id, idempotency_key="k") == first, "a key that is known starts nothing"
     assert len(await rig.store.rows("SELECT id FROM chain_runs")) == 1
@@ -278,7 +278,7 @@ async def test_a_chain_that_refuses_what_would_have_to_wait_refuses_a_retry(rig:
     await rig.fail(*(await rig.claim_all()).values())
     second = await start(rig, chain.id)
     for act in (rig.retry, rig.complete):
-        with pytest.raises(Conflict, match=r"as many runs under way as it may \(1\)"):
+        with pytest.raises(Conflict, match=r"already has max_runs=1 active runs"):
             await act(first, "n0")
     assert (await statuses(rig, [first]), (await rig.run(first)).slot) == (["failed"], None)
     assert await rig.states(first) == {"n0": "failed", "n1": "skipped"}
@@ -380,7 +380,7 @@ async def test_only_chains_that_limit_something_over_runs_pay_for_it(rig: ChainH
         await rig.store.transact(
             lambda tx, job=job: rig.jobs.finish_and_claim_next(RecordingTx(tx, heard), [JobResult(fence_of(job))])  # type: ignore[misc]
         )
-    asked = [name for name in heard if name.startswith("chain_places")]
+    asked = [name for name in heard if name.startswith("chain_concurrency.")]
     assert len(heard) > 5
     assert bool(asked) is bool(over_runs)
 

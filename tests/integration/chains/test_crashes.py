@@ -35,7 +35,7 @@ KINDS = {
     "Claimer._claim": "claim",
     "Claimer._open": "claim",
     "Worker._take_over": "claim",
-    "Context.save_checkpoint": "checkpoint",
+    "ExecutorContext.save_checkpoint": "checkpoint",
     "Finisher._write_rest": "finish",
     "Step.take": "finish",
 }

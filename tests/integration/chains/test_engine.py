@@ -127,7 +127,7 @@ async def test_instances_of_a_map_that_was_completed_by_hand_are_over(rig: Chain
     await rig.fail(*(await rig.claim()).values())
     await rig.complete(run_id, "m", ["by hand"])
     for act in (rig.retry, rig.complete):
-        with pytest.raises(Conflict, match="the mapped node 'm'"):
+        with pytest.raises(Conflict, match="its mapped node 'm'"):
             await act(run_id, "m[0]")
     assert (await rig.run(run_id)).status == "success"
     assert await rig.store.database.read(dead_letters.page) == [], "nothing is left to be done"

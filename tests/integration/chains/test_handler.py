@@ -231,7 +231,7 @@ async def test_an_attempt_that_begins_after_it_was_superseded_is_not_run_as_its_
     await store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
     await store.clock.advance(ms=3_000)
     assert (await rig.claim("a"))["a"].attempt_id == 2
-    with pytest.raises(Conflict, match="moved on"):
+    with pytest.raises(Conflict, match="this attempt is stale"):
         await handler.run(late._replace(preloaded=None))
     assert script.seen == []
 
@@ -308,7 +308,7 @@ async def test_a_condition_that_cannot_be_decided_fails_its_node(shop: HandlerHa
         dag(node("a", cfg={"out": "text"}), node("b", "a", **{"if": "artifacts.a > 3"})),
     )
     assert await shop.ends(run_id) == "failed"
-    assert "cannot be decided" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
+    assert "cannot compare" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
 
 
 async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_read(shop: HandlerHarness) -> None:
@@ -326,7 +326,9 @@ async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_r
     assert await shop.ends(run_id) == "failed"
     states = await shop.rig.states(run_id)
     assert (states["yes"], states["no"], states["other"], states["some"]) == ("success", "failed", "skipped", "success")
-    assert "the artifact of 'a' lies in a blob" in ((await shop.rig.nodes(run_id))["no"].last_error or "")
+    assert "the artifact of 'a' is too large to be stored inline" in (
+        (await shop.rig.nodes(run_id))["no"].last_error or ""
+    )
 
 
 async def test_a_map_over_what_is_no_list_fails(shop: HandlerHarness) -> None:
