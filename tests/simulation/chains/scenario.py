@@ -131,12 +131,12 @@ class ChainScenario(Scenario):
         self.spawn(run_periodically(rounds.run_once, interval_ms=PATROL_MS))
         self.spawn(TriggerScheduler(door, run_starter(engine), name=name).run())
 
-    async def people(self) -> None:
+    async def operators(self) -> None:
         self.spawn(self.crowd.meddle())
         self.spawn(self.crowd.answer())
         await self.crowd.start(self.chains, RUNS)
 
-    def at_rest(self) -> bool:
+    def is_idle(self) -> bool:
         unfinished = self.world.query("SELECT 1 FROM chain_runs WHERE finished_at IS NULL LIMIT 1")
         unsettled = self.world.query("SELECT 1 FROM chain_trigger_ticks WHERE state = 'pending' LIMIT 1")
         return not unfinished and not unsettled and super().is_idle()
@@ -149,7 +149,7 @@ class ChainScenario(Scenario):
     def check(self) -> list[str]:
         return checker.check(self)
 
-    def story(self) -> list[str]:
+    def trace(self) -> list[str]:
         rows = self.world.query(
             "SELECT at, run_id, node_id, from_status, to_status, attempt, actor, reason FROM chain_status_log "
             "ORDER BY id"

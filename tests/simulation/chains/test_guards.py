@@ -17,7 +17,6 @@ from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.executors.subchain import SubchainExecutor
 from adjudge.store.chains import advance_statements, waits
 from adjudge.store.chains import commands as chain_commands
-from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import statements as chain_statements
 from adjudge.store.jobs import statements as job_statements
 from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without
@@ -36,7 +35,7 @@ def _finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
 
 def _checkpoint_without_its_fence(patch: pytest.MonkeyPatch) -> None:
     guards = (_FENCE, "lease_until > {now}")
-    patch.setattr(chain_queries, "SAVE_CHECKPOINT", without(chain_commands.SAVE_CHECKPOINT, *guards))
+    patch.setattr(chain_commands, "SAVE_CHECKPOINT", without(chain_commands.SAVE_CHECKPOINT, *guards))
 
 
 def _dependents_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:

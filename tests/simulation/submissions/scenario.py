@@ -105,7 +105,7 @@ class SubmissionScenario(Scenario):
     def equip(self, process: Process) -> tuple[JobCommands, Mapping[str, Handler]]:
         return self.make_jobs(), {JOB_KIND_JUDGE: OracleHandler(process)}
 
-    async def people(self) -> None:
+    async def operators(self) -> None:
         """Submit, and now and then think better of it."""
         door, submissions = (
             SimulatedDatabase(Process(self.world, "api")),
@@ -129,7 +129,7 @@ class SubmissionScenario(Scenario):
     def check(self) -> list[str]:
         return checker.check(self, self.failing)
 
-    def story(self) -> list[str]:
+    def trace(self) -> list[str]:
         return job_trace(self)
 
 
