@@ -26,13 +26,14 @@ import uvloop
 from redis.asyncio import Redis
 
 from adjudge.cli.steady import tune_gc
+from adjudge.domain.priority import BANDS
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.postgres import DATABASE_CLOCK, SESSION
 from adjudge.store.engine.statement import Dialect, Rows, Statement, StatementCache
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs import statements as sql
 from adjudge.store.jobs.models import Fence, JobResult, finish_row, insert_row
-from adjudge.stream import BANDS, MessageBody, codec, redis_scripts
+from adjudge.stream import MessageBody, codec, redis_scripts
 from bench.queue_adjudge import new_jobs
 from bench.queue_progress import CONCURRENCY, SharedProgress, send_line, submit_on_command
 

@@ -66,10 +66,10 @@ def import_everything() -> None:
 def settings_page() -> str:
     """All settings."""
     rows = []
-    for name, default, knob in settings.all_settings():
-        variables = " or ".join(f"`{variable}`" for variable in settings.variables(knob))
+    for name, default, setting in settings.all_settings():
+        variables = " or ".join(f"`{variable}`" for variable in settings.environment_names(setting))
         shown = "`sqlite:///` in the data directory" if name == "database.url" else f"`{default}`"
-        rows.append((f"`{name}`", variables, shown, knob.purpose))
+        rows.append((f"`{name}`", variables, shown, setting.help))
     intro = (
         "A value is taken from the command line, else from the environment, else from `adjudge.toml` in the working\n"
         f"directory (or the file named by `{settings.CONFIG_VARIABLE}`), else it is the default. `adjudge config`\n"

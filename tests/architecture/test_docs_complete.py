@@ -12,7 +12,7 @@ from adjudge.cli import COMMANDS
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import STATE_MACHINES
 from adjudge.observe import metrics
-from adjudge.settings import all_settings, variables
+from adjudge.settings import all_settings, environment_names
 from scripts import generate_docs
 
 DOCS = generate_docs.DOCS
@@ -24,7 +24,7 @@ def _named(page: str) -> set[str]:
 
 def test_settings_are_documented() -> None:
     names = {name for name, _, _ in all_settings()} | {
-        item for _, _, knob in all_settings() for item in variables(knob)
+        item for _, _, setting in all_settings() for item in environment_names(setting)
     }
     assert names <= _named("settings.md")
 

@@ -11,8 +11,8 @@ import pytest
 
 from adjudge.cli import LazyCommand, main
 from adjudge.settings import CONFIG_VARIABLE, load
-from adjudge.settings.knob import variables
 from adjudge.settings.sections import SECTIONS
+from adjudge.settings.setting import environment_names
 from tests.support.documents import Terminal, blocks_of
 from tests.support.install import ROOT
 
@@ -100,5 +100,5 @@ def _guides() -> list[Path]:
 
 def _names() -> set[str]:
     """Every variable that a setting is read from."""
-    knobs = [item.metadata["knob"] for model in SECTIONS.values() for item in dataclasses.fields(model)]
-    return {CONFIG_VARIABLE, "ADJUDGE_PYTHON"}.union(*map(variables, knobs))
+    settings = [item.metadata["setting"] for model in SECTIONS.values() for item in dataclasses.fields(model)]
+    return {CONFIG_VARIABLE, "ADJUDGE_PYTHON"}.union(*map(environment_names, settings))

@@ -9,9 +9,9 @@ import pytest
 
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.exclusive_gate import ExclusiveGate
 from adjudge.judge.execution import execute
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.quiet import Quiet
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.sandbox import SandboxRunSpec
 
@@ -44,12 +44,12 @@ async def test_a_program_that_does_not_compile_runs_on_nothing(judge: Judge) -> 
 
 
 async def test_an_execution_waits_for_judging_that_is_under_way(judge: Judge) -> None:
-    apart = replace(judge, exclusive_gate=Quiet(executions_apart=True))
+    apart = replace(judge, exclusive_gate=ExclusiveGate(executions_apart=True))
     program, language = source("print(1)\n"), judge.languages.get("python3")
     await execute(apart, language, program, [], LIMITS)  # compiled: what waits below is the run
     async with apart.exclusive_gate.shared():
         waiting = asyncio.create_task(execute(apart, language, program, [b"", b""], LIMITS))
-        report = await apart.box.run(SandboxRunSpec(argv=("/bin/true",)))
+        report = await apart.sandbox.run(SandboxRunSpec(argv=("/bin/true",)))
         await asyncio.wait([waiting], timeout=0.2)
         assert report.ok
         assert not waiting.done()

@@ -126,7 +126,7 @@ async def test_a_main_is_kept_where_it_is_allowed(judge: Judge, tmp_path: Path) 
 
 
 async def test_a_language_that_the_signature_does_not_know_is_refused(judge: Judge, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="this problem takes c, cpp"):
+    with pytest.raises(InvalidInput, match="allowed: c, cpp"):
         await judged(judge, tmp_path, signature(), "print(7)\n")
 
 

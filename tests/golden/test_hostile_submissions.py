@@ -189,7 +189,7 @@ async def test_hostile_outputs_get_a_verdict(judge: Judge, files: PackageBuilder
 async def test_a_program_that_is_too_large_is_a_compile_error(judge: Judge, files: PackageBuilder) -> None:
     limits = ProblemLimits(run=LIMITS, compile_memory_bytes=2048 * MIB)
     problem = replace(files.problem(("1\n", "1\n")), limits=limits)
-    small = Judge(judge.box, judge.languages, judge.cache, artifact_bytes=4 * MIB)
+    small = Judge(judge.sandbox, judge.languages, judge.cache, artifact_bytes=4 * MIB)
     source = "int big[{size}] = {{1}}; int main(void) {{ return 0; }}"
     for size, verdict in ((1024, Verdict.WA), (4 * MIB, Verdict.CE)):
         result = await judged(small, problem, files, source.format(size=size), "c")

@@ -35,7 +35,7 @@ async def test_the_jurys_table_decides_whether_it_is_published(api: AsgiApp, jud
     wrong = zip_files(icpc_package("Sum", **{"data/secret/1.ans": "12\n"}))
     again = await import_package(api, tmp_path, setter, wrong, judge, slug="sum", verify=True, publish=True)
     assert (again["state"], again["revision"], again["jury"]["ok"]) == ("succeeded", 2, False)
-    assert any("was not published" in item["message"] for item in again["findings"])
+    assert any("Not published" in item["message"] for item in again["findings"])
     async with api.client(setter) as client:
         assert (await client.get(f"{ROOT}/problems/sum")).json()["revision"] == 1
         started = await client.post(f"{ROOT}/problems/sum/revisions/1:verify")

@@ -20,6 +20,7 @@ from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging.models import JudgeTask
 from adjudge.store.problems import commands as problem_commands
+from adjudge.worker.handlers import judge as judge_handler
 from adjudge.worker.handlers.judge import JudgeHandler
 from tests.golden.package_builder import PackageBuilder
 
@@ -70,18 +71,18 @@ async def test_the_launcher_is_given_the_claimed_attempt(
         return {path.name: str(path) for path in tmp_path.iterdir()}
 
     @asynccontextmanager
-    async def hold(digest: str) -> Any:
+    async def pin(digest: str) -> Any:
         yield Path(digest)
 
-    monkeypatch.setattr(judge, "find_judge_task", task_of)
+    monkeypatch.setattr(judge_handler, "find_judge_task", task_of)
     monkeypatch.setattr(problem_commands, "list_judging_files", judging_files)
-    cache = type("Cache", (), {"hold": staticmethod(hold)})
-    box = Recorded(judge.box)
+    cache = type("Cache", (), {"pin": staticmethod(pin)})
+    box = Recorded(judge.sandbox)
     handler = JudgeHandler(
         cast("Database", Rows()),
         cast("BlobStore", None),
         cast("BlobCache", cache),
-        replace(judge, box=cast("Sandbox", box)),
+        replace(judge, sandbox=cast("Sandbox", box)),
         margin=0.1,
     )
     done = await handler.run(_job("job-of-the-claim"))

@@ -110,8 +110,8 @@ async def test_side_by_side_says_what_one_by_one_says(
 ) -> None:
     problem = files.problem(cases=grouped(files), groups=TREE, grading=Grading.SCORING)
     program = f"read -r n; if [ $n = {bad} ]; then echo no; else echo ok; fi"
-    one = await judged(judge, problem, files, program, jobs=1, stop=stop)
-    many = await judged(judge, problem, files, program, jobs=4, stop=stop)
+    one = await judged(judge, problem, files, program, parallelism=1, stop=stop)
+    many = await judged(judge, problem, files, program, parallelism=4, stop=stop)
     assert [row.verdict for row in one.cases] == [row.verdict for row in many.cases]
     assert [row.name for row in many.cases] == [case.name for case in problem.cases]
     assert (one.verdict, one.score, one.message) == (many.verdict, many.score, many.message)
@@ -123,13 +123,13 @@ async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, fil
     spin = "import time\nwhile time.process_time() < 0.35: pass\nprint(1)\n"
     limits = replace(LIMITS, cpu_ms=300)
     problem = replace(files.problem(("1\n", "1\n")), limits=ProblemLimits(run=limits))
-    result = await judged(judge, problem, files, spin, "python3", margin=9.0)
+    result = await judged(judge, problem, files, spin, "python3", time_margin=9.0)
     row = result.cases[0]
     assert result.verdict is Verdict.TLE
     assert row.first_run is not None
     assert row.run is not None
     assert min(row.first_run.time_ms, row.run.time_ms) > 300
-    far = await judged(judge, problem, files, "while True: pass", "python3", margin=0.1)
+    far = await judged(judge, problem, files, "while True: pass", "python3", time_margin=0.1)
     assert far.verdict is Verdict.TLE
     assert far.cases[0].first_run is None
 

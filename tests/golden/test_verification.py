@@ -39,7 +39,7 @@ async def verified(judge: Judge, folder: Path, **more: str) -> VerificationRepor
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     absent = Language("absent", "Absent", "absent", ("absent",), "main.absent", ("no-such-tool",), ("no-such-tool",))
-    lacking = Judge(judge.box, Languages([*Languages.load(), absent]), judge.cache)
+    lacking = Judge(judge.sandbox, Languages([*Languages.load(), absent]), judge.cache)
     with open_package(folder) as files:  # and not ``loaded``, which refuses a checker in a language that nobody knows
         return await Verifier(lacking, read_package(files, "echo", Findings()), 2).run()
 
@@ -71,7 +71,7 @@ class FailingJudge:
     """The first submission meets a sandbox that fails; the others would run for ever."""
 
     def __init__(self, judge: Judge) -> None:
-        self.compiler, self.box = judge.compiler, judge.box
+        self.compiler, self.box = judge.compiler, judge.sandbox
         self.running, self.stopped = 0, 0
         self.others = asyncio.Event()
 

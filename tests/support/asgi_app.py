@@ -16,8 +16,8 @@ from adjudge import settings as settings_source
 from adjudge.api.parts import Parts
 from adjudge.api.sse import SseConnections
 from adjudge.blobs.directory import DirectoryBlobStore
-from adjudge.cache.opening import open_cache
 from adjudge.cache.token_buckets import MemoryTokenBuckets
+from adjudge.cache.two_tier import open_cache
 from adjudge.chains.engine import ChainEngine
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import ALL_SCOPES

@@ -14,8 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adjudge.api.errors import error_response, internal_error_response
 from adjudge.api.request_limits import IsKnown, OpenStreams, RequestLimiter, RequestLimits, ResponseComplete
 from adjudge.domain.errors import AdjudgeError, TimedOut
-from adjudge.domain.ids import IdFactory, new_id
-from adjudge.domain.traces import parse_traceparent, trace_id_from
+from adjudge.domain.ids import IdFactory, new_id, parse_traceparent, trace_id_from
 from adjudge.observe import logs
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"

@@ -32,7 +32,7 @@ class SharedTier(Protocol):
         """The value, if it is there."""
         ...
 
-    async def put(self, key: str, entry: CacheEntry, *, keep_sec: float) -> None:
+    async def put(self, key: str, entry: CacheEntry, *, ttl_sec: float) -> None:
         """Keep a value for so long."""
         ...
 
@@ -50,7 +50,7 @@ class NullTier:
         """Nothing."""
         return None
 
-    async def put(self, _key: str, _entry: CacheEntry, *, keep_sec: float) -> None:
+    async def put(self, _key: str, _entry: CacheEntry, *, ttl_sec: float) -> None:
         """Nothing."""
 
     async def close(self) -> None:
@@ -63,45 +63,45 @@ class RedisTier:
     def __init__(self, url: str, *, environment: str, clock: Callable[[], float] = time.monotonic) -> None:
         from adjudge.stream.redis_connection import RedisConnection  # noqa: PLC0415  # Redis is imported only where it is chosen
 
-        self._link = RedisConnection(url, environment=environment)
-        self._prefix = f"{self._link.prefix}cache:"
-        self._client = self._link.connect(decode_responses=False, socket_connect_timeout=_PATIENCE_SEC)
+        self._connection = RedisConnection(url, environment=environment)
+        self._prefix = f"{self._connection.prefix}cache:"
+        self._client = self._connection.connect(decode_responses=False, socket_connect_timeout=_PATIENCE_SEC)
         self._clock = clock
-        self._away_until = 0.0
-        self._was_away = False
+        self._retry_at = 0.0
+        self._is_down = False
 
     @property
     def is_unavailable(self) -> bool:
         """Whether it failed a moment ago."""
-        return self._was_away and self._clock() < self._away_until
+        return self._is_down and self._clock() < self._retry_at
 
     async def get(self, key: str) -> CacheEntry | None:
         """Ask Redis."""
-        async with self._watching():
+        async with self._track_outage():
             data = await self._client.get(self._prefix + key)
         return decode_entry(data) if isinstance(data, bytes) else None
 
-    async def put(self, key: str, entry: CacheEntry, *, keep_sec: float) -> None:
+    async def put(self, key: str, entry: CacheEntry, *, ttl_sec: float) -> None:
         """Tell Redis."""
-        async with self._watching():
-            await self._client.set(self._prefix + key, encode_entry(entry), px=max(1, round(keep_sec * 1_000)))
+        async with self._track_outage():
+            await self._client.set(self._prefix + key, encode_entry(entry), px=max(1, round(ttl_sec * 1_000)))
 
     async def close(self) -> None:
         """Disconnect."""
         await self._client.aclose()
 
     @asynccontextmanager
-    async def _watching(self) -> AsyncIterator[None]:
+    async def _track_outage(self) -> AsyncIterator[None]:
         """Notice when Redis goes and when it returns."""
         try:
-            async with self._link.translate_errors(_PATIENCE_SEC):
+            async with self._connection.translate_errors(_PATIENCE_SEC):
                 yield
         except AdjudgeError as error:
-            self._away_until = self._clock() + _PAUSE_SEC
-            if not self._was_away:
-                self._was_away = True
+            self._retry_at = self._clock() + _PAUSE_SEC
+            if not self._is_down:
+                self._is_down = True
                 _log.warning("cache_redis_unavailable", error=error.message)
             raise
-        if self._was_away:
-            self._was_away = False
+        if self._is_down:
+            self._is_down = False
             _log.info("cache_redis_recovered")

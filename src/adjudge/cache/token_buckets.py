@@ -73,7 +73,7 @@ class TokenBuckets(Protocol):
         """Take ``amount`` tokens; return 0.0 if granted, else the seconds to wait (nothing taken)."""
         ...
 
-    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
+    async def take_many(self, requests: Sequence[BucketRequest]) -> list[float]:
         """Take from several buckets, all or nothing, in one round trip; their keys must differ.
 
         Returns the seconds to wait for each: all 0.0 if granted, else those above 0.0 are the ones that refused.
@@ -101,12 +101,15 @@ class MemoryTokenBuckets:
         """Take from one bucket."""
         return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
-    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
+    async def take_many(self, requests: Sequence[BucketRequest]) -> list[float]:
         """Take from several buckets, all or nothing."""
-        _check(wants)
+        _check(requests)
         now_us = self._clock_us()
-        after = {want.key: max(self._full_at_us.get(want.key, now_us), now_us) + want.cost_us for want in wants}
-        waits_us = [max(0, after[want.key] - now_us - want.fill_time_us) for want in wants]
+        after = {
+            request.key: max(self._full_at_us.get(request.key, now_us), now_us) + request.cost_us
+            for request in requests
+        }
+        waits_us = [max(0, after[request.key] - now_us - request.fill_time_us) for request in requests]
         if not any(waits_us):
             self._full_at_us |= after
             self._sweep(now_us)
@@ -156,23 +159,23 @@ class RedisTokenBuckets:
     def __init__(self, url: str, *, environment: str, timeout_sec: float = 10.0) -> None:
         from adjudge.stream.redis_connection import RedisConnection  # noqa: PLC0415  # Redis is imported only where it is chosen
 
-        self._link = RedisConnection(url, environment=environment, timeout_sec=timeout_sec)
-        self._prefix = f"{self._link.prefix}bucket:"
-        self._client = self._link.connect()
+        self._connection = RedisConnection(url, environment=environment, timeout_sec=timeout_sec)
+        self._prefix = f"{self._connection.prefix}bucket:"
+        self._client = self._connection.connect()
         self._take = self._client.register_script(_TAKE)
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
         """Take from one bucket."""
         return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
-    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
+    async def take_many(self, requests: Sequence[BucketRequest]) -> list[float]:
         """Take from several buckets, all or nothing, in one script."""
-        _check(wants)
-        if not wants:
+        _check(requests)
+        if not requests:
             return []
-        times_us = [time_us for want in wants for time_us in (want.cost_us, want.fill_time_us)]
-        async with self._link.translate_errors():
-            waits_us = await self._take(keys=[self._prefix + want.key for want in wants], args=times_us)
+        times_us = [time_us for request in requests for time_us in (request.cost_us, request.fill_time_us)]
+        async with self._connection.translate_errors():
+            waits_us = await self._take(keys=[self._prefix + request.key for request in requests], args=times_us)
         return [int(wait_us) / _SECOND_US for wait_us in waits_us]
 
     async def close(self) -> None:
@@ -180,6 +183,6 @@ class RedisTokenBuckets:
         await self._client.aclose()
 
 
-def _check(wants: Sequence[BucketRequest]) -> None:
-    if len({want.key for want in wants}) < len(wants):
+def _check(requests: Sequence[BucketRequest]) -> None:
+    if len({request.key for request in requests}) < len(requests):
         raise InvalidInput("The same bucket is asked for twice at once: add the amounts up.", field="wants")

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from adjudge.cache.entry import CachedValue, CacheEntry, make_entry
 from adjudge.cache.policies import POLICIES, CacheEntity
-from adjudge.cache.redis_tier import NullTier, SharedTier
+from adjudge.cache.redis_tier import NullTier, RedisTier, SharedTier
 from adjudge.cache.revisions import CacheRevisions
 from adjudge.cache.shelf import Shelf
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
+from adjudge.store import Database
 
 Loader = Callable[[], Awaitable[bytes | None]]
 """Reads the value from where it is true; None where it does not exist."""
@@ -43,15 +44,15 @@ class TwoTierCache:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.revisions = revisions
-        self._shared = shared or NullTier()
-        self._shelf = Shelf(max_entries=max_entries, max_bytes=max_bytes)
+        self._l2 = shared or NullTier()
+        self._l1 = Shelf(max_entries=max_entries, max_bytes=max_bytes)
         self._clock = clock
-        self._flights: dict[str, asyncio.Task[CacheEntry]] = {}
+        self._loads: dict[str, asyncio.Task[CacheEntry]] = {}
         self._hits = {entity: metrics.CACHE_REQUESTS.labels(entity, "l1", "hit") for entity in CacheEntity}
 
     def peek(self, entity: CacheEntity, selector: str, *, revision: str = "") -> CachedValue | None:
         """The value, if this process has it and it is fresh; else nothing is loaded, and ``get`` will count."""
-        entry = self._shelf.get(self._key(entity, selector, revision))
+        entry = self._l1.get(self._key(entity, selector, revision))
         if entry is None or entry.value is None or self._clock() >= entry.fresh_until:
             return None
         self._hits[entity].inc()
@@ -63,7 +64,7 @@ class TwoTierCache:
         ``revision`` is the name whose bump makes the value another one; without one it only ends by its time.
         """
         key = self._key(entity, selector, revision)
-        entry = self._shelf.get(key)
+        entry = self._l1.get(key)
         if entry is not None:
             now = self._clock()
             if now < entry.fresh_until:
@@ -71,10 +72,10 @@ class TwoTierCache:
                 return entry.value
             if entry.value is not None and now < entry.fresh_until + POLICIES[entity].stale_while_revalidate_sec:
                 _count(entity, "l1", "stale")
-                self._fly(entity, key, load)
+                self._load_once(entity, key, load)
                 return entry.value
         _count(entity, "l1", "miss")
-        return (await asyncio.shield(self._fly(entity, key, load))).value
+        return (await asyncio.shield(self._load_once(entity, key, load))).value
 
     def invalidate(self, entity: CacheEntity, selector: str, *, revision: str = "") -> None:
         """Forget a value of this process, and whatever is being loaded for it: a later answer may be another one.
@@ -82,58 +83,58 @@ class TwoTierCache:
         What is shared is not dropped but made another by a bump of its revision.
         """
         key = self._key(entity, selector, revision)
-        self._shelf.drop(key)
-        self._flights.pop(key, None)
+        self._l1.drop(key)
+        self._loads.pop(key, None)
 
     async def close(self) -> None:
         """Stop loading and let go of Redis."""
-        for flight in list(self._flights.values()):
-            flight.cancel()
-        await asyncio.gather(*self._flights.values(), return_exceptions=True)
-        await self._shared.close()
+        for task in list(self._loads.values()):
+            task.cancel()
+        await asyncio.gather(*self._loads.values(), return_exceptions=True)
+        await self._l2.close()
 
     def _key(self, entity: CacheEntity, selector: str, revision: str) -> str:
         return f"{entity.value}:{selector}#v{self.revisions.current(revision)}"
 
-    def _fly(self, entity: CacheEntity, key: str, load: Loader) -> asyncio.Task[CacheEntry]:
+    def _load_once(self, entity: CacheEntity, key: str, load: Loader) -> asyncio.Task[CacheEntry]:
         """Load once for all who wait; a caller that gives up takes nobody else's answer along."""
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = self._flights[key] = asyncio.create_task(self._fetch(entity, key, load))
-            flight.add_done_callback(lambda done: self._landed(key, done))
-        return flight
+        task = self._loads.get(key)
+        if task is None:
+            task = self._loads[key] = asyncio.create_task(self._fetch(entity, key, load))
+            task.add_done_callback(lambda done: self._load_finished(key, done))
+        return task
 
-    def _landed(self, key: str, flight: asyncio.Task[CacheEntry]) -> None:
-        if self._flights.get(key) is flight:
-            del self._flights[key]
-        if not flight.cancelled() and (error := flight.exception()) is not None:
+    def _load_finished(self, key: str, task: asyncio.Task[CacheEntry]) -> None:
+        if self._loads.get(key) is task:
+            del self._loads[key]
+        if not task.cancelled() and (error := task.exception()) is not None:
             _log.debug("cache_load_failed", key=key, error=str(error))
 
     async def _fetch(self, entity: CacheEntity, key: str, load: Loader) -> CacheEntry:
         policy = POLICIES[entity]
         if policy.use_redis and (shared := await self._from_shared(entity, key)) is not None:
-            self._keep(key, shared)
+            self._store(key, shared)
             return shared
         began = self._clock()  # a value is as old as the question, not as the answer
         body = await load()
         entry = make_entry(body, began + (policy.ttl_sec if body is not None else policy.negative_ttl_sec))
-        if self._keep(key, entry) and policy.use_redis and body is not None and not self._shared.is_unavailable:
+        if self._store(key, entry) and policy.use_redis and body is not None and not self._l2.is_unavailable:
             with suppress(AdjudgeError):  # the tier has said so in the log
-                await self._shared.put(key, entry, keep_sec=policy.ttl_sec)
+                await self._l2.put(key, entry, ttl_sec=policy.ttl_sec)
         return entry
 
-    def _keep(self, key: str, entry: CacheEntry) -> bool:
+    def _store(self, key: str, entry: CacheEntry) -> bool:
         """Put an entry on the shelf, unless it was dropped while it was on its way."""
-        if self._flights.get(key) is not asyncio.current_task():
+        if self._loads.get(key) is not asyncio.current_task():
             return False
-        self._shelf.put(key, entry)
+        self._l1.put(key, entry)
         return True
 
     async def _from_shared(self, entity: CacheEntity, key: str) -> CacheEntry | None:
-        if self._shared.is_unavailable:
+        if self._l2.is_unavailable:
             return None
         try:
-            entry = await self._shared.get(key)
+            entry = await self._l2.get(key)
         except AdjudgeError:
             _count(entity, "l2", "error")
             return None
@@ -146,3 +147,23 @@ class TwoTierCache:
 
 def _count(entity: CacheEntity, tier: str, result: str) -> None:
     metrics.CACHE_REQUESTS.labels(entity, tier, result).inc()
+
+
+@asynccontextmanager
+async def open_cache(
+    database: Database,
+    redis_url: str,
+    environment: str,
+    *,
+    max_entries: int = MAX_ENTRIES,
+    max_bytes: int = MAX_BYTES,
+) -> AsyncIterator[TwoTierCache]:
+    """The cache of this process; an empty ``redis_url`` means that it has one tier."""
+    revisions = CacheRevisions(database)
+    shared = RedisTier(redis_url, environment=environment) if redis_url else None
+    cache = TwoTierCache(revisions, shared, max_entries=max_entries, max_bytes=max_bytes)
+    try:
+        async with revisions.follow_updates():
+            yield cache
+    finally:
+        await cache.close()

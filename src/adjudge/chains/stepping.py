@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS, node_job
 from adjudge.domain.chain import Dag, Node
-from adjudge.domain.ids import IdFactory
+from adjudge.domain.ids import IdFactory, trace_id_from
 from adjudge.domain.states import JobStatus, NodeStatus
-from adjudge.domain.traces import trace_id_from
 from adjudge.observe import metrics
 from adjudge.store.chains import advance
 from adjudge.store.chains.advance import AdvanceResult, FinishedStep, FollowUpNode

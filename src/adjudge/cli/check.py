@@ -109,7 +109,7 @@ async def _ask(
             return CheckResult(
                 Verdict.SE, f"the checker does not compile: {failure.message}\n{failure.log}" if failure else ""
             )
-        program = ProgramChecker(checker, (compiled.executable,), validation_limits(ProblemLimits()), judge.box)
+        program = ProgramChecker(checker, (compiled.executable,), validation_limits(ProblemLimits()), judge.sandbox)
         with Workspace() as workspace, workspace.scratch() as desk:
             return await program.check(
                 CheckRequest(

@@ -23,7 +23,7 @@ def command(*, as_json: bool) -> None:
     for entry in entries:
         cells = zip(_cells(entry), widths, strict=True)
         click.echo("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
-    for note in loaded.strangers:
+    for note in loaded.unknown_variables:
         click.echo(f"note: {note}", err=True)
 
 
@@ -33,4 +33,4 @@ def _cells(entry: EffectiveSetting) -> tuple[str, str, str]:
 
 def _row(entry: EffectiveSetting) -> dict[str, object]:
     plain = entry.value if isinstance(entry.value, int | float | bool) else str(entry.value)
-    return {"value": plain, "source": entry.source, "variable": settings.variables(entry.knob)[0]}
+    return {"value": plain, "source": entry.source, "variable": settings.environment_names(entry.setting)[0]}

@@ -17,10 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from adjudge.domain.chain_condition import Condition
+from adjudge.domain.priority import DEFAULT_BAND
 from adjudge.domain.states import NODE, NodeStatus
-
-DEFAULT_BAND = 2
-"""The priority of a node that names none."""
 
 _INSTANCE = re.compile(r"(?P<base>.+)\[(?P<index>\d+)\]")
 

@@ -16,17 +16,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from adjudge.domain import chain_condition
-from adjudge.domain.chain import DEFAULT_BAND, ChainLimits, Dag, DependencyRule, MapSpec, MaxRunsPolicy, Node, NodeRetry
+from adjudge.domain.chain import ChainLimits, Dag, DependencyRule, MapSpec, MaxRunsPolicy, Node, NodeRetry
 from adjudge.domain.chain_condition import Condition
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.priority import DEFAULT_BAND, LOWEST_BAND
 from adjudge.domain.strict_json import encode_json
 
 MAX_NODES: Final = 20_000
 MAX_ATTEMPTS: Final = 100
 MAX_RUNS: Final = 100_000
 MAX_TIMEOUT_MS: Final = 30 * 86_400_000
-LOWEST_BAND: Final = 3
-"""Priorities run from 0, which is served first."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
@@ -57,9 +56,9 @@ def parse_dag(document: Any, check: CheckNode | None = None, check_type: CheckTy
         for node in dag.nodes:
             reader.problems += [f"node {node.id!r}: {problem}" for problem in check(node)]
     if check_type is not None:
-        for place, limits in (("", dag.max_parallel_by_type), ("over_runs.", dag.chain_limits.max_parallel_by_type)):
+        for path, limits in (("", dag.max_parallel_by_type), ("over_runs.", dag.chain_limits.max_parallel_by_type)):
             found = map(check_type, limits)
-            reader.problems += [f"{place}max_parallel_by_type: {problem}" for problem in found if problem]
+            reader.problems += [f"{path}max_parallel_by_type: {problem}" for problem in found if problem]
     if reader.problems:
         text = " ".join(_sentence(problem) for problem in reader.problems)
         raise InvalidInput(text, field="dag", problems=list(reader.problems))
@@ -81,31 +80,31 @@ class _DagParser:
     def __init__(self) -> None:
         self.problems: list[str] = []
 
-    def _say(self, place: str, problem: str) -> None:
-        self.problems.append(f"{place}: {problem}")
+    def _report(self, path: str, problem: str) -> None:
+        self.problems.append(f"{path}: {problem}")
 
     def dag(self, document: Any) -> Dag:
         if not isinstance(document, Mapping):
-            self._say("dag", 'must be an object like {"nodes": […]}; dag must have nodes')
+            self._report("dag", 'must be an object like {"nodes": […]}; dag must have nodes')
             return Dag(())
         self._unknown_keys("dag", document, _DAG_KEYS)
         listed = document.get("nodes")
         if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-            self._say("nodes", "dag must have nodes: give a list of at least one")
+            self._report("nodes", "dag must have nodes: give a list of at least one")
             return Dag(())
         if len(listed) > MAX_NODES:
-            self._say("nodes", f"{len(listed)} nodes are more than {MAX_NODES}; split the chain into sub-chains")
+            self._report("nodes", f"{len(listed)} nodes are more than {MAX_NODES}; split the chain into sub-chains")
             return Dag(())
         nodes = tuple(node for index, item in enumerate(listed) if (node := self._node(index, item)) is not None)
         dag = Dag(nodes, *self._limits("", document), self._over_runs(document.get("over_runs")))
         self._check_graph(nodes)
         return dag
 
-    def _limits(self, place: str, fields: Mapping[str, Any]) -> tuple[int | None, Mapping[str, int]]:
+    def _limits(self, path: str, fields: Mapping[str, Any]) -> tuple[int | None, Mapping[str, int]]:
         """How many nodes may run at once, in all and by type."""
-        types = self._object(f"{place}max_parallel_by_type", fields.get("max_parallel_by_type", {}))
-        return self._whole(f"{place}max_parallel", fields.get("max_parallel"), 1, MAX_NODES), {
-            name: self._whole(f"{place}max_parallel_by_type.{name}", most, 1, MAX_NODES) or 1
+        types = self._object(f"{path}max_parallel_by_type", fields.get("max_parallel_by_type", {}))
+        return self._integer(f"{path}max_parallel", fields.get("max_parallel"), 1, MAX_NODES), {
+            name: self._integer(f"{path}max_parallel_by_type.{name}", most, 1, MAX_NODES) or 1
             for name, most in types.items()
         }
 
@@ -114,145 +113,145 @@ class _DagParser:
             return ChainLimits()
         fields = self._object("over_runs", value)
         self._unknown_keys("over_runs", fields, _OVER_RUNS_KEYS)
-        most = self._whole("over_runs.max_runs", fields.get("max_runs"), 1, MAX_RUNS)
+        most = self._integer("over_runs.max_runs", fields.get("max_runs"), 1, MAX_RUNS)
         when = fields.get("when_full", MaxRunsPolicy.WAIT)
         if not isinstance(when, str) or when not in MaxRunsPolicy._value2member_map_:
-            self._say("over_runs.when_full", f"{when!r} is not known; use one of {', '.join(MaxRunsPolicy)}")
+            self._report("over_runs.when_full", f"{when!r} is not known; use one of {', '.join(MaxRunsPolicy)}")
             when = MaxRunsPolicy.WAIT
         elif "when_full" in fields and "max_runs" not in fields:
-            self._say("over_runs.when_full", "when_full requires max_runs")
+            self._report("over_runs.when_full", "when_full requires max_runs")
         return ChainLimits(most, MaxRunsPolicy(when), *self._limits("over_runs.", fields))
 
-    def _unknown_keys(self, place: str, document: Mapping[str, Any], known: frozenset[str]) -> None:
+    def _unknown_keys(self, path: str, document: Mapping[str, Any], known: frozenset[str]) -> None:
         for key in document:
             if key not in known:
-                self._say(place, f"{key!r} is not known; use {', '.join(sorted(known))}")
+                self._report(path, f"{key!r} is not known; use {', '.join(sorted(known))}")
 
     def _node(self, index: int, item: Any) -> Node | None:
-        place = f"nodes[{index}]"
+        path = f"nodes[{index}]"
         if not isinstance(item, Mapping):
-            self._say(place, "must be an object with an id and a type")
+            self._report(path, "must be an object with an id and a type")
             return None
         node_id = item.get("id")
         if not isinstance(node_id, str) or not _ID.fullmatch(node_id):
-            self._say(f"{place}.id", f"bad id {node_id!r}: use 1 to 64 letters, digits, '_' and '-'")
+            self._report(f"{path}.id", f"bad id {node_id!r}: use 1 to 64 letters, digits, '_' and '-'")
             return None
-        place = f"node {node_id!r}"
-        self._unknown_keys(place, item, _NODE_KEYS)
-        deps = self._deps(place, item.get("deps"))
+        path = f"node {node_id!r}"
+        self._unknown_keys(path, item, _NODE_KEYS)
+        deps = self._deps(path, item.get("deps"))
         return Node(
             id=node_id,
-            type=self._type(place, item.get("type")),
+            type=self._type(path, item.get("type")),
             deps=deps,
-            cfg=self._object(f"{place}: cfg", item.get("cfg") or {}),
-            retry=self._retry(f"{place}: retry", item.get("retry")),
-            timeout_ms=self._whole(f"{place}: timeout_ms", item.get("timeout_ms"), 1, MAX_TIMEOUT_MS),
-            when=self._when(place, item.get("when"), deps),
-            condition=self._condition(place, item.get("if"), deps),
-            map_spec=self._fan(f"{place}: map", item.get("map")),
-            priority=self._priority(place, item.get("priority")),
+            cfg=self._object(f"{path}: cfg", item.get("cfg") or {}),
+            retry=self._retry(f"{path}: retry", item.get("retry")),
+            timeout_ms=self._integer(f"{path}: timeout_ms", item.get("timeout_ms"), 1, MAX_TIMEOUT_MS),
+            when=self._when(path, item.get("when"), deps),
+            condition=self._condition(path, item.get("if"), deps),
+            map_spec=self._fan(f"{path}: map", item.get("map")),
+            priority=self._priority(path, item.get("priority")),
         )
 
-    def _type(self, place: str, value: Any) -> str:
+    def _type(self, path: str, value: Any) -> str:
         if not isinstance(value, str) or not _TYPE.fullmatch(value):
-            self._say(place, f"type must be a name like 'noop', not {value!r}")
+            self._report(path, f"type must be a name like 'noop', not {value!r}")
             return ""
         return value
 
-    def _deps(self, place: str, value: Any) -> tuple[str, ...]:
+    def _deps(self, path: str, value: Any) -> tuple[str, ...]:
         if value is None:
             return ()
         if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(dep, str) for dep in value):
-            self._say(place, f"deps must be a list of node ids, not {value!r}")
+            self._report(path, f"deps must be a list of node ids, not {value!r}")
             return ()
         for dep, times in Counter(value).items():
             if times > 1:
-                self._say(place, f"depends on {dep!r} {times} times; once is enough")
+                self._report(path, f"depends on {dep!r} {times} times; once is enough")
         return tuple(value)
 
-    def _when(self, place: str, value: Any, deps: tuple[str, ...]) -> DependencyRule:
+    def _when(self, path: str, value: Any, deps: tuple[str, ...]) -> DependencyRule:
         if value is None:
             return DependencyRule.ALL_SUCCESS
         if not isinstance(value, str) or value not in DependencyRule._value2member_map_:
-            self._say(place, f"when {value!r} is not known; use one of {', '.join(DependencyRule)}")
+            self._report(path, f"when {value!r} is not known; use one of {', '.join(DependencyRule)}")
             return DependencyRule.ALL_SUCCESS
         when = DependencyRule(value)
         if not deps and when in (DependencyRule.ONE_SUCCESS, DependencyRule.ONE_FAILED):
-            self._say(place, f"when {when} requires deps")
+            self._report(path, f"when {when} requires deps")
         return when
 
     def _condition(self, place: str, value: Any, deps: tuple[str, ...]) -> Condition | None:
         if value is None:
             return None
         if not isinstance(value, str):
-            self._say(place, f"if must be an expression in a string, not {value!r}")
+            self._report(place, f"if must be an expression in a string, not {value!r}")
             return None
         try:
             condition = chain_condition.parse_condition(value)
         except InvalidInput as error:
-            self._say(place, f"if: {error.message}")
+            self._report(place, f"if: {error.message}")
             return None
         for path in condition.paths:
             if path[0] not in _ROOTS:
-                self._say(place, f"if: there is no {path[0]!r}; begin with artifacts or parameters")
+                self._report(place, f"if: there is no {path[0]!r}; begin with artifacts or parameters")
             elif path[0] == "artifacts" and (len(path) < 2 or path[1] not in deps):
-                self._say(place, f"if: it can see artifacts of its deps only ({', '.join(deps) or 'it has none'})")
+                self._report(place, f"if: it can see artifacts of its deps only ({', '.join(deps) or 'it has none'})")
         return condition
 
-    def _retry(self, place: str, value: Any) -> NodeRetry:
+    def _retry(self, path: str, value: Any) -> NodeRetry:
         if value is None:
             return NodeRetry()
-        fields = self._object(place, value)
-        self._unknown_keys(place, fields, frozenset({"max_attempts", "backoff_ms"}))
-        attempts = self._whole(f"{place}.max_attempts", fields.get("max_attempts"), 1, MAX_ATTEMPTS)
-        backoff = self._whole(f"{place}.backoff_ms", fields.get("backoff_ms"), 0, 86_400_000)
+        fields = self._object(path, value)
+        self._unknown_keys(path, fields, frozenset({"max_attempts", "backoff_ms"}))
+        attempts = self._integer(f"{path}.max_attempts", fields.get("max_attempts"), 1, MAX_ATTEMPTS)
+        backoff = self._integer(f"{path}.backoff_ms", fields.get("backoff_ms"), 0, 86_400_000)
         usual = NodeRetry()
         return NodeRetry(
             usual.max_attempts if attempts is None else attempts, usual.backoff_ms if backoff is None else backoff
         )
 
-    def _fan(self, place: str, value: Any) -> MapSpec | None:
+    def _fan(self, path: str, value: Any) -> MapSpec | None:
         if value is None:
             return None
-        fields = self._object(place, value)
-        self._unknown_keys(place, fields, frozenset({"over", "as", "max_parallel"}))
+        fields = self._object(path, value)
+        self._unknown_keys(path, fields, frozenset({"over", "as", "max_parallel"}))
         over, name = fields.get("over"), fields.get("as", "item")
         if not isinstance(over, list) and not (isinstance(over, str) and "{{" in over):
-            self._say(f"{place}.over", "give a list, or a template like {{ artifacts.tests.names }}")
+            self._report(f"{path}.over", "give a list, or a template like {{ artifacts.tests.names }}")
         if not isinstance(name, str) or not _ID.fullmatch(name) or name in {*_ROOTS, "run"}:
-            self._say(f"{place}.as", f"{name!r} cannot name an item")
-        return MapSpec(over, str(name), self._whole(f"{place}.max_parallel", fields.get("max_parallel"), 1, MAX_NODES))
+            self._report(f"{path}.as", f"{name!r} cannot name an item")
+        return MapSpec(over, str(name), self._integer(f"{path}.max_parallel", fields.get("max_parallel"), 1, MAX_NODES))
 
-    def _priority(self, place: str, value: Any) -> int:
-        number = self._whole(f"{place}: priority", value, 0, LOWEST_BAND)
+    def _priority(self, path: str, value: Any) -> int:
+        number = self._integer(f"{path}: priority", value, 0, LOWEST_BAND)
         return DEFAULT_BAND if number is None else number
 
-    def _object(self, place: str, value: Any) -> Mapping[str, Any]:
+    def _object(self, path: str, value: Any) -> Mapping[str, Any]:
         if isinstance(value, Mapping):
             return value
-        self._say(place, f"must be an object, not {value!r}")
+        self._report(path, f"must be an object, not {value!r}")
         return {}
 
-    def _whole(self, place: str, value: Any, least: int, most: int) -> int | None:
+    def _integer(self, path: str, value: Any, least: int, most: int) -> int | None:
         if value is None:
             return None
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        self._say(place, f"must be a whole number from {least} to {most}, not {value!r}")
+        self._report(path, f"must be a whole number from {least} to {most}, not {value!r}")
         return None
 
     def _check_graph(self, nodes: Sequence[Node]) -> None:
         known = Counter(node.id for node in nodes)
         for node_id, times in known.items():
             if times > 1:
-                self._say(f"node {node_id!r}", f"duplicate id: {times} nodes have it; rename all but one")
+                self._report(f"node {node_id!r}", f"duplicate id: {times} nodes have it; rename all but one")
         for node in nodes:
             for dep in node.deps:
                 if dep not in known:
-                    self._say(f"node {node.id!r}", f"unknown dependency {dep!r}: no node has that id")
+                    self._report(f"node {node.id!r}", f"unknown dependency {dep!r}: no node has that id")
         cycle = find_cycle({node.id: [dep for dep in node.deps if dep in known] for node in nodes})
         if cycle:
-            self._say("nodes", f"dependency cycle: {' → '.join(cycle)}")
+            self._report("nodes", f"dependency cycle: {' → '.join(cycle)}")
 
 
 def find_cycle(deps: Mapping[str, Sequence[str]]) -> list[str] | None:

@@ -7,6 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from typing import Final
 
 from adjudge.domain.errors import InvalidInput, NotFound
 
@@ -75,3 +76,19 @@ def parse_id_or_not_found(value: str, kind: str) -> str:
     if not is_id(lowered):
         raise NotFound(kind, value[:64])
     return lowered
+
+
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
+
+
+def parse_traceparent(traceparent: str | None) -> str | None:
+    """The trace that a ``traceparent`` header continues; nothing if there is none, or it means nothing."""
+    match = _TRACEPARENT.fullmatch((traceparent or "").strip())
+    if match is None or not match[1].strip("0") or not match[2].strip("0"):
+        return None
+    return match[1]
+
+
+def trace_id_from(object_id: str) -> str:
+    """The trace that begins with an object of ours: its id, in the spelling of a trace."""
+    return object_id.replace("-", "")

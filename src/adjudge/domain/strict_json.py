@@ -17,24 +17,24 @@ MAX_DEPTH: Final = 100
 """How many objects and lists may lie within each other: answers around a document add to them, and end at 255."""
 
 
-def encode_json(document: Any, place: str) -> str:
+def encode_json(document: Any, path: str) -> str:
     """The document as JSON; one that cannot be kept is refused, and what is wrong is said with its place."""
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text.encode()
     except RecursionError:
-        raise _too_deep(place) from None
+        raise _too_deep(path) from None
     except (TypeError, ValueError) as error:
-        raise InvalidInput(_trouble(document, place) or f"{place}: not a JSON value: {error}.", field=place) from None
-    if "\\u0000" in text and (trouble := _trouble(document, place)):
-        raise InvalidInput(trouble, field=place)
+        raise InvalidInput(_find_problem(document, path) or f"{path}: not a JSON value: {error}.", field=path) from None
+    if "\\u0000" in text and (problem := _find_problem(document, path)):
+        raise InvalidInput(problem, field=path)
     if text.count("{") + text.count("[") > MAX_DEPTH and _is_deep(document):
-        raise _too_deep(place)
+        raise _too_deep(path)
     return text
 
 
-def _too_deep(place: str) -> InvalidInput:
-    return InvalidInput(f"{place}: nested deeper than {MAX_DEPTH} levels.", field=place)
+def _too_deep(path: str) -> InvalidInput:
+    return InvalidInput(f"{path}: nested deeper than {MAX_DEPTH} levels.", field=path)
 
 
 def _is_deep(document: Any) -> bool:
@@ -46,33 +46,33 @@ def _is_deep(document: Any) -> bool:
     return bool(level)
 
 
-def _trouble(document: Any, place: str) -> str | None:
+def _find_problem(document: Any, path: str) -> str | None:
     """The first thing that is wrong, by a walk without recursion: what is deep is no reason to fall over."""
-    seen, waiting = set[int](), [(place, document)]
+    seen, waiting = set[int](), [(path, document)]
     while waiting:
-        where, value = waiting.pop()
+        path, value = waiting.pop()
         if isinstance(value, str):
-            if (trouble := _wrong(value)) is not None:
-                return f"{where}: {trouble}."
+            if (problem := _text_problem(value)) is not None:
+                return f"{path}: {problem}."
         elif isinstance(value, float):
             if value - value != 0:
-                return f"{where}: {value} is no JSON number; give one, or null."
+                return f"{path}: {value} is no JSON number; give one, or null."
         elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             for key in value if isinstance(value, Mapping) else ():
-                if isinstance(key, str) and (trouble := _wrong(key)) is not None:
-                    return f"{where}: of its names, {trouble}."
-            waiting += reversed(_below(where, value))
+                if isinstance(key, str) and (problem := _text_problem(key)) is not None:
+                    return f"{path}: of its names, {problem}."
+            waiting += reversed(_below(path, value))
     return None
 
 
-def _below(where: str, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...]) -> list[tuple[str, Any]]:
+def _below(path: str, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...]) -> list[tuple[str, Any]]:
     if isinstance(value, Mapping):
-        return [(f"{where}.{key}", item) for key, item in value.items()]
-    return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
+        return [(f"{path}.{key}", item) for key, item in value.items()]
+    return [(f"{path}[{index}]", item) for index, item in enumerate(value)]
 
 
-def _wrong(text: str) -> str | None:
+def _text_problem(text: str) -> str | None:
     if "\0" in text:
         return f"{text[:40]!r} contains a NUL character"
     for position, character in enumerate(text):

@@ -115,7 +115,7 @@ class SandboxExecutor:
                 collect=tuple(cfg.get("collect", ())),
                 collect_to=folder if cfg.get("collect") else None,
             )
-            report = await self._judge.box.run(spec)
+            report = await self._judge.sandbox.run(spec)
             raise_on_sandbox_fault(report, "the node's program")
             found = _document(report)
             found["files"] = {

@@ -33,7 +33,7 @@ from adjudge.judge.case_results import (
 from adjudge.judge.checkers import FEEDBACK, CheckRequest, ProgramChecker, feedback_failure
 from adjudge.judge.comparators import Comparator, Comparison, ComparisonStatus
 from adjudge.judge.compile import Executable, ended, refuse_lost
-from adjudge.judge.quiet import Quiet
+from adjudge.judge.exclusive_gate import ExclusiveGate
 from adjudge.judge.workspace import Scratch, Workspace
 from adjudge.sandbox import InputFile, Sandbox, SandboxRunReport, SandboxRunSpec
 from adjudge.sandbox.spec import FILES_MAX
@@ -71,7 +71,7 @@ class PassResult:
 class InteractionRunner(Protocol):
     """The way an interactive or communication problem runs one pass."""
 
-    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
         """Run the submission against the other side."""
         ...
 
@@ -82,9 +82,9 @@ class CaseRunner:
 
     problem: Problem
     files: ProblemFiles
-    box: Sandbox
+    sandbox: Sandbox
     workspace: Workspace
-    exclusive_gate: Quiet
+    exclusive_gate: ExclusiveGate
     limits: CaseLimits
     program: Executable | None
     slots: asyncio.Semaphore
@@ -100,70 +100,70 @@ class CaseRunner:
 
     async def run(self, case: Case) -> CaseResult:
         """Run and check one test; a fault of the sandbox raises, a fault of the jury's programs is SE."""
-        with self.workspace.scratch() as desk:
+        with self.workspace.scratch() as scratch:
             question = CheckRequest(
                 input=self.files.locate(case.input),
                 answer=self.files.locate(case.answer) if case.answer else self.workspace.empty,
-                output=desk.output,
+                output=scratch.output,
                 args=case.checker_args,
-                feedback=desk.feedback,
+                feedback=scratch.feedback,
             )
             if self.checkers or self.interaction:
-                desk.clear_feedback()
-            passes, passed = 1, await self._pass(case, question, desk)
+                scratch.clear_feedback()
+            passes, passed = 1, await self._pass(case, question, scratch)
             worst = passed
-            while self.problem.max_passes > 1 and (following := _next_input(desk, passed)) is not None:
+            while self.problem.max_passes > 1 and (following := _next_input(scratch, passed)) is not None:
                 if passes >= self.problem.max_passes:
                     message = f"the output validator wants more than {self.problem.max_passes} passes"
                     passed = PassResult(passed.usage, CheckResult(Verdict.SE, message))
                     break
-                if failure := feedback_failure(desk.feedback):
+                if failure := feedback_failure(scratch.feedback):
                     passed = PassResult(passed.usage, failure)
                     break
                 passes += 1
-                question = replace(question, input=_keep(following, desk, passes))
-                passed = _after(passed.check, await self._pass(case, question, desk))
+                question = replace(question, input=_keep(following, scratch, passes))
+                passed = _after(passed.check, await self._pass(case, question, scratch))
                 worst = worst if _slower(worst, passed) else passed
             row = _row(case, passed, passes, worst)
-            return replace(row, output_excerpt=_written(question, desk)) if self._may_show(row) else row
+            return replace(row, output_excerpt=_written(question, scratch)) if self._may_show(row) else row
 
     def _may_show(self, row: CaseResult) -> bool:
         """Whether the author may see output and answer: public tests only, where the two can be compared at all."""
         is_plain = self.interaction is None and self.problem.max_passes == 1
         return row.is_sample and row.verdict is Verdict.WA and is_plain
 
-    async def _pass(self, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+    async def _pass(self, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
         if self.problem.mode is ProblemMode.SUBMIT_ANSWER:
-            return await self._submitted(case, question, desk)
+            return await self._submitted(case, question, scratch)
         if self.interaction is not None:
-            return await self.interaction(self, case, question, desk)
-        report, run, first = await self._run_repeated(case, question, desk)
+            return await self.interaction(self, case, question, scratch)
+        report, run, first = await self._run_repeated(case, question, scratch)
         if run.verdict is not Verdict.AC and not self._checker(case).runs_on_rejected:
             return PassResult(run, CheckResult(run.verdict, failure_message(run, report)), first)
-        checked = await self.check(case, question, desk)
+        checked = await self.check(case, question, scratch)
         if run.verdict is not Verdict.AC:
             checked = CheckResult(run.verdict, failure_message(run, report), score=checked.score)
         return PassResult(run, checked, first)
 
-    async def _submitted(self, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+    async def _submitted(self, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
         """An answer that was handed in: nothing runs."""
         data = self.answers.get(case.output_name or f"{case.name}.out")
         if data is None:
             return PassResult(None, CheckResult(Verdict.WA, f"no file {case.output_name} was submitted"))
-        os.pwrite(desk.clear(), data, 0)
-        return PassResult(None, await self.check(case, question, desk))
+        os.pwrite(scratch.clear(), data, 0)
+        return PassResult(None, await self.check(case, question, scratch))
 
     async def _run_repeated(
-        self, case: Case, question: CheckRequest, desk: Scratch
+        self, case: Case, question: CheckRequest, scratch: Scratch
     ) -> tuple[SandboxRunReport, ResourceUsage, ResourceUsage | None]:
-        spec = self._spec(case, question, desk)
+        spec = self._spec(case, question, scratch)
         async with self.acquire_slot():
-            report = await self._run_once(spec, desk)
+            report = await self._run_once(spec, scratch)
         run = self.usage(report)
         if not is_near_limit(run, report):
             return report, run, None
-        async with self.exclusive_gate.alone():
-            report = await self._run_once(spec, desk)
+        async with self.exclusive_gate.exclusive():
+            report = await self._run_once(spec, scratch)
         return report, self.usage(report), run
 
     @asynccontextmanager
@@ -173,12 +173,12 @@ class CaseRunner:
             yield
         await asyncio.sleep(0)
 
-    async def _run_once(self, spec: SandboxRunSpec, desk: Scratch) -> SandboxRunReport:
-        desk.clear()
-        report = self.ended(await self.box.run(spec))
+    async def _run_once(self, spec: SandboxRunSpec, scratch: Scratch) -> SandboxRunReport:
+        scratch.clear()
+        report = self.ended(await self.sandbox.run(spec))
         refuse_lost(report)
         if self.problem.output_file:
-            _take_output(self.problem, desk, report)
+            _take_output(self.problem, scratch, report)
         return report
 
     def ended(self, report: SandboxRunReport) -> SandboxRunReport:
@@ -196,7 +196,7 @@ class CaseRunner:
             report, self.limits.stated.cpu_ms, self.program.out_of_memory_messages if self.program else ()
         )
 
-    def _spec(self, case: Case, question: CheckRequest, desk: Scratch) -> SandboxRunSpec:
+    def _spec(self, case: Case, question: CheckRequest, scratch: Scratch) -> SandboxRunSpec:
         """The submission's run, stdin and stdout or named files."""
         named_input, named_output = self.problem.input_file, self.problem.output_file
         files = self.case_files(case)
@@ -205,10 +205,10 @@ class CaseRunner:
         return self.submission_spec(
             case,
             stdin=None if named_input and not self.problem.keeps_stdio else question.input,
-            stdout=None if named_output and not self.problem.keeps_stdio else desk.output_fd,
+            stdout=None if named_output and not self.problem.keeps_stdio else scratch.output_fd,
             files=files,
             collect=(named_output,) if named_output else (),
-            collect_to=desk.feedback if named_output else None,
+            collect_to=scratch.feedback if named_output else None,
         )
 
     def submission_spec(
@@ -245,18 +245,18 @@ class CaseRunner:
     def _checker(self, case: Case) -> Checker:
         return case.checker or self.problem.checker
 
-    async def check(self, case: Case, question: CheckRequest, desk: Scratch) -> CheckResult:
+    async def check(self, case: Case, question: CheckRequest, scratch: Scratch) -> CheckResult:
         """Check what lies on the desk with the case's checker."""
         checker = self._checker(case)
         if checker.protocol is not CheckerProtocol.NATIVE:
             return await self.checkers[id(checker)].check(question)
         comparator = self._comparator(checker, case.checker_args)
-        output_bytes = desk.output_bytes()
+        output_bytes = scratch.output_bytes()
         if output_bytes <= SMALL_BYTES and question.answer.stat().st_size <= SMALL_BYTES:
-            output = os.pread(desk.output_fd, output_bytes, 0)
+            output = os.pread(scratch.output_fd, output_bytes, 0)
             return check_result_from_comparison(comparator.compare_bytes(question.answer.read_bytes(), output))
         return check_result_from_comparison(
-            await asyncio.to_thread(comparator.compare_files, question.answer, desk.output)
+            await asyncio.to_thread(comparator.compare_files, question.answer, scratch.output)
         )
 
     def _comparator(self, checker: Checker, args: tuple[str, ...]) -> Comparator:
@@ -298,35 +298,35 @@ def failure_message(run: ResourceUsage, report: SandboxRunReport) -> str:
     return truncate_message(f"{run.reason}\n{said}" if said else run.reason)
 
 
-def _written(question: CheckRequest, desk: Scratch) -> OutputExcerpt:
+def _written(question: CheckRequest, scratch: Scratch) -> OutputExcerpt:
     with question.answer.open("rb") as answer:
         expected = answer.read(EXCERPT_BYTES + 1)
-    return OutputExcerpt(text_excerpt(expected), text_excerpt(os.pread(desk.output_fd, EXCERPT_BYTES + 1, 0)))
+    return OutputExcerpt(text_excerpt(expected), text_excerpt(os.pread(scratch.output_fd, EXCERPT_BYTES + 1, 0)))
 
 
-def _take_output(problem: Problem, desk: Scratch, report: SandboxRunReport) -> None:
+def _take_output(problem: Problem, scratch: Scratch, report: SandboxRunReport) -> None:
     """Make the named file that the program wrote the output; none is an empty one. What stdout has stays before it."""
     if not problem.keeps_stdio:
-        desk.clear()
-    os.lseek(desk.output_fd, 0, os.SEEK_END)
-    written = desk.feedback / problem.output_file
+        scratch.clear()
+    os.lseek(scratch.output_fd, 0, os.SEEK_END)
+    written = scratch.feedback / problem.output_file
     if report.collected and not report.collected[0].error and written.is_file() and not written.is_symlink():
         with written.open("rb") as file:
             while chunk := file.read(1024 * 1024):
-                os.write(desk.output_fd, chunk)
+                os.write(scratch.output_fd, chunk)
         written.unlink()
 
 
-def _next_input(desk: Scratch, passed: PassResult) -> Path | None:
+def _next_input(scratch: Scratch, passed: PassResult) -> Path | None:
     """The next pass's input, if the validator asked for one and was content with this pass."""
-    path = desk.feedback / FEEDBACK / "nextpass.in"
+    path = scratch.feedback / FEEDBACK / "nextpass.in"
     if not path.is_file() or path.is_symlink():
         return None
     return path if passed.check.verdict is Verdict.AC else None
 
 
-def _keep(following: Path, desk: Scratch, number: int) -> Path:
-    kept = desk.feedback / f"input-{number}"
+def _keep(following: Path, scratch: Scratch, number: int) -> Path:
+    kept = scratch.feedback / f"input-{number}"
     following.rename(kept)
     return kept
 

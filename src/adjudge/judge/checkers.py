@@ -61,7 +61,7 @@ class ProgramChecker:
     checker: Checker
     programs: tuple[Executable, ...]
     limits: Limits
-    box: Sandbox = field(repr=False)
+    sandbox: Sandbox = field(repr=False)
 
     async def check(self, question: CheckRequest) -> CheckResult:
         """Ask every program; all must accept, and the last one's score counts."""
@@ -82,7 +82,7 @@ class ProgramChecker:
             env=program.env,
             mounts=(*program.mounts, *checker_mounts(question)),
         )
-        report = ended(await self.box.run(spec), program, "the checker")
+        report = ended(await self.sandbox.run(spec), program, "the checker")
         return checker_failure(report, "checker") or read(report, self.checker.score_unit)
 
     async def _ask_icpc(self, program: Executable, question: CheckRequest) -> CheckResult:
@@ -103,7 +103,7 @@ class ProgramChecker:
             collect=(FEEDBACK,),
             collect_to=clear_feedback(feedback),
         )
-        report = ended(await self.box.run(spec), program, "the output validator")
+        report = ended(await self.sandbox.run(spec), program, "the output validator")
         return read_icpc(report, feedback)
 
 

@@ -30,18 +30,18 @@ class CommunicationRunner:
     program: Executable
     limits: Limits
 
-    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
         """Run the manager and all processes; a process that was stopped for misuse of its fifos is a runtime error."""
         try:
-            return await self._run(runner, case, question, desk)
+            return await self._run(runner, case, question, scratch)
         except FifoMisuse as misuse:
             return PassResult(None, CheckResult(Verdict.RE, str(misuse)))
 
-    async def _run(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+    async def _run(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
         """Start the manager and all processes at once, and judge what came of it."""
         count = self.interactor.processes
-        desk.clear()
-        async with runner.acquire_slot(), runner.box.reserve_slots(count + 1) as (first, *others):
+        scratch.clear()
+        async with runner.acquire_slot(), runner.sandbox.reserve_slots(count + 1) as (first, *others):
             with open_fifos(count, runner.workspace.root) as fifos:
                 manager, *users = await gather_or_cancel(
                     self._manage(first, runner, fifos, question),

@@ -143,14 +143,14 @@ class Compiler:
 
     def __init__(
         self,
-        box: Sandbox,
+        sandbox: Sandbox,
         languages: Languages,
         cache: CompileCache,
         *,
         artifact_bytes: int = ARTIFACT_BYTES_MAX,
         compilations: int = COMPILATIONS_MAX,
     ) -> None:
-        self._box, self.languages, self._cache = box, languages, cache
+        self._box, self.languages, self._cache = sandbox, languages, cache
         self._artifact_bytes = artifact_bytes
         self._compilations = asyncio.Semaphore(compilations)
         # Weak: a lock lives as long as somebody compiles under it.
@@ -248,10 +248,10 @@ class Compiler:
         if not any(file.name == "build" for file in files):
             _write(staged / _BUILD_DIRECTORY, files)
             return None
-        box = Language("build", name, "", (), "", (), ())
+        sandbox = Language("build", name, "", (), "", (), ())
         spec = SandboxRunSpec(
             argv=("/usr/bin/env", "-C", f"/work/{_BUILD_DIRECTORY}", "./build"),
-            limits=limits.for_language(box, self._artifact_bytes),
+            limits=limits.for_language(sandbox, self._artifact_bytes),
             env=sandbox_env(),
             stderr=MERGE,
             files=tuple(

@@ -61,7 +61,7 @@ async def execute(
     for stdin in stdins:
         spec = _spec(program, granted, language, stdin, (job_id, attempt_id))
         async with quiet.executing():
-            report = ended(await judge.box.run(spec), program, "the program")
+            report = ended(await judge.sandbox.run(spec), program, "the program")
         runs.append(_executed(report, granted, program))
         progress(len(runs))
     return ExecutionResult(

@@ -48,30 +48,30 @@ class InteractiveRunner:
     limits: Limits
     """What the problem grants its validators."""
 
-    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
         """Join the two, and judge what came of it; a run a little over the limit is repeated alone."""
         async with runner.acquire_slot():
-            passed, again = await self._once(runner, case, question, desk)
+            passed, again = await self._once(runner, case, question, scratch)
         if not again:
             return passed
-        async with runner.exclusive_gate.alone():
-            second, _ = await self._once(runner, case, question, desk)
+        async with runner.exclusive_gate.exclusive():
+            second, _ = await self._once(runner, case, question, scratch)
         return replace(second, first_run=passed.usage)
 
     async def _once(
-        self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch
+        self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch
     ) -> tuple[PassResult, bool]:
-        desk.clear()
+        scratch.clear()
         submission = runner.submission_spec(case, files=runner.case_files(case))
-        report, other, first = await runner.box.run_interactive(submission, self._spec(submission, question, case))
+        report, other, first = await runner.sandbox.run_interactive(submission, self._spec(submission, question, case))
         report = runner.ended(report)
         other = ended(other, self.program, "the interactor")
         run = runner.usage(report)
         said = self._read(other, question, report)
         checked = _blame(run, report, said, interactor_first=first == _INTERACTOR_FIRST)
         if checked is said and said.verdict is Verdict.AC and self._checks_tout:
-            _lay_out(desk)
-            checked = await runner.check(case, question, desk)
+            _lay_out(scratch)
+            checked = await runner.check(case, question, scratch)
         return PassResult(run, checked), is_near_limit(run, report) and checked.verdict is Verdict.TLE
 
     @property
@@ -125,9 +125,9 @@ def _blame(run: ResourceUsage, report: SandboxRunReport, said: CheckResult, *, i
     return said
 
 
-def _lay_out(desk: Scratch) -> None:
+def _lay_out(scratch: Scratch) -> None:
     """Make what the interactor wrote the output that the checker sees."""
-    written = desk.feedback / _TOUT
-    desk.clear()
+    written = scratch.feedback / _TOUT
+    scratch.clear()
     if written.is_file() and not written.is_symlink():
-        desk.output.write_bytes(written.read_bytes())
+        scratch.output.write_bytes(written.read_bytes())

@@ -39,8 +39,8 @@ class JuryPrograms:
 class JuryProgramBuilder:
     """Compiles what a package brings."""
 
-    def __init__(self, compiler: Compiler, box: Sandbox, files: ProblemFiles) -> None:
-        self._compiler, self._box, self._files = compiler, box, files
+    def __init__(self, compiler: Compiler, sandbox: Sandbox, files: ProblemFiles) -> None:
+        self._compiler, self._box, self._files = compiler, sandbox, files
 
     async def prepare(self, problem: Problem) -> JuryPrograms:
         """Compile the checkers, the interactor and the static validator."""

@@ -68,28 +68,28 @@ def overlaid(tables: Mapping[str, dict[str, Any]], overlay: Mapping[str, Any], w
     return merged
 
 
-def _check(place: str, name: str, value: object) -> None:
+def _check(path: str, name: str, value: object) -> None:
     if name not in KEYS:
-        raise _refused(place, f"is no key of a language; known are {', '.join(sorted(KEYS))}")
+        raise _refused(path, f"is no key of a language; known are {', '.join(sorted(KEYS))}")
     if name in _TEXT and not isinstance(value, str):
-        raise _refused(place, "must be a text")
+        raise _refused(path, "must be a text")
     if name in _LISTS and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        raise _refused(place, "must be a list of texts")
+        raise _refused(path, "must be a list of texts")
     if name in _TABLES and not (isinstance(value, dict) and all(isinstance(item, str) for item in value.values())):
-        raise _refused(place, "must be a table of texts")
+        raise _refused(path, "must be a table of texts")
     if name == "default" and not isinstance(value, bool):
-        raise _refused(place, "must be true or false")
+        raise _refused(path, "must be true or false")
     if name in _COUNTS:
-        _check_number(place, value, *_COUNTS[name], whole=True)
+        _check_number(path, value, *_COUNTS[name], whole=True)
     if name == "time_factor":
-        _check_number(place, value, *_TIME_FACTORS, whole=False)
+        _check_number(path, value, *_TIME_FACTORS, whole=False)
 
 
-def _check_number(place: str, value: object, least: float, most: float, *, whole: bool) -> None:
+def _check_number(path: str, value: object, least: float, most: float, *, whole: bool) -> None:
     kinds = (int,) if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
-        raise _refused(place, f"must be a {'whole ' if whole else ''}number from {least} to {most}")
+        raise _refused(path, f"must be a {'whole ' if whole else ''}number from {least} to {most}")
 
 
-def _refused(place: str, problem: str) -> InvalidInput:
-    return InvalidInput(f"judge.languages_file: {place} {problem}.", field="judge.languages_file")
+def _refused(path: str, problem: str) -> InvalidInput:
+    return InvalidInput(f"judge.languages_file: {path} {problem}.", field="judge.languages_file")

@@ -174,13 +174,13 @@ class Languages:
             self._toolchains[language.id] = find_toolchain(language, self._search_path)
         return self._toolchains[language.id]
 
-    async def version(self, language: Language, box: Sandbox) -> str:
+    async def version(self, language: Language, sandbox: Sandbox) -> str:
         """What the tools say their version is, asked once, in the box; tools that do not run there are not usable."""
         if not self.toolchain(language).usable:
             return ""
         if language.id not in self._versions:
             spec = self.toolchain(language).probe_spec()
-            self._versions[language.id] = _first_line(await box.run(spec)) if spec else "unknown"
+            self._versions[language.id] = _first_line(await sandbox.run(spec)) if spec else "unknown"
             if not self._versions[language.id]:
                 missing = f"{language.tools[0]} does not run in the box; `apt install {language.package}` brings one"
                 self._toolchains[language.id] = replace(self.toolchain(language), missing=missing)

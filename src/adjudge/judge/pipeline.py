@@ -24,6 +24,7 @@ from adjudge.judge.case_runner import CaseLimits, CaseRunner
 from adjudge.judge.compile import ARTIFACT_BYTES_MAX, COMPILATIONS_MAX, CompileFailure, Compiler, CompileResult
 from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.early_stop import EarlyStop, StopPolicy
+from adjudge.judge.exclusive_gate import ExclusiveGate
 from adjudge.judge.jury_programs import (
     JuryFault,
     JuryProgramBuilder,
@@ -33,7 +34,6 @@ from adjudge.judge.jury_programs import (
     with_prelude,
 )
 from adjudge.judge.languages import Language, Languages
-from adjudge.judge.quiet import Quiet
 from adjudge.judge.result_document import JudgeResult, Provenance, describe_checker, judging_digest
 from adjudge.judge.scoring import SubmissionScore, score
 from adjudge.judge.sources import ProgramSource, layout_sources
@@ -95,12 +95,12 @@ def _silent(_: CompileDone | CaseDone) -> None:
 class Judge:
     """Judges submissions in one sandbox. One of these serves a whole process."""
 
-    box: Sandbox
+    sandbox: Sandbox
     languages: Languages
     cache: CompileCache
     scratch: Path | None = None
     worker: str = ""
-    exclusive_gate: Quiet = field(default_factory=Quiet)
+    exclusive_gate: ExclusiveGate = field(default_factory=ExclusiveGate)
     artifact_bytes: int = ARTIFACT_BYTES_MAX
     """The largest compiled program."""
     compilations: int = COMPILATIONS_MAX
@@ -112,7 +112,7 @@ class Judge:
         """The one compiler, so that the same sources are compiled once however many ask."""
         if self._compiler is None:
             self._compiler = Compiler(
-                self.box,
+                self.sandbox,
                 self.languages,
                 self.cache,
                 artifact_bytes=self.artifact_bytes,
@@ -150,7 +150,7 @@ class _JudgePipeline:
     compiled: CompileResult | None = None
 
     async def run(self) -> JudgeResult:
-        preparer = JuryProgramBuilder(self.judge.compiler, self.judge.box, self.files)
+        preparer = JuryProgramBuilder(self.judge.compiler, self.judge.sandbox, self.files)
         try:
             if self.problem.mode is not ProblemMode.SUBMIT_ANSWER:
                 await self._compile(preparer)
@@ -234,7 +234,7 @@ class _JudgePipeline:
         return CaseRunner(
             problem=self.problem,
             files=self.files,
-            box=self.judge.box,
+            sandbox=self.judge.sandbox,
             workspace=workspace,
             exclusive_gate=self.judge.exclusive_gate,
             limits=CaseLimits.with_margin(self.limits, self._memory_bytes(), self.options.time_margin),

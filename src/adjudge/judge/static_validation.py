@@ -30,14 +30,14 @@ class StaticValidator:
 
     program: Executable
     limits: Limits
-    box: Sandbox
+    sandbox: Sandbox
 
     async def validate(
         self, problem: Problem, source: ProgramSource, language: Language, main: str
     ) -> StaticValidationResult:
         """Ask once for every group that wants to know; where no points depend on it, a rejection is the verdict."""
         outcome, place = StaticValidationResult(), _free_name(source)
-        with Workspace() as workspace, workspace.scratch() as desk:
+        with Workspace() as workspace, workspace.scratch() as scratch:
             for group in _asking(problem):
                 spec = SandboxRunSpec(
                     argv=self.program.argv(
@@ -52,12 +52,12 @@ class StaticValidator:
                     ),
                     mounts=self.program.mounts,
                     collect=(place,),
-                    collect_to=desk.clear_feedback(),
+                    collect_to=scratch.clear_feedback(),
                 )
-                report = ended(await self.box.run(spec), self.program, "the static validator")
-                if place != FEEDBACK and (desk.feedback / place).exists():
-                    (desk.feedback / place).rename(desk.feedback / FEEDBACK)
-                said = read_icpc(report, desk.feedback)
+                report = ended(await self.sandbox.run(spec), self.program, "the static validator")
+                if place != FEEDBACK and (scratch.feedback / place).exists():
+                    (scratch.feedback / place).rename(scratch.feedback / FEEDBACK)
+                said = read_icpc(report, scratch.feedback)
                 outcome.accepted[group.path] = said.verdict is Verdict.AC
                 if said.verdict is Verdict.SE or (said.verdict is not Verdict.AC and not group.static_points):
                     return StaticValidationResult(outcome.accepted, said)

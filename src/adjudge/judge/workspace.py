@@ -58,23 +58,23 @@ class Workspace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Remove it with everything in it."""
-        for desk in self._all:
-            os.close(desk.output_fd)
+        for scratch in self._all:
+            os.close(scratch.output_fd)
         shutil.rmtree(self.root, ignore_errors=True)
 
     @contextmanager
     def scratch(self) -> Iterator[Scratch]:
         """Lend a desk."""
-        desk = self._free.pop() if self._free else self._new_desk()
+        scratch = self._free.pop() if self._free else self._new_scratch()
         try:
-            yield desk
+            yield scratch
         finally:
-            self._free.append(desk)
+            self._free.append(scratch)
 
-    def _new_desk(self) -> Scratch:
+    def _new_scratch(self) -> Scratch:
         number = len(self._all)
         output, feedback = self.root / f"output-{number}", self.root / f"feedback-{number}"
         feedback.mkdir()
-        desk = Scratch(output, os.open(output, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), feedback)
-        self._all.append(desk)
-        return desk
+        scratch = Scratch(output, os.open(output, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), feedback)
+        self._all.append(scratch)
+        return scratch

@@ -8,11 +8,13 @@ behind it may be anywhere (an extracted object, a link's target), so nothing may
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
 from adjudge.domain.errors import NotFound
+from adjudge.domain.programs import FileRef, Program
 from adjudge.packages.findings import Findings
 
 TEXT_BYTES = 8 * 1024 * 1024
@@ -124,3 +126,22 @@ class PackageFiles:
         """Let ``name`` mean the file ``real`` from now on."""
         self._files[name] = real
         self._digests.pop(name, None)
+
+
+_SCRIPTS = frozenset({"build", "run"})
+
+
+def program_at(files: PackageFiles, path: str, language: str = "", entry_point: str = "") -> Program:
+    """Make a program of the file or folder at ``path``."""
+    name = posixpath.basename(path)
+    if path in files:
+        return Program(name, (FileRef(name, path),), language, entry_point)
+    inside = tuple(FileRef(inner[len(path) + 1 :], inner) for inner in files.names(path))
+    scripted = any(ref.name in _SCRIPTS for ref in inside)
+    return Program(name, inside, language, entry_point, has_build_script=scripted)
+
+
+def programs_in(files: PackageFiles, folder: str, *, skip: frozenset[str] = frozenset()) -> tuple[Program, ...]:
+    """Make a program of every child of a folder."""
+    children = [child for child in files.children(folder) if child not in skip and not child.startswith((".", "-"))]
+    return tuple(program_at(files, f"{folder}/{child}") for child in children)

@@ -45,7 +45,7 @@ class JuryRunner:
 
     def __init__(self, judge: Judge, problem: Problem, files: PackageFiles) -> None:
         self._judge, self._problem, self._files = judge, problem, files
-        self._preparer = JuryProgramBuilder(judge.compiler, judge.box, files)
+        self._preparer = JuryProgramBuilder(judge.compiler, judge.sandbox, files)
         self._prepared: JuryPrograms | None = None
         self._usable = problem.input_validators
 
@@ -123,7 +123,7 @@ class JuryRunner:
             files=tuple(InputFile(ref.name, self._files.locate(ref.path)) for ref in refs),
             mounts=program.mounts,
         )
-        report = await self._judge.box.run(spec)
+        report = await self._judge.sandbox.run(spec)
         raise_on_sandbox_fault(report, "a program of the package")
         return report
 
@@ -199,7 +199,7 @@ class JuryRunner:
                 collect=(recipe.output_file,) if recipe.output_file else (),
                 collect_to=Path(folder) if recipe.output_file else None,
             )
-            report = await self._judge.box.run(spec)
+            report = await self._judge.sandbox.run(spec)
             raise_on_sandbox_fault(report, "a program of the package")
             if recipe.output_file:
                 _keep(Path(folder) / recipe.output_file, made[recipe.target])

@@ -11,16 +11,15 @@ from pathlib import Path
 from adjudge.domain.problem import Problem, ProblemLimits
 from adjudge.packages.archive import ArchiveLimits, Links, open_package
 from adjudge.packages.cms.reader import read_cms
-from adjudge.packages.detect import detect
 from adjudge.packages.dmoj.reader import read_dmoj
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.findings import Finding, Findings, PackageRefused
+from adjudge.packages.findings import Finding, Findings, PackageRefused, package_error
 from adjudge.packages.generated_files import GeneratedFile
 from adjudge.packages.icpc.reader import read_icpc
 from adjudge.packages.languages import check_languages
 from adjudge.packages.line_endings import check_line_endings
 from adjudge.packages.manifest import all_paths
-from adjudge.packages.plain import read_plain
+from adjudge.packages.plain import has_tests, read_plain
 from adjudge.packages.polygon.reader import read_polygon
 from adjudge.packages.supplement import supplemented
 
@@ -140,3 +139,25 @@ def check_test_files(package: Package, findings: Findings) -> None:
         for path in (case.input, case.answer):
             if path and path in package.files:
                 check_line_endings(package.files, path, findings)
+
+
+FORMATS = ("icpc", "polygon", "dmoj", "cms", "plain")
+
+
+def detect(files: PackageFiles) -> str:
+    """Name the format by the one file that each has; refuse what is none, saying what was looked for."""
+    if "problem.xml" in files:
+        return "polygon"
+    if "init.yml" in files:
+        return "dmoj"
+    if "problem.yaml" in files or "domjudge-problem.ini" in files or files.has_folder("data/secret"):
+        return "icpc"
+    if "task.yaml" in files or (files.has_folder("input") and files.has_folder("output")):
+        return "cms"
+    if has_tests(files):
+        return "plain"
+    raise package_error(
+        "",
+        "Unknown package format.",
+        "It needs problem.yaml (ICPC), problem.xml (Polygon), init.yml (DMOJ), task.yaml (CMS) or pairs of .in/.out.",
+    )

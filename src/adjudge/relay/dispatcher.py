@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.domain.errors import Unavailable
+from adjudge.domain.priority import BANDS, band_of
 from adjudge.observe import metrics
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.observe.logs import get_logger
@@ -30,7 +31,7 @@ from adjudge.store.jobs.isolation import Isolation
 from adjudge.store.jobs.metrics import request_fields
 from adjudge.store.jobs.models import DispatchedMessage, PoisonJob
 from adjudge.store.jobs.outbox import DueRow
-from adjudge.stream.driver import BANDS, MessageBody, PublishResult, Stream, band_of
+from adjudge.stream.driver import MessageBody, PublishResult, Stream
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000

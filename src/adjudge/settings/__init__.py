@@ -1,9 +1,8 @@
-"""Every knob, and the only reader of the environment.
+"""Settings: declarations, loading and validation. The only code that reads the environment.
 
-A value comes from the command line, else the environment (``ADJUDGE_…``, then the bare name that a knob has always had,
-such as ``JOB_LEASE_SEC``), else ``adjudge.toml``, else its default; and it remembers from which. What belongs here: the
-knobs, their defaults, reading and refusing them. What does not: anything that acts on one. Composition code (``cli``,
-``api``) reads settings and passes plain values down; no other room imports this package.
+Precedence: command line, environment (``ADJUDGE_NAME``, then the unprefixed name that some settings keep, such as
+``JOB_LEASE_SEC``), ``adjudge.toml``, default. Each value records its source. Composition code (``cli``, ``api``) reads
+settings and passes plain values down; no other package imports this one.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from types import MappingProxyType
 from typing import Any, Final, get_type_hints
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings.chain_knobs import Chains
-from adjudge.settings.job_knobs import Jobs
-from adjudge.settings.knob import PREFIX, Knob, variables
+from adjudge.settings.chains_section import ChainsSettings
+from adjudge.settings.jobs_section import JobsSettings
 from adjudge.settings.parse import parse
 from adjudge.settings.secret import DatabaseUrl, Secret
 from adjudge.settings.sections import (
@@ -39,6 +37,7 @@ from adjudge.settings.sections import (
     WorkerSettings,
     all_settings,
 )
+from adjudge.settings.setting import PREFIX, Setting, environment_names
 from adjudge.settings.toml_file import TomlFile
 
 __all__ = [
@@ -48,8 +47,8 @@ __all__ = [
     "Secret",
     "Settings",
     "all_settings",
+    "environment_names",
     "load",
-    "variables",
 ]
 
 CONFIG_VARIABLE: Final = "ADJUDGE_CONFIG"
@@ -57,21 +56,21 @@ CONFIG_VARIABLE: Final = "ADJUDGE_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSetting:
-    """One value in force, as ``adjudge config`` shows it."""
+    """One effective value, as ``adjudge config`` shows it."""
 
     name: str
     value: object
     source: str
-    knob: Knob
+    setting: Setting
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All knobs in force."""
+    """All effective settings, by section."""
 
     server: ServerSettings
     database: DatabaseSettings
-    jobs: Jobs
+    jobs: JobsSettings
     files: FilesSettings
     worker: WorkerSettings
     retry: RetrySettings
@@ -79,20 +78,20 @@ class Settings:
     accounts: AccountsSettings
     admission: AdmissionSettings
     cache: CacheSettings
-    chains: Chains
+    chains: ChainsSettings
     executions: ExecutionsSettings
     webhooks: WebhooksSettings
     log: LogSettings
     sources: Mapping[str, str]
-    """``section.key`` → where its value came from."""
-    strangers: tuple[str, ...] = ()
-    """Variables that look like ours and are not."""
+    """``section.key`` → source of its value."""
+    unknown_variables: tuple[str, ...] = ()
+    """Warnings about ``ADJUDGE_*`` variables that look like a misspelled setting."""
 
     def entries(self) -> Iterator[EffectiveSetting]:
-        """Every knob with its value and source, secrets blanked by their type."""
-        for name, _, knob in all_settings():
+        """Every setting with its value and source; secrets print redacted."""
+        for name, _, setting in all_settings():
             section, key = name.split(".")
-            yield EffectiveSetting(name, getattr(getattr(self, section), key), self.sources[name], knob)
+            yield EffectiveSetting(name, getattr(getattr(self, section), key), self.sources[name], setting)
 
 
 def load(
@@ -100,34 +99,36 @@ def load(
     environ: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Settings:
-    """Read every knob, or say which one cannot be used, where it stands and what would do.
+    """Load all settings; an invalid one raises InvalidInput with its name, its source and the fix.
 
-    ``overrides`` are options of the command line by ``section.key``; None among them means not given.
+    ``overrides`` are command-line options by ``section.key``; None means not set.
     """
     env = os.environ if environ is None else environ
-    named = file or (Path(env[CONFIG_VARIABLE]) if env.get(CONFIG_VARIABLE) else None)
-    toml = TomlFile.read(named)
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    toml = TomlFile.read(file or (Path(env[CONFIG_VARIABLE]) if env.get(CONFIG_VARIABLE) else None))
+    options = {name: value for name, value in (overrides or {}).items() if value is not None}
     sources: dict[str, str] = {}
     sections: dict[str, Any] = {}
     for section, model in SECTIONS.items():
         hints, values = get_type_hints(model), {}
         for item in dataclasses.fields(model):
-            name, knob = f"{section}.{item.name}", item.metadata["knob"]
-            raw, source = _raw(name, knob, given, env, toml)
+            name, setting = f"{section}.{item.name}", item.metadata["setting"]
+            raw, source = _raw_value(name, setting, options, env, toml)
             sources[name] = source
-            values[item.name] = item.default if raw is None else parse(raw, hints[item.name], knob, name, source)
+            values[item.name] = item.default if raw is None else parse(raw, hints[item.name], setting, name, source)
         sections[section] = model(**values)
-    return _finished(Settings(**sections, sources=MappingProxyType(sources), strangers=_strangers(env)))
+    settings = Settings(**sections, sources=MappingProxyType(sources), unknown_variables=_unknown_variables(env))
+    _check_heartbeat(settings)
+    _check_watermarks(settings)
+    return _with_default_database(settings)
 
 
-def _raw(
-    name: str, knob: Knob, given: Mapping[str, object], env: Mapping[str, str], toml: TomlFile
+def _raw_value(
+    name: str, setting: Setting, options: Mapping[str, object], env: Mapping[str, str], toml: TomlFile
 ) -> tuple[object, str]:
-    """Fetch the value as it was written, and where; None and ``default`` where nobody wrote one."""
-    if name in given:
-        return given[name], "command line"
-    for variable in variables(knob):
+    """The unparsed value and its source; (None, "default") if it is not set."""
+    if name in options:
+        return options[name], "command line"
+    for variable in environment_names(setting):
         if env.get(variable, "") != "":
             return env[variable], f"environment {variable}"
     if name in toml.values:
@@ -135,34 +136,39 @@ def _raw(
     return None, "default"
 
 
-def _finished(settings: Settings) -> Settings:
-    """Fill in what depends on other knobs, and refuse what does not fit together."""
+def _check_heartbeat(settings: Settings) -> None:
     jobs, sources = settings.jobs, settings.sources
     if jobs.heartbeat_sec > jobs.lease_sec / 2:
         raise InvalidInput(
-            f"jobs.heartbeat_sec is {jobs.heartbeat_sec:g} ({sources['jobs.heartbeat_sec']}) and jobs.lease_sec is "
-            f"{jobs.lease_sec:g} ({sources['jobs.lease_sec']}): a lease must outlast two heartbeats.",
+            f"jobs.heartbeat_sec ({jobs.heartbeat_sec:g}, {sources['jobs.heartbeat_sec']}) must be at most half of "
+            f"jobs.lease_sec ({jobs.lease_sec:g}, {sources['jobs.lease_sec']}).",
             field="jobs.heartbeat_sec",
         )
-    admission = settings.admission
+
+
+def _check_watermarks(settings: Settings) -> None:
+    admission, sources = settings.admission, settings.sources
     if admission.low_watermark > admission.high_watermark > 0:
         raise InvalidInput(
-            f"admission.low_watermark ({admission.low_watermark}, "
-            f"{sources['admission.high_watermark']}) must not exceed admission.high_watermark "
-            f"({admission.high_watermark}, {sources['admission.high_watermark']}).",
+            f"admission.low_watermark ({admission.low_watermark}, {sources['admission.low_watermark']}) must not "
+            f"exceed admission.high_watermark ({admission.high_watermark}, {sources['admission.high_watermark']}).",
             field="admission.low_watermark",
         )
+
+
+def _with_default_database(settings: Settings) -> Settings:
+    """Without a database URL, use a SQLite file in the data directory."""
     if settings.database.url.reveal():
         return settings
     url = DatabaseUrl(f"sqlite:///{settings.server.data_dir / 'adjudge.db'}")
     return dataclasses.replace(settings, database=dataclasses.replace(settings.database, url=url))
 
 
-def _strangers(env: Mapping[str, str]) -> tuple[str, ...]:
-    known = {variable for _, _, knob in all_settings() for variable in variables(knob)} | {CONFIG_VARIABLE}
-    notes = []
+def _unknown_variables(env: Mapping[str, str]) -> tuple[str, ...]:
+    known = {CONFIG_VARIABLE}.union(*(environment_names(setting) for _, _, setting in all_settings()))
+    warnings = []
     for variable in sorted(set(env) - known):
         close = difflib.get_close_matches(variable, known, n=1, cutoff=0.85)
         if variable.startswith(PREFIX) and close:
-            notes.append(f"{variable} is not a setting: did you mean {close[0]}?")
-    return tuple(notes)
+            warnings.append(f"{variable} is not a setting: did you mean {close[0]}?")
+    return tuple(warnings)

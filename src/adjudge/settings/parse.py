@@ -1,4 +1,4 @@
-"""From what somebody wrote to a typed value, or to a refusal that names the knob, its place and the fix."""
+"""Parse a raw setting into its type; an invalid one raises InvalidInput with its name, its source and the fix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings.knob import Knob
 from adjudge.settings.secret import DatabaseUrl, RedisUrl, Secret
+from adjudge.settings.setting import Setting
 
 _SWITCH: Final = {
     "1": True,
@@ -25,21 +25,25 @@ _SWITCH: Final = {
 }
 
 
-def parse(raw: object, kind: Any, knob: Knob, name: str, source: str) -> object:
-    """Read ``raw`` as ``kind`` within the knob's bounds."""
+def parse(raw: object, kind: Any, setting: Setting, name: str, source: str) -> object:
+    """Parse ``raw`` as ``kind`` and check the setting's bounds and pattern."""
     try:
         value = _PARSERS[Literal if get_origin(kind) is Literal else kind](raw, kind)
     except ValueError as error:
-        raise _refusal(name, source, raw, kind, str(error)) from None
-    if isinstance(value, int | float) and not knob.least <= value <= knob.most:
-        bounds = f"at least {knob.least:g}" if knob.most == math.inf else f"from {knob.least:g} to {knob.most:g}"
-        raise _refusal(name, source, raw, kind, f"give a number {bounds}")
-    if knob.pattern and not re.fullmatch(knob.pattern, str(value)):
-        raise _refusal(name, source, raw, kind, f"it must match {knob.pattern}")
+        raise _invalid(name, source, raw, kind, str(error)) from None
+    if isinstance(value, int | float) and not setting.minimum <= value <= setting.maximum:
+        bounds = (
+            f"at least {setting.minimum:g}"
+            if setting.maximum == math.inf
+            else f"from {setting.minimum:g} to {setting.maximum:g}"
+        )
+        raise _invalid(name, source, raw, kind, f"must be a number {bounds}")
+    if setting.pattern and not re.fullmatch(setting.pattern, str(value)):
+        raise _invalid(name, source, raw, kind, f"must match {setting.pattern}")
     return value
 
 
-def _refusal(name: str, source: str, raw: object, kind: Any, fix: str) -> InvalidInput:
+def _invalid(name: str, source: str, raw: object, kind: Any, fix: str) -> InvalidInput:
     is_secret = isinstance(kind, type) and issubclass(kind, Secret)
     shown = "" if is_secret else f" {str(raw)[:64]!r}"
     return InvalidInput(f"{name} ({source}): invalid value{shown}: {fix}.", field=name, source=source)
@@ -47,40 +51,40 @@ def _refusal(name: str, source: str, raw: object, kind: Any, fix: str) -> Invali
 
 def _parse_number(raw: object, kind: Any) -> object:
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-        raise ValueError("give a number")
+        raise ValueError("must be a number")
     try:
         value = kind(raw)
     except ValueError:
-        raise ValueError("give a whole number" if kind is int else "give a number") from None
+        raise ValueError("must be an integer" if kind is int else "must be a number") from None
     if not math.isfinite(value) or value != float(raw):
-        raise ValueError("give a whole number" if kind is int else "give a finite number")
+        raise ValueError("must be an integer" if kind is int else "must be a finite number")
     return value
 
 
 def _parse_switch(raw: object, _kind: Any) -> object:
     value = raw if isinstance(raw, bool) else _SWITCH.get(str(raw).strip().lower())
     if value is None:
-        raise ValueError("give true or false")
+        raise ValueError("must be true or false")
     return value
 
 
 def _parse_text(raw: object, _kind: Any) -> str:
     if not isinstance(raw, str | Path):
-        raise ValueError("give text in quotes")
+        raise ValueError("must be a quoted string")
     return str(raw).strip()
 
 
 def _parse_choice(raw: object, kind: Any) -> object:
     text = _parse_text(raw, kind).lower()
     if text not in get_args(kind):
-        raise ValueError(f"choose one of {', '.join(get_args(kind))}")
+        raise ValueError(f"must be one of {', '.join(get_args(kind))}")
     return text
 
 
 def _parse_redis_url(raw: object, kind: Any) -> RedisUrl:
     text = _parse_text(raw, kind)
     if urlsplit(text).scheme not in ("redis", "rediss", "unix"):
-        raise ValueError("give redis://HOST:PORT/NUMBER, or rediss:// for TLS")
+        raise ValueError("must be redis://HOST:PORT/NUMBER, or rediss:// for TLS")
     return RedisUrl(text)
 
 
@@ -91,7 +95,7 @@ def _parse_database_url(raw: object, kind: Any) -> DatabaseUrl:
         return DatabaseUrl(text)
     if parts.scheme in ("postgresql", "postgres") and parts.path.strip("/"):
         return DatabaseUrl(re.sub("^postgres:", "postgresql:", text))
-    raise ValueError("give sqlite:///FILE (four slashes for an absolute path) or postgresql://USER@HOST:PORT/NAME")
+    raise ValueError("must be sqlite:///FILE (four slashes for an absolute path) or postgresql://USER@HOST:PORT/NAME")
 
 
 _PARSERS: Final[Mapping[Any, Callable[[object, Any], object]]] = {

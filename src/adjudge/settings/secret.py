@@ -1,4 +1,4 @@
-"""Values that never print what they hold."""
+"""Secret values: printing and repr are redacted."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Secret:
-    """Text that never prints itself; only ``reveal`` shows it."""
+    """A string whose str and repr are redacted; ``reveal`` returns it."""
 
     _text: str
 
     def reveal(self) -> str:
-        """Hand out the text, for the one call that needs it."""
+        """Return the plain text."""
         return self._text
 
     def __str__(self) -> str:
@@ -24,7 +24,7 @@ class Secret:
 
 
 class SecretUrl(Secret):
-    """An address that prints without its password."""
+    """A URL that prints without its password."""
 
     __slots__ = ()
 
@@ -33,12 +33,12 @@ class SecretUrl(Secret):
 
 
 class DatabaseUrl(SecretUrl):
-    """Where the truth is kept: ``sqlite:///FILE`` or ``postgresql://…``."""
+    """``sqlite:///FILE`` or ``postgresql://…``."""
 
     __slots__ = ()
 
 
 class RedisUrl(SecretUrl):
-    """Where the stream is: ``redis://…`` or ``rediss://…``."""
+    """``redis://…`` or ``rediss://…``."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""``adjudge.toml``, read so that a message can name the line."""
+"""Reads ``adjudge.toml`` and finds the line of each key, for error messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_FILE: Final = Path("adjudge.toml")
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
-    """``adjudge.toml``, flattened to ``section.key``, with line numbers for messages."""
+    """The file flattened to ``section.key``, with its lines."""
 
     path: Path
     lines: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class TomlFile:
 
     @classmethod
     def read(cls, named: Path | None) -> TomlFile:
-        """Read the file that was named, or ``adjudge.toml`` here if there is one."""
+        """Read ``named``, or ``adjudge.toml`` in the working directory if it exists."""
         path = named or DEFAULT_FILE
         try:
             text = path.read_text(encoding="utf-8")
@@ -34,15 +34,15 @@ class TomlFile:
         except FileNotFoundError:
             if named is None:
                 return cls(path)
-            raise InvalidInput(f"{path}: there is no such file.", field="file") from None
+            raise InvalidInput(f"{path}: file not found.", field="file") from None
         except (OSError, ValueError) as error:
             raise InvalidInput(f"{path}: cannot be read: {error}", field="file") from None
-        found = cls(path, tuple(text.splitlines()), dict(_flat(tables)))
-        found._refuse_unknown()
-        return found
+        toml = cls(path, tuple(text.splitlines()), dict(_flatten(tables)))
+        toml._check_names()
+        return toml
 
     def where(self, name: str) -> str:
-        """``FILE:LINE`` of a key; the file alone where the key is written in an unusual way."""
+        """``FILE:LINE`` of a key; only the file if the line is not found (inline tables, quoted keys)."""
         section, _, key = name.rpartition(".")
         current = ""
         for number, line in enumerate(self.lines, 1):
@@ -53,7 +53,7 @@ class TomlFile:
                 return f"{self.path}:{number}"
         return str(self.path)
 
-    def _refuse_unknown(self) -> None:
+    def _check_names(self) -> None:
         known = [name for name, _, _ in all_settings()]
         for name in self.values:
             if name not in known:
@@ -62,7 +62,7 @@ class TomlFile:
                 raise InvalidInput(f"{name} ({self.where(name)}): unknown setting; {hint}", field=name)
 
 
-def _flat(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _flatten(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for section, content in tables.items():
         if isinstance(content, dict):
             yield from ((f"{section}.{key}", value) for key, value in content.items())

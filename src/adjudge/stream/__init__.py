@@ -5,25 +5,21 @@ publish or reclaim (``relay``, ``worker``).
 """
 
 from adjudge.stream.driver import (
-    BANDS,
     Message,
     MessageBody,
     MessageDefect,
     PublishResult,
     Stream,
-    band_of,
     consumer_name,
 )
 from adjudge.stream.memory import MemoryStream
 
 __all__ = [
-    "BANDS",
     "MemoryStream",
     "Message",
     "MessageBody",
     "MessageDefect",
     "PublishResult",
     "Stream",
-    "band_of",
     "consumer_name",
 ]

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 from adjudge.domain.errors import InvalidInput
-
-BANDS: Final = (0, 1, 2, 3)
-"""Priority bands, one stream each; 0 is served first. A job's ordinary band is 2."""
+from adjudge.domain.priority import band_of
 
 MessageDefect = Literal["missing_field", "payload_missing_or_invalid"]
 """Why a message cannot be used: a field of the entry is absent, or its payload is gone or unreadable."""
@@ -117,11 +115,6 @@ class Stream(Protocol):
     async def close(self) -> None:
         """Let go of the stream; nothing that was published is lost by it."""
         ...
-
-
-def band_of(priority: int) -> int:
-    """Map a priority to a band; one that is out of range is served with its nearest band, not refused."""
-    return min(max(priority, BANDS[0]), BANDS[-1])
 
 
 def consumer_name(stream_consumer: str | None = None, worker_id: str | None = None) -> str:

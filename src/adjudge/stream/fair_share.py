@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import cycle, islice
 from typing import Final
 
-from adjudge.stream.driver import BANDS
+from adjudge.domain.priority import BANDS
 
 _ROUND: Final = 16
 """Places in a round. Each lower band has one of its own; all others go to the highest band that has something."""

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.priority import BANDS, band_of
 from adjudge.stream.codec import check_identifiers_only
-from adjudge.stream.driver import BANDS, Message, MessageBody, MessageDefect, PublishResult, band_of
+from adjudge.stream.driver import Message, MessageBody, MessageDefect, PublishResult
 from adjudge.stream.fair_share import FairShare
 
 _LOOKED_AT_PER_CLAIM: Final = 10

@@ -17,9 +17,10 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError, ResponseError
 
 from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.domain.priority import BANDS, band_of
 from adjudge.stream import codec, redis_scripts
 from adjudge.stream.blocking_read import BlockingReader, Found
-from adjudge.stream.driver import BANDS, Message, MessageBody, PublishResult, band_of
+from adjudge.stream.driver import Message, MessageBody, PublishResult
 from adjudge.stream.failures import code_of, is_waited_out
 from adjudge.stream.fair_share import FairShare
 from adjudge.stream.redis_connection import TIMEOUT_SEC, RedisConnection
@@ -45,13 +46,13 @@ class RedisStream:
         group: str | None = None,
         timeout_sec: float = TIMEOUT_SEC,
     ) -> None:
-        self._link = RedisConnection(url, environment=environment, timeout_sec=timeout_sec)
-        self._keys = [f"{self._link.prefix}jobs:{band}" for band in BANDS]
+        self._connection = RedisConnection(url, environment=environment, timeout_sec=timeout_sec)
+        self._keys = [f"{self._connection.prefix}jobs:{band}" for band in BANDS]
         self._band_of_key = dict(zip(self._keys, BANDS, strict=True))
-        self._payload_prefix = f"{self._link.prefix}payload:"
-        self._group = group or f"{self._link.prefix}workers"
+        self._payload_prefix = f"{self._connection.prefix}payload:"
+        self._group = group or f"{self._connection.prefix}workers"
         self._maxlen, self._payload_ttl_sec = maxlen, payload_ttl_sec
-        self._client = self._link.connect()
+        self._client = self._connection.connect()
         self._publish = self._client.register_script(redis_scripts.PUBLISH)
         self._take = self._client.register_script(redis_scripts.READ)
         self._autoclaim = self._client.register_script(redis_scripts.AUTOCLAIM)
@@ -110,7 +111,7 @@ class RedisStream:
     async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
         """Look each entry up by its id, all in one round trip."""
         known = [(priority, entry_id) for priority, entry_id in entries if entry_id is not None]
-        async with self._link.translate_errors(), self._client.pipeline(transaction=False) as pipeline:
+        async with self._connection.translate_errors(), self._client.pipeline(transaction=False) as pipeline:
             for priority, entry_id in known:
                 pipeline.xrange(self._keys[band_of(priority)], entry_id, entry_id)
             found = await pipeline.execute(raise_on_error=False)
@@ -188,8 +189,8 @@ class RedisStream:
         if rows or wait_ms < 1:
             return self._messages(rows)
         if consumer not in self._waiters:
-            self._waiters[consumer] = BlockingReader(self._link.connect, self._group, consumer, self._keys)
-        with self._link.translate_errors_sync():
+            self._waiters[consumer] = BlockingReader(self._connection.connect, self._group, consumer, self._keys)
+        with self._connection.translate_errors_sync():
             try:
                 found = await self._waiters[consumer].wait(wait_ms)
             except ResponseError as error:
@@ -200,7 +201,7 @@ class RedisStream:
 
     async def _with_payloads(self, found: Found) -> list[Message]:
         refs = [self._own(fields.get("payload_ref")) or self._payload_prefix for _, _, fields in found]
-        async with self._link.translate_errors():
+        async with self._connection.translate_errors():
             payloads: list[Any] = await self._client.mget(refs) if refs else []
         return [
             codec.decode(entry_id, self._band_of_key[key], fields, payload)
@@ -220,7 +221,7 @@ class RedisStream:
             await asyncio.wait(reads, timeout=0.02)
 
     async def _per_band(self, command: str, *arguments: object) -> dict[int, int]:
-        async with self._link.translate_errors():
+        async with self._connection.translate_errors():
             async with self._client.pipeline(transaction=False) as pipeline:
                 for key in self._keys:
                     pipeline.execute_command(command, key, *arguments)
@@ -228,7 +229,7 @@ class RedisStream:
             return dict(zip(BANDS, map(_count, replies), strict=True))
 
     async def _run(self, script: AsyncScript, *arguments: Any) -> Any:
-        async with self._link.translate_errors():
+        async with self._connection.translate_errors():
             return await script(keys=self._keys, args=arguments)
 
     def _messages(self, rows: list[list[Any]]) -> list[Message]:

@@ -88,7 +88,7 @@ async def test_what_is_held_stays_and_a_full_cache_says_so(blobs: CountingBlobs,
     cache = BlobCache(blobs, tmp_path / "cache", max_bytes=1000)
     async with AsyncExitStack() as holding:
         held = [await holding.enter_async_context(cache.pin(digest)) for digest in digests[:2]]
-        with pytest.raises(Unavailable, match="200 bytes are missing"):
+        with pytest.raises(Unavailable, match="200 bytes short"):
             await used(BlobCache(blobs, tmp_path / "cache", max_bytes=1000), digests[2])
         assert [path.read_bytes() for path in held] == [b"\x00" * 400, b"\x01" * 400]
     assert await used(cache, digests[2]) == b"\x02" * 400
@@ -154,16 +154,16 @@ async def test_a_cancelled_fetch_leaves_nothing_and_the_next_one_works(blobs: Co
 _DIE_FETCHING = """
 import asyncio, os, sys
 from pathlib import Path
-from adjudge.blobs import pieces
+from adjudge.blobs import chunked_io
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.directory import DirectoryBlobStore
 
 def die(*_):
     os.kill(os.getpid(), 9)
 
 async def main():
-    pieces._settle = die
-    async with BlobCache(DirectoryBlobs(Path(sys.argv[1])), Path(sys.argv[2]), max_bytes=1000).hold(sys.argv[3]):
+    chunked_io._settle = die
+    async with BlobCache(DirectoryBlobStore(Path(sys.argv[1])), Path(sys.argv[2]), max_bytes=1000).pin(sys.argv[3]):
         pass
 
 asyncio.run(main())
@@ -186,10 +186,10 @@ _HOLD = """
 import asyncio, sys
 from pathlib import Path
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.directory import DirectoryBlobStore
 
 async def main():
-    async with BlobCache(DirectoryBlobs(Path(sys.argv[1])), Path(sys.argv[2]), max_bytes=1000).hold(sys.argv[3]):
+    async with BlobCache(DirectoryBlobStore(Path(sys.argv[1])), Path(sys.argv[2]), max_bytes=1000).pin(sys.argv[3]):
         print("held", flush=True)
         sys.stdin.read()
 
@@ -205,7 +205,7 @@ async def test_another_process_cannot_take_away_what_is_held(blobs: CountingBlob
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         cache = BlobCache(blobs, folder, max_bytes=1000)
-        with pytest.raises(Unavailable, match="files in use"):
+        with pytest.raises(Unavailable, match="no evictable files"):
             await used(cache, digests[1])
         os.kill(holder.pid, 9)
         holder.wait()

@@ -15,14 +15,14 @@ from adjudge.domain.errors import Unavailable
 _DIE_AT = """
 import asyncio, os, sys
 from pathlib import Path
-from adjudge.blobs import pieces
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs import chunked_io
+from adjudge.blobs.directory import DirectoryBlobStore
 
 def die(*_):
     os.kill(os.getpid(), 9)
 
-setattr(*{"settle": (pieces, "_settle"), "publish": (DirectoryBlobs, "_publish")}[sys.argv[2]], die)
-asyncio.run(DirectoryBlobs(Path(sys.argv[1])).put(b"x" * 3_000_000))
+setattr(*{"settle": (chunked_io, "_settle"), "publish": (DirectoryBlobStore, "_publish")}[sys.argv[2]], die)
+asyncio.run(DirectoryBlobStore(Path(sys.argv[1])).put(b"x" * 3_000_000))
 """
 
 

@@ -146,7 +146,7 @@ async def test_past_its_time_a_value_is_served_while_another_is_fetched(world: C
     world.value = b"two"
     world.now += policy.ttl_sec + 1
     assert await world.read(cache) == b"one"
-    while cache._flights:
+    while cache._loads:
         await asyncio.sleep(0.001)
     assert await world.read(cache) == b"two"
     world.value = b"three"

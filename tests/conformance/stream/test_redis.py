@@ -12,7 +12,8 @@ import pytest
 from redis.asyncio import Redis
 
 from adjudge.domain.errors import InvalidInput, Unavailable
-from adjudge.stream import BANDS, MessageBody, codec
+from adjudge.domain.priority import BANDS
+from adjudge.stream import MessageBody, codec
 from adjudge.stream.redis import RedisStream
 from tests.conformance.stream.conftest import RedisSide
 from tests.support.install import WHEELS, install_from_wheels

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adjudge.stream import BANDS, Message, MessageBody, Stream
+from adjudge.domain.priority import BANDS
+from adjudge.stream import Message, MessageBody, Stream
 from tests.conformance.stream.conftest import StreamDriverFixture
 
 NOTHING = dict.fromkeys(BANDS, 0)

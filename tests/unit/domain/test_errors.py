@@ -32,6 +32,7 @@ STABLE = {
     "WrongNodeState": ("WRONG_NODE_STATE", 409),
     "IdempotencyKeyReused": ("IDEMPOTENCY_KEY_REUSED", 409),
     "FenceRefused": ("CONFLICT", 409),
+    "NodeRefused": ("NODE_REFUSED", 409),
     "BodyTooLarge": ("BODY_TOO_LARGE", 413),
     "TooManyRequests": ("TOO_MANY_REQUESTS", 429),
     "RateLimited": ("RATE_LIMITED", 429),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.ids import new_id
-from adjudge.domain.traces import parse_traceparent, trace_id_from
+from adjudge.domain.ids import new_id, parse_traceparent, trace_id_from
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 

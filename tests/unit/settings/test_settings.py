@@ -1,4 +1,4 @@
-"""Where settings come from, and how bad ones are refused."""
+"""Settings: precedence of sources, parsing, error messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings import DatabaseUrl, Secret, all_settings, load, variables
+from adjudge.settings import DatabaseUrl, Secret, all_settings, environment_names, load
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def toml(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _empty_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_defaults_are_those_of_the_design() -> None:
+def test_documented_defaults() -> None:
     settings = load(environ={})
     jobs = settings.jobs
     assert (jobs.lease_sec, jobs.heartbeat_sec, jobs.reclaim_interval_sec, jobs.reclaim_grace_sec) == (15, 4, 2, 2)
@@ -37,7 +37,7 @@ def test_defaults_are_those_of_the_design() -> None:
     assert set(settings.sources.values()) == {"default"}
 
 
-def test_the_stronger_source_wins_and_is_remembered(toml: Path) -> None:
+def test_precedence_of_sources(toml: Path) -> None:
     toml.write_text("[jobs]\nlease_sec = 30\nheartbeat_sec = 3\nreclaim_count = 5\nstream_maxlen = 5000\n")
     environ = {
         "JOB_LEASE_SEC": "40",
@@ -54,7 +54,7 @@ def test_the_stronger_source_wins_and_is_remembered(toml: Path) -> None:
     assert settings.sources["server.host"] == "default"
 
 
-def test_only_old_names_are_read_bare() -> None:
+def test_unprefixed_variables_are_read_only_if_declared() -> None:
     settings = load(environ={"HOST": "machine", "PORT": "1", "LOG_LEVEL": "debug"})
     assert (settings.server.host, settings.server.port, settings.log.level) == ("127.0.0.1", 8080, "info")
 
@@ -62,19 +62,19 @@ def test_only_old_names_are_read_bare() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "fix"),
     [
-        ("ADJUDGE_PORT", "eighty", "give a whole number"),
-        ("ADJUDGE_PORT", "80.5", "give a whole number"),
-        ("ADJUDGE_PORT", "70000", "give a number from 0 to 65535"),
-        ("JOB_LEASE_SEC", "nan", "give a finite number"),
-        ("JOB_LEASE_SEC", "0", "give a number from 1 to 3600"),
-        ("OUTBOX_ENABLED", "maybe", "give true or false"),
-        ("ADJUDGE_LOG_LEVEL", "loud", "choose one of debug, info, warning, error"),
-        ("ADJUDGE_ENVIRONMENT", "my env", "it must match"),
-        ("ADJUDGE_DATABASE_URL", "mysql://root:hunter2@db/x", "give sqlite:///FILE"),
-        ("ADJUDGE_DATABASE_URL", "sqlite://", "give sqlite:///FILE"),
+        ("ADJUDGE_PORT", "eighty", "must be an integer"),
+        ("ADJUDGE_PORT", "80.5", "must be an integer"),
+        ("ADJUDGE_PORT", "70000", "must be a number from 0 to 65535"),
+        ("JOB_LEASE_SEC", "nan", "must be a finite number"),
+        ("JOB_LEASE_SEC", "0", "must be a number from 1 to 3600"),
+        ("OUTBOX_ENABLED", "maybe", "must be true or false"),
+        ("ADJUDGE_LOG_LEVEL", "loud", "must be one of debug, info, warning, error"),
+        ("ADJUDGE_ENVIRONMENT", "my env", "must match"),
+        ("ADJUDGE_DATABASE_URL", "mysql://root:hunter2@db/x", "must be sqlite:///FILE"),
+        ("ADJUDGE_DATABASE_URL", "sqlite://", "must be sqlite:///FILE"),
     ],
 )
-def test_a_bad_variable_is_named_with_the_fix(variable: str, value: str, fix: str) -> None:
+def test_invalid_variable_error_names_source_and_fix(variable: str, value: str, fix: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         load(environ={variable: value})
     assert f"environment {variable}" in caught.value.message
@@ -85,15 +85,15 @@ def test_a_bad_variable_is_named_with_the_fix(variable: str, value: str, fix: st
 @pytest.mark.parametrize(
     ("text", "line", "fix"),
     [
-        ("[jobs]\n# how long\nlease_sec = 'long'\n", 3, "give a number"),
-        ("[jobs]\nlease_sec = true\n", 2, "give a number"),
+        ("[jobs]\n# how long\nlease_sec = 'long'\n", 3, "must be a number"),
+        ("[jobs]\nlease_sec = true\n", 2, "must be a number"),
         ("jobs.lease_sec = 0\n", 1, "from 1 to 3600"),
         ("[server]\n\nprot = 1\n", 3, "did you mean server.port?"),
-        ("[server]\nhost = 5\n", 2, "give text in quotes"),
+        ("[server]\nhost = 5\n", 2, "must be a quoted string"),
         ("colour = 'red'\n", 1, "unknown setting"),
     ],
 )
-def test_a_bad_line_is_named_with_the_fix(toml: Path, text: str, line: int, fix: str) -> None:
+def test_invalid_toml_error_names_line_and_fix(toml: Path, text: str, line: int, fix: str) -> None:
     toml.write_text(text)
     with pytest.raises(InvalidInput) as caught:
         load(environ={}, file=toml)
@@ -101,20 +101,20 @@ def test_a_bad_line_is_named_with_the_fix(toml: Path, text: str, line: int, fix:
     assert fix in caught.value.message
 
 
-def test_a_broken_or_absent_file_is_named(toml: Path) -> None:
-    with pytest.raises(InvalidInput, match="no such file"):
+def test_missing_or_malformed_file(toml: Path) -> None:
+    with pytest.raises(InvalidInput, match="file not found"):
         load(environ={"ADJUDGE_CONFIG": str(toml)})
     toml.write_text("[jobs\n")
     with pytest.raises(InvalidInput, match=r"adjudge\.toml: cannot be read: .*line 1"):
         load(environ={"ADJUDGE_CONFIG": str(toml)})
 
 
-def test_a_lease_must_outlast_two_heartbeats() -> None:
-    with pytest.raises(InvalidInput, match=r"JOB_HEARTBEAT_SEC.*must outlast two heartbeats"):
+def test_heartbeat_above_half_of_lease_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match=r"JOB_HEARTBEAT_SEC.*must be at most half of jobs\.lease_sec"):
         load(environ={"JOB_HEARTBEAT_SEC": "8"})
 
 
-def test_secrets_do_not_print() -> None:
+def test_secrets_print_redacted() -> None:
     secret = Secret("hunter2")
     assert (str(secret), repr(secret), f"{secret}") == ("[redacted]", "'[redacted]'", "[redacted]")
     with pytest.raises(TypeError):
@@ -126,15 +126,15 @@ def test_secrets_do_not_print() -> None:
     assert settings.database.url.reveal() == url.reveal()
 
 
-def test_a_misspelt_variable_is_pointed_out() -> None:
+def test_misspelled_variable_is_reported() -> None:
     settings = load(environ={"ADJUDGE_DATABASE_ULR": "x", "ADJUDGE_PYTHON": "y", "HOME": "/"})
-    assert settings.strangers == ("ADJUDGE_DATABASE_ULR is not a setting: did you mean ADJUDGE_DATABASE_URL?",)
+    assert settings.unknown_variables == ("ADJUDGE_DATABASE_ULR is not a setting: did you mean ADJUDGE_DATABASE_URL?",)
 
 
-def test_no_two_knobs_share_a_variable() -> None:
-    names = [variable for _, _, knob in all_settings() for variable in variables(knob)]
+def test_environment_names_are_unique() -> None:
+    names = [variable for _, _, setting in all_settings() for variable in environment_names(setting)]
     assert len(names) == len(set(names))
 
 
-def test_the_default_database_keeps_the_other_settings_of_its_section() -> None:
+def test_default_database_keeps_other_settings_of_its_section() -> None:
     assert load(environ={"ADJUDGE_DATABASE_TIMEOUT_SEC": "45"}).database.timeout_sec == 45.0

@@ -9,7 +9,8 @@ from collections import Counter
 import pytest
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream import BANDS, MessageBody, band_of, codec, consumer_name
+from adjudge.domain.priority import BANDS, band_of
+from adjudge.stream import MessageBody, codec, consumer_name
 from adjudge.stream.fair_share import FairShare
 
 

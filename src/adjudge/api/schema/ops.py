@@ -258,7 +258,7 @@ class SettingRead(ApiModel):
     @classmethod
     def of(cls, entry: Setting) -> SettingRead:
         """Make it of a value; a secret's text says that it is one."""
-        return cls(name=entry.name, value=str(entry.value), source=entry.source, purpose=entry.knob.purpose)
+        return cls(name=entry.name, value=str(entry.value), source=entry.source, purpose=entry.setting.help)
 
 
 class SettingList(ApiModel):

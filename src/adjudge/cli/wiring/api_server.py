@@ -22,7 +22,7 @@ from adjudge.api.app import API_ROOT, create_app
 from adjudge.api.parts import Parts
 from adjudge.api.sse import SseConnections
 from adjudge.blobs.driver import BlobStore
-from adjudge.cache.opening import open_cache
+from adjudge.cache.two_tier import open_cache
 from adjudge.cli.http_protocol import HeadLimits, bounded
 from adjudge.cli.steady import tune_gc
 from adjudge.cli.wiring.accounts import make_credentials
@@ -222,6 +222,6 @@ def _print_startup(settings: Settings, listener: socket.socket, notes: Sequence[
         click.echo(
             f"  example  .venv/bin/adjudge judge {_EXAMPLE}/submissions/accepted/formula.cpp --problem {_EXAMPLE}"
         )
-    for note in (*notes, *settings.strangers):
+    for note in (*notes, *settings.unknown_variables):
         click.echo(f"  note     {note}")
     click.echo("Press Ctrl-C to stop.")

@@ -12,9 +12,9 @@ from adjudge import settings as settings_source
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.compile import COMPILATIONS_MAX
 from adjudge.judge.compile_cache import CompileCache
+from adjudge.judge.exclusive_gate import ExclusiveGate
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.quiet import Quiet
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.observe import metrics
 from adjudge.sandbox import Sandbox
@@ -74,7 +74,7 @@ async def open_judge(slots: int) -> AsyncIterator[Judge]:
     settings = settings_source.load()
     cache = CompileCache(settings.judge.cache_dir.expanduser(), settings.judge.cache_bytes)
     async with make_sandbox(settings, slots) as box:
-        quiet = Quiet(executions_apart=not settings.worker.executions_beside_judging)
+        quiet = ExclusiveGate(executions_apart=not settings.worker.executions_beside_judging)
         yield Judge(
             box,
             load_languages(),

@@ -119,7 +119,7 @@ def _info(name: str, slots: int) -> WorkerInfo:
 def _health(worker: Worker, judge: Judge) -> WorkerHealth:
     if worker.is_draining:
         return WorkerHealth.DRAINING
-    return WorkerHealth.DEGRADED if judge.box.is_degraded else WorkerHealth.READY
+    return WorkerHealth.DEGRADED if judge.sandbox.is_degraded else WorkerHealth.READY
 
 
 async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
@@ -130,10 +130,10 @@ async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
     versions = {}
     for language in judge.languages:
         with suppress(AdjudgeError):  # a box that cannot be asked about one may well answer for the next
-            version = await judge.languages.version(language, judge.box)
+            version = await judge.languages.version(language, judge.sandbox)
             if judge.languages.toolchain(language).usable:
                 versions[language.id] = version
-    return replace(info, languages=versions, isolation=str(judge.box.isolation or ""), health=WorkerHealth.READY)
+    return replace(info, languages=versions, isolation=str(judge.sandbox.isolation or ""), health=WorkerHealth.READY)
 
 
 def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:

@@ -28,12 +28,11 @@ from adjudge.domain.programs import (
     UserIO,
 )
 from adjudge.packages.cms.scoring import SECRET, apply_scoring, read_scoring
-from adjudge.packages.files import PackageFiles
+from adjudge.packages.files import PackageFiles, program_at
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import read_section
 from adjudge.packages.icpc.expectations import DEFAULTS
 from adjudge.packages.icpc.limits import run_limits
-from adjudge.packages.programs import program_at
 from adjudge.packages.safe_yaml import YamlSection
 
 FILE = "task.yaml"

@@ -17,7 +17,7 @@ from adjudge.domain.programs import (
     ScoreUnit,
     Stub,
 )
-from adjudge.packages.files import PackageFiles
+from adjudge.packages.files import PackageFiles, program_at, programs_in
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA
 from adjudge.packages.icpc.constants import substitute
@@ -27,7 +27,6 @@ from adjudge.packages.icpc.groups_legacy import read_legacy_cases
 from adjudge.packages.icpc.metadata import FILE, FormatFamily, Metadata, read_metadata
 from adjudge.packages.icpc.statements import read_editorials, read_statements, titles_from
 from adjudge.packages.icpc.submissions import read_submissions
-from adjudge.packages.programs import program_at, programs_in
 from adjudge.packages.safe_yaml import parse_number
 
 _HEADERS = (".h", ".hpp", ".hh")

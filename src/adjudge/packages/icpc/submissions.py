@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import Expectation, JurySubmission
-from adjudge.packages.files import PackageFiles
+from adjudge.packages.files import PackageFiles, program_at
 from adjudge.packages.findings import Findings
 from adjudge.packages.globs import matches
 from adjudge.packages.icpc.cases import read_section
@@ -21,7 +21,6 @@ from adjudge.packages.icpc.expectations import (
     from_section,
     to_icpc_expectation,
 )
-from adjudge.packages.programs import program_at
 from adjudge.packages.safe_yaml import YamlMap as YamlMapping
 
 FOLDER = "submissions"

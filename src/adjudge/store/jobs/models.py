@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from adjudge.domain.errors import RefusalReason
+from adjudge.domain.ids import trace_id_from
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
-from adjudge.domain.traces import trace_id_from
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Dialect, Row
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adjudge.domain.priority import band_of
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.statement import Dialect, Rows, Statement
@@ -175,11 +176,6 @@ class DueRow:
     waited_us: int
     dispatch_seq: int
     """Which taking of the row this is; once it was taken or put back again, this one has nothing more to say."""
-
-
-def band_of(priority: int) -> int:
-    """The band that a priority is delivered with; one that is out of range goes with its nearest."""
-    return min(max(priority, 0), len(CAPACITY_PARAMETERS) - 1)
 
 
 async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:

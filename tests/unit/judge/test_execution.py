@@ -11,10 +11,10 @@ import pytest
 from adjudge.domain.limits import Limits
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.compile_cache import CompileCache
+from adjudge.judge.exclusive_gate import ExclusiveGate
 from adjudge.judge.execution import ExecutionResult, execute
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.quiet import Quiet
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.sandbox import Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 from adjudge.sandbox.report import CollectedFile
@@ -46,7 +46,7 @@ class FakeBox:
 
 
 def judge_of(box: FakeBox, root: Path, *, apart: bool = True) -> Judge:
-    quiet = Quiet(executions_apart=apart)
+    quiet = ExclusiveGate(executions_apart=apart)
     return Judge(cast("Sandbox", box), Languages([LANGUAGE]), CompileCache(root), exclusive_gate=quiet, compilations=1)
 
 

@@ -29,7 +29,7 @@ class _Side:
     waiting_since: float = 0.0
 
 
-class Quiet:
+class ExclusiveGate:
     """Admits runs; without ``executions_apart`` executions count as judging.
 
     The two sides take turns. Executions start no more as soon as judging waits; judging goes on for a while when
@@ -63,7 +63,7 @@ class Quiet:
             yield
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
+    async def exclusive(self) -> AsyncIterator[None]:
         """Run with nothing beside: new runs wait, those under way are waited for."""
         await self._wait(lambda: not self._alone)
         self._alone = True

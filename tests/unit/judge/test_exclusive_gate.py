@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 
 import pytest
 
-from adjudge.judge.quiet import SHARE, TURN_SEC, Quiet
+from adjudge.judge.exclusive_gate import SHARE, TURN_SEC, ExclusiveGate
 
 pytestmark = pytest.mark.asyncio
 
@@ -27,7 +27,7 @@ class Clock:
 class Runs:
     """Programs that run until they are told to end, and a note of who ran beside whom."""
 
-    def __init__(self, quiet: Quiet) -> None:
+    def __init__(self, quiet: ExclusiveGate) -> None:
         self.quiet = quiet
         self.running: list[str] = []
         self.order: list[str] = []
@@ -36,7 +36,7 @@ class Runs:
 
     async def begin(self, name: str, kind: str = "") -> bool:
         """Start one, named after its side; whether it runs at once."""
-        admitted = {"j": self.quiet.shared, "e": self.quiet.executing, "a": self.quiet.alone}[kind or name[0]]()
+        admitted = {"j": self.quiet.shared, "e": self.quiet.executing, "a": self.quiet.exclusive}[kind or name[0]]()
         self._ends[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._run(name, admitted))
         await self._settle()
@@ -72,7 +72,7 @@ class Runs:
 
 @asynccontextmanager
 async def runs(clock: Clock, *, apart: bool = True) -> AsyncIterator[Runs]:
-    found = Runs(Quiet(executions_apart=apart, clock=clock))
+    found = Runs(ExclusiveGate(executions_apart=apart, clock=clock))
     yield found
     await found.close()
 
@@ -194,7 +194,7 @@ async def test_a_run_alone_that_is_canceled_lets_the_others_go_on() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_whatever_the_order_the_sides_never_mix_and_everybody_runs(seed: int) -> None:
-    chance, quiet, mixed, done = random.Random(seed), Quiet(executions_apart=True), 0, 0
+    chance, quiet, mixed, done = random.Random(seed), ExclusiveGate(executions_apart=True), 0, 0
     running = {"j": 0, "e": 0}
 
     async def one(side: str) -> None:
