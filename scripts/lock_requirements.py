@@ -1,6 +1,6 @@
 """Pin every package that is installed, with hashes: ``make lock``.
 
-Writes ``requirements/{run,dev,services,uv}.txt`` by ``uv pip compile``. Addresses of registries and paths of this
+Writes ``requirements/{run,dev,test-servers,uv}.txt`` by ``uv pip compile``. Addresses of registries and paths of this
 machine never get into the files: a lock names packages, versions and hashes, and works with any mirror.
 """
 
