@@ -114,7 +114,7 @@ class ChainRunControl:
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
         rows = await tx.fetch(by_hand.STOP_IDLE, run_id=run_id, actor=actor, reason=reason or "run stopped")
         stopped = [
-            FinishedNode(run_id, found, row["type"], NodeStatus.STOPPED, _parent(found), pool=row["pool"])
+            FinishedNode(run_id, found, row["type"], NodeStatus.STOPPED, _parent(found), pool=row["concurrency_pool"])
             for row in rows
             for found in (row["node_id"],)
         ]
@@ -309,8 +309,8 @@ class ChainRunControl:
         """Let the run go on from where it was opened again."""
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
-            place = None if sheet.dag.chain_limits.max_runs is None else "wanted" if sheet.takes_turn else "held"
-            await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, place=place, **by.why("a node was opened again"))
+            slot = None if sheet.dag.chain_limits.max_runs is None else "wanted" if sheet.takes_turn else "held"
+            await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, slot=slot, **by.why("a node was opened again"))
         ended = delta_of_finished(over).get(run_id, NodeCountDelta())
         delta = NodeCountDelta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
         runs = await update_counts(tx, {run_id: delta})

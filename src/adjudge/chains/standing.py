@@ -28,7 +28,7 @@ class FinishedNode:
     parent_id: str | None = None
     duration_sec: float | None = None
     pool: str | None = None
-    """The chain whose places its run shares with others."""
+    """The chain whose slots its run shares with others."""
 
     @property
     def key(self) -> NodeKey:
@@ -41,7 +41,9 @@ def finished_node_from_row(row: Row) -> FinishedNode:
     begun, over = row["started_at"], row["ended_at"]
     seconds = None if begun is None or over is None else (over - begun) / 1_000_000
     status = NodeStatus(row["status"])
-    return FinishedNode(row["run_id"], row["node_id"], row["type"], status, row["parent_id"], seconds, row["pool"])
+    return FinishedNode(
+        row["run_id"], row["node_id"], row["type"], status, row["parent_id"], seconds, row["concurrency_pool"]
+    )
 
 
 @dataclass(slots=True)
@@ -55,12 +57,12 @@ class LockedChainRun:
     nodes_open: int
     nodes_failed: int
     trace_id: str | None
-    place: SlotState | None = None
+    slot: SlotState | None = None
 
     @property
     def is_waiting_for_slot(self) -> bool:
         """Whether it is not its turn yet: what could start in it does so when it is."""
-        return self.place == "wanted"
+        return self.slot == "wanted"
 
     @property
     def can_start_nodes(self) -> bool:

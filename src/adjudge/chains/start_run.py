@@ -118,9 +118,9 @@ class ChainRunStarter:
     ) -> StartedChainRun:
         if dag.has_cross_run_limits:
             await lock_chains(tx, [wanted.chain_id])
-        run_id, place = self._new_id(), None
+        run_id, slot = self._new_id(), None
         if dag.chain_limits.max_runs is not None:
-            place = "wanted" if wanted.parent_run_id is None else "held"
+            slot = "wanted" if wanted.parent_run_id is None else "held"
         row = (
             run_id,
             wanted.chain_id,
@@ -136,7 +136,7 @@ class ChainRunStarter:
             wanted.parent_run_id,
             wanted.parent_node_id,
             origin,
-            place,
+            slot,
             as_json(wanted.authority),
         )
         if await tx.fetch(sql.INSERT_RUN, [row]):

@@ -98,7 +98,7 @@ async def test_limits_of_runs_and_maps_hold_besides(rig: ChainHarness) -> None:
     runs = await starts(rig, document, 3)
     done, peak = Counter[str](), 0
     while jobs := await rig.claim_all():
-        held = await rig.store.rows("SELECT run_id, parent_id FROM chain_nodes WHERE place = 'held'")
+        held = await rig.store.rows("SELECT run_id, parent_id FROM chain_nodes WHERE slot = 'held'")
         peak = max(peak, len(held))
         assert len(held) <= 5
         assert max(Counter(row["run_id"] for row in held).values()) <= 3
@@ -396,8 +396,8 @@ class ConcurrentLoad:
 
     async def watch(self) -> None:
         while not self.over.is_set():
-            held = await self.rig.store.rows("SELECT type FROM chain_nodes WHERE place = 'held'")
-            turns = await self.rig.store.rows("SELECT id FROM chain_runs WHERE place = 'held'")
+            held = await self.rig.store.rows("SELECT type FROM chain_nodes WHERE slot = 'held'")
+            turns = await self.rig.store.rows("SELECT id FROM chain_runs WHERE slot = 'held'")
             assert len(held) <= 3
             assert sum(row["type"] == "http" for row in held) <= 1
             assert len(turns) <= 4
@@ -444,7 +444,7 @@ async def test_limits_hold_while_many_start_work_stop_and_retry_at_once(rig: Cha
         await crowd.meddle()
         await crowd.settle()
     assert len(crowd.runs) == 16
-    assert not await rig.store.rows("SELECT node_id FROM chain_nodes WHERE place IS NOT NULL")
-    assert not await rig.store.rows("SELECT id FROM chain_runs WHERE place IS NOT NULL")
+    assert not await rig.store.rows("SELECT node_id FROM chain_nodes WHERE slot IS NOT NULL")
+    assert not await rig.store.rows("SELECT id FROM chain_runs WHERE slot IS NOT NULL")
     open_nodes = await rig.store.rows("SELECT node_id FROM chain_nodes WHERE ended_at IS NULL")
     assert not open_nodes, "none was forgotten"

@@ -153,7 +153,7 @@ async def test_limits_hold_for_runs_types_and_maps(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(*wide, mapped, max_parallel=4, max_parallel_by_type={"http": 1}))
     seen, peak = [], 0
     while jobs := await rig.claim():
-        held = await rig.store.rows("SELECT type, parent_id FROM chain_nodes WHERE place = 'held'")
+        held = await rig.store.rows("SELECT type, parent_id FROM chain_nodes WHERE slot = 'held'")
         peak = max(peak, len(held))
         assert len(held) <= 4
         assert sum(row["type"] == "http" for row in held) <= 1

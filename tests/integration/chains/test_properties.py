@@ -320,13 +320,13 @@ async def share(rig: ChainHarness, document: dict[str, Any], random: Random) -> 
 
 async def check_places(rig: ChainHarness, chain_id: str, limits: dict[str, Any], again: set[str]) -> None:
     """What runs is within the limits, and what could run does."""
-    rows = await rig.store.rows("SELECT type, place FROM chain_nodes WHERE pool = :pool", pool=chain_id)
-    held, wanted = ([row["type"] for row in rows if row["place"] == place] for place in ("held", "wanted"))
+    rows = await rig.store.rows("SELECT type, slot FROM chain_nodes WHERE concurrency_pool = :pool", pool=chain_id)
+    held, wanted = ([row["type"] for row in rows if row["slot"] == slot] for slot in ("held", "wanted"))
     assert len(held) <= limits.get("max_parallel", 1_000)
     assert held.count("http") <= limits.get("max_parallel_by_type", {}).get("http", 1_000)
     if wanted and "max_parallel_by_type" not in limits:
         assert held, "somebody queued (concurrency limit) that nobody holds"
-    runs = await rig.store.rows("SELECT id FROM chain_runs WHERE chain_id = :id AND place = 'held'", id=chain_id)
+    runs = await rig.store.rows("SELECT id FROM chain_runs WHERE chain_id = :id AND slot = 'held'", id=chain_id)
     assert len({row["id"] for row in runs} - again) <= limits.get("max_runs", 1_000)
 
 

@@ -1,10 +1,11 @@
-"""Migrations arrive at the schema that this version means, go back, and are safe to start together."""
+"""Migrations produce the schema of this version, can be undone, and are safe to start concurrently."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -16,13 +17,12 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from adjudge.domain.errors import Conflict
 from adjudge.store import Tx, migrations, open_database, schema
-from adjudge.store.accounts import users
 from adjudge.store.engine.connect import ping, sqlite_path
 from adjudge.store.engine.statement import Statement
-from adjudge.store.ops import audit_log
 from tests.integration.store import schema_introspection
 from tests.integration.store.schema_introspection import Catalogue
 from tests.support.databases import PostgresDatabases
+from tests.support.migrations import EXTRA_REVISION, add_extra_migration
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -40,6 +40,8 @@ def revisions() -> list[str]:
     """From the first to the newest."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", str(migrations.VERSIONS))
     return [script.revision for script in reversed(list(ScriptDirectory.from_config(config).walk_revisions()))]
 
 
@@ -84,9 +86,13 @@ async def drop_everything(url: str) -> None:
     await connection.close()
 
 
-@pytest.mark.slow
-async def test_each_step_goes_up_and_down_and_up_again(empty_url: str) -> None:
+async def test_each_step_goes_up_and_down_and_up_again(
+    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_extra_migration(tmp_path / "versions", monkeypatch)
     steps = revisions()
+    assert steps[0] == "0001"
+    assert steps[-1] == EXTRA_REVISION
     seen = []
     for revision in steps:
         await migrations.upgrade(empty_url, revision)
@@ -137,31 +143,32 @@ async def test_a_database_of_a_newer_version_is_refused_and_left_alone(empty_url
     assert await look(empty_url) == before
 
 
-BY_NAME = Statement(
-    "test.by_name",
-    "Remember an action as it used to be, by whatever its actor was called.",
-    """
-    INSERT INTO audit_log (actor, action, object_kind, object_id, details, at)
-    SELECT given_actor, 'publish', 'problem', 'p', '{}', {now} FROM {given}
-    """,
-    input_columns={"given_actor": "text"},
+CREATE_OLD_SCHEMA = (
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
+    "INSERT INTO alembic_version VALUES ('{revision}')",
 )
 
 
-async def test_who_did_something_before_is_named_by_id_too(empty_url: str) -> None:
-    async def remember(tx: Tx) -> None:
-        await users.insert(tx, users.NewUser("01a1e326-0b2e-761d-830c-98153bb1c498", "ada"))
-        await tx.execute(BY_NAME, [("ada",), ("cli:ada",), ("someone",)])
+@pytest.mark.parametrize("revision", ["0001", "0022"])
+async def test_database_from_before_the_baseline_is_rejected(empty_url: str, revision: str) -> None:
+    async with open_database(empty_url, migrate=False) as database:
+        for number, text in enumerate(CREATE_OLD_SCHEMA):
+            statement = Statement(f"test.old_{number}", "Create a schema.", text.format(revision=revision))
+            await database.transact(partial(_execute, statement))
+    before = await look(empty_url)
+    for attempt in (migrations.upgrade, migrations.current):
+        with pytest.raises(Conflict, match=rf"revision {revision}\) and cannot be upgraded. Use a new, empty database"):
+            await attempt(empty_url)
+    assert await look(empty_url) == before
 
+
+async def _execute(statement: Statement, tx: Tx) -> None:
+    await tx.execute(statement)
+
+
+async def test_a_database_downgraded_to_base_can_be_upgraded_again(empty_url: str) -> None:
     await migrations.upgrade(empty_url)
-    async with open_database(empty_url) as database:
-        await database.transact(remember)
-    await migrations.downgrade(empty_url, "0012")
+    await migrations.downgrade(empty_url)
+    assert await migrations.current(empty_url) is None
     await migrations.upgrade(empty_url)
-    async with open_database(empty_url) as database:
-        entries = await database.read(audit_log.page)
-    assert [entry.actor for entry in reversed(entries)] == [
-        "01a1e326-0b2e-761d-830c-98153bb1c498",
-        "cli:ada",
-        "someone",
-    ]
+    assert await migrations.current(empty_url) == migrations.latest_revision()

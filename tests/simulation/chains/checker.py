@@ -57,9 +57,9 @@ def _all_over(left: FinalState) -> Iterator[str]:
         if open_nodes or run["nodes_open"] or run["nodes_total"] != len(nodes):
             counted = f"{run['nodes_open']} of {run['nodes_total']} open"
             yield f"run {run_id} has ended and counts {counted}, {open_nodes} of {len(nodes)} are"
-        left_over = [row["node_id"] for row in nodes if row["place"] or row["wait_on"]]
-        if left_over or run["place"]:
-            yield f"run {run_id} has ended and holds places or waits: {left_over}"
+        left_over = [row["node_id"] for row in nodes if row["slot"] or row["wait_on"]]
+        if left_over or run["slot"]:
+            yield f"run {run_id} has ended and holds slots or waits: {left_over}"
 
 
 def _artifacts(left: FinalState) -> Iterator[str]:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from adjudge.cli import main
 from adjudge.store import migrations
+from tests.support.migrations import add_extra_migration
 
 
 @pytest.fixture
@@ -25,8 +26,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def migrated(file: Path, sqlite_template: Path) -> Path:
+def migrated(file: Path, sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database at the latest revision, of a program that has two: the baseline and one more."""
     file.write_bytes(sqlite_template.read_bytes())
+    add_extra_migration(tmp_path / "versions", monkeypatch)
+    asyncio.run(migrations.upgrade(f"sqlite:///{file}"))
     return file
 
 
@@ -34,8 +38,8 @@ def _run(*argv: str, given: str | None = None) -> Result:
     return CliRunner().invoke(main, ["migrate", *argv], input=given)
 
 
-def _before(steps: int = 1) -> str:
-    return migrations.steps()[-1 - steps].revision
+def _before() -> str:
+    return migrations.steps()[0].revision
 
 
 def test_status_of_a_current_database(migrated: Path) -> None:
@@ -62,7 +66,7 @@ def test_an_upgrade_is_taken_back_and_taken_again_and_rows_stay(migrated: Path) 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
 def test_nothing_is_taken_back_without_a_yes(migrated: Path, answer: str) -> None:
-    result = _run("down", _before(2), given=answer)
+    result = _run("down", _before(), given=answer)
     assert result.exit_code == 1
     assert "Is there a backup" in result.output
     assert asyncio.run(migrations.current(f"sqlite:///{migrated}")) == migrations.latest_revision()

@@ -88,7 +88,7 @@ _ENDED: Final = f"""
     ), ended_node AS (
         UPDATE chain_nodes SET prior_status = status, status = 'success', ended_at = {{now}}, updated_at = {{now}},
             actor = given_owner, reason = 'finished', artifact = given_artifact, artifact_digest = given_digest,
-            artifact_bytes = given_bytes, place = NULL, last_error = NULL
+            artifact_bytes = given_bytes, slot = NULL, last_error = NULL
         FROM ended_job
         WHERE {nodes.NODE} AND job_id = ended_job.id AND {nodes.STANDS} IN ('running', 'retrying')
         RETURNING chain_nodes.run_id AS run_id, job_id, started_at, ended_at

@@ -1,8 +1,8 @@
-"""The SQL of limits over all runs of a chain: who holds a place, who wants one, whose turn it is.
+"""The SQL of limits over all runs of a chain: who holds a slot, who wants one, whose turn it is.
 
 The row of a chain that limits something over its runs is the lock of all that it limits: whoever changes a run of it,
-or starts one, takes the chain's row first (jobs, then chains, then runs, then nodes). So places are counted over rows
-that nobody else is changing, and a place may be given to a node of another run without that run's own lock.
+or starts one, takes the chain's row first (jobs, then chains, then runs, then nodes). So slots are counted over rows
+that nobody else is changing, and a slot may be given to a node of another run without that run's own lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOCK_CHAINS = Statement(
 
 _LOCK_CHAIN_OF = """
     SELECT id, version FROM chains
-    WHERE id = (SELECT pool FROM chain_nodes WHERE run_id = :run_id LIMIT 1)
+    WHERE id = (SELECT concurrency_pool FROM chain_nodes WHERE run_id = :run_id LIMIT 1)
     """
 LOCK_CHAIN_OF_RUN = Statement(
     "chain_concurrency.lock_chain_of_run",
@@ -37,7 +37,7 @@ SLOTS_HELD = Statement(
     """
     SELECT run_id, type, COALESCE(parent_id, '') AS parent_id, count(*) AS n,
            sum(CASE WHEN COALESCE(wait_on, '') IN ('approval', 'run') THEN 0 ELSE 1 END) AS busy
-    FROM chain_nodes WHERE pool = :pool AND place = 'held' GROUP BY run_id, type, COALESCE(parent_id, '')
+    FROM chain_nodes WHERE concurrency_pool = :pool AND slot = 'held' GROUP BY run_id, type, COALESCE(parent_id, '')
     """,
 )
 
@@ -49,7 +49,7 @@ SLOTS_WANTED = Statement(
            r.status AS run_status, r.chain_id AS chain_id, r.chain_version AS chain_version,
            r.nodes_open AS nodes_open, r.nodes_failed AS nodes_failed, r.trace_id AS trace_id
     FROM chain_nodes JOIN chain_runs r ON r.id = run_id
-    WHERE pool = :pool AND chain_nodes.place = 'wanted'
+    WHERE concurrency_pool = :pool AND chain_nodes.slot = 'wanted'
       AND (priority, run_id, ordinal, node_id) > (:priority, :run_id, :ordinal, :node_id)
     ORDER BY priority, run_id, ordinal, node_id LIMIT :limit
     """,
@@ -58,15 +58,15 @@ SLOTS_WANTED = Statement(
 COUNT_ADMITTED_RUNS = Statement(
     "chain_concurrency.count_admitted_runs",
     "Count the admitted runs of a chain.",
-    "SELECT count(*) AS n FROM chain_runs WHERE chain_id = :chain_id AND place = 'held'",
+    "SELECT count(*) AS n FROM chain_runs WHERE chain_id = :chain_id AND slot = 'held'",
 )
 
 ADMIT_RUNS = Statement(
     "chain_concurrency.admit_runs",
     "Admit the longest-waiting runs of a chain.",
     f"""
-    UPDATE chain_runs SET place = 'held', updated_at = {{now}}
-    WHERE id IN (SELECT id FROM chain_runs WHERE chain_id = :chain_id AND place = 'wanted' ORDER BY id LIMIT :limit)
+    UPDATE chain_runs SET slot = 'held', updated_at = {{now}}
+    WHERE id IN (SELECT id FROM chain_runs WHERE chain_id = :chain_id AND slot = 'wanted' ORDER BY id LIMIT :limit)
     RETURNING {STANDING}
     """,
 )
@@ -76,13 +76,13 @@ CHAINS_WITH_WAITERS = Statement(
     "List chains with a node or run that waits for a slot, for the periodic re-check.",
     """
     SELECT id FROM chains
-    WHERE EXISTS (SELECT 1 FROM chain_nodes WHERE pool = chains.id AND place = 'wanted')
-       OR EXISTS (SELECT 1 FROM chain_runs WHERE chain_id = chains.id AND place = 'wanted')
+    WHERE EXISTS (SELECT 1 FROM chain_nodes WHERE concurrency_pool = chains.id AND slot = 'wanted')
+       OR EXISTS (SELECT 1 FROM chain_runs WHERE chain_id = chains.id AND slot = 'wanted')
     ORDER BY id
     """,
 )
 
 
 async def find_chains_with_waiters(tx: Tx) -> list[str]:
-    """Chains of which a node or a run waits for a place over all runs."""
+    """Chains of which a node or a run waits for a slot over all runs."""
     return [row["id"] for row in await tx.fetch(CHAINS_WITH_WAITERS)]

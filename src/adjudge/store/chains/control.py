@@ -14,7 +14,7 @@ REOPEN_RUN = Statement(
     "Set a failed or stopped run back to running.",
     f"""
     UPDATE chain_runs SET prior_status = status, status = 'running', finished_at = NULL, stop_requested_at = NULL,
-        actor = :actor, reason = :reason, place = :place, updated_at = {{now}}
+        actor = :actor, reason = :reason, slot = :slot, updated_at = {{now}}
     WHERE id = :run_id AND {_RUN} IN ('failed', 'stopped')
     """,
 )
@@ -71,7 +71,7 @@ RETRY_NODES = Statement(
     "Set failed or stopped nodes to retrying.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'retrying', attempt = attempt + 1, ended_at = NULL,
-        job_id = given_job_id, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL,
+        job_id = given_job_id, slot = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL,
         actor = :actor, reason = :reason, updated_at = {{now}}
     FROM {{given}}
     WHERE {_NODE} AND {_STANDS} IN ('failed', 'stopped')
@@ -94,11 +94,11 @@ STOP_IDLE = Statement(
     "Stop all nodes of a run that have no running job.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'stopped', ended_at = {{now}}, updated_at = {{now}},
-        actor = :actor, reason = :reason, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL
+        actor = :actor, reason = :reason, slot = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL
     WHERE run_id = :run_id AND {_STANDS} IN ('pending', 'retrying', 'running')
       AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = chain_nodes.job_id
                       AND COALESCE(jobs.status, '') IN ('pending', 'queued', 'running'))
-    RETURNING node_id, type, pool
+    RETURNING node_id, type, concurrency_pool
     """,
 )
 

@@ -24,12 +24,12 @@ STOPPING = "adjudge_chain_stop"
 RUN = """
     chain_runs.id AS id, chain_id, chains.name AS chain_name, chain_version, status, parameters, trigger_kind,
     idempotency_key, started_by, actor, reason, trace_id, nodes_total, nodes_open, nodes_failed, parent_run_id,
-    parent_node_id, origin_run_id, place, chain_runs.created_at AS created_at, chain_runs.updated_at AS updated_at,
+    parent_node_id, origin_run_id, slot, chain_runs.created_at AS created_at, chain_runs.updated_at AS updated_at,
     started_at, finished_at
     """
 _NODE = """
     run_id, node_id, type, status, attempt, last_error, artifact, artifact_digest, artifact_bytes, job_id, actor,
-    reason, ordinal, priority, waiting_on, parent_id, item, place, wait_on, wait_key, wait_until, updated_at,
+    reason, ordinal, priority, waiting_on, parent_id, item, slot, wait_on, wait_key, wait_until, updated_at,
     started_at, ended_at
     """
 
@@ -224,8 +224,10 @@ async def list_nodes(tx: Tx, run_id: str) -> list[ChainNodeRow]:
     """Read the nodes of a run in the order of its DAG, instances behind the node they were made from."""
     await find_run(tx, run_id)
     found = [_node(row) for row in await tx.fetch(NODES, run_id=run_id)]
-    place = {node.node_id: node.ordinal for node in found if node.parent_id is None}
-    return sorted(found, key=lambda node: (place[node.parent_id or node.node_id], bool(node.parent_id), node.ordinal))
+    position = {node.node_id: node.ordinal for node in found if node.parent_id is None}
+    return sorted(
+        found, key=lambda node: (position[node.parent_id or node.node_id], bool(node.parent_id), node.ordinal)
+    )
 
 
 async def find_node(tx: Tx, run_id: str, node_id: str) -> ChainNodeRow:

@@ -1,9 +1,9 @@
 """The SQL by which runs advance.
 
-Rows are taken in one order everywhere: jobs, then chains whose runs share places (``chain_place_statements``), then
+Rows are taken in one order everywhere: jobs, then chains whose runs share slots (``store.chains.concurrency``), then
 runs (the youngest first, so that a sub-chain comes before the run that waits for it), then nodes. A node with an open
 job changes only under that job's lock; every other change of a run's nodes happens under the run's, or that of the
-chain whose places they share. So whoever counts, decides; nobody counts twice. The locks are NO KEY ones: a row that is
+chain whose slots they share. So whoever counts, decides; nobody counts twice. The locks are NO KEY ones: a row that is
 inserted (a log line, a job) shares the key of the run it belongs to, and must not have to wait for it.
 """
 
@@ -18,7 +18,7 @@ KEY = {"given_run_id": "text", "given_node_id": "text"}
 
 # Runs.
 
-STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, place"
+STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, slot"
 _LOCK_RUNS = f"SELECT {STANDING} FROM {{given}} JOIN chain_runs ON id = given_id"
 
 LOCK_RUNS = Statement(
@@ -47,10 +47,10 @@ INSERT_RUN = Statement(
     """
     INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
                             started_by, reason, trace_id, nodes_total, nodes_open, parent_run_id, parent_node_id,
-                            origin_run_id, place, authority, created_at, updated_at)
+                            origin_run_id, slot, authority, created_at, updated_at)
     SELECT given_id, given_chain_id, given_version, given_idempotency_key, dag, given_parameters, given_trigger_kind,
            given_actor, given_actor, given_reason, given_trace_id, given_total, given_open, given_parent_run_id,
-           given_parent_node_id, given_origin_run_id, given_place, given_authority, {now}, {now}
+           given_parent_node_id, given_origin_run_id, given_slot, given_authority, {now}, {now}
     FROM {given} JOIN chain_versions ON chain_id = given_chain_id AND version = given_version
     WHERE true
     ON CONFLICT (chain_id, idempotency_key) DO NOTHING
@@ -71,7 +71,7 @@ INSERT_RUN = Statement(
         "given_parent_run_id": "text",
         "given_parent_node_id": "text",
         "given_origin_run_id": "text",
-        "given_place": "text",
+        "given_slot": "text",
         "given_authority": "jsonb",
     },
 )
@@ -102,7 +102,7 @@ FINISH_RUNS = Statement(
     "Finish runs that have no open node.",
     f"""
     UPDATE chain_runs SET prior_status = status, status = given_status, finished_at = {{now}}, updated_at = {{now}},
-        reason = given_reason, place = NULL
+        reason = given_reason, slot = NULL
     FROM {{given}} WHERE id = given_id AND {RUN_STANDS} IN ('running', 'stopping') AND nodes_open = 0
     RETURNING id, chain_id, status, parent_run_id, parent_node_id, started_by, trace_id
     """,
@@ -118,8 +118,8 @@ INSERT_NODES = Statement(
     "chain_nodes.insert",
     "Insert the nodes of a run, or the instances of a mapped node.",
     """
-    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item, pool,
-                             updated_at)
+    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item,
+                             concurrency_pool, updated_at)
     SELECT given_run_id, given_node_id, given_type, given_ordinal, given_priority, given_waiting_on, given_job_id,
            given_parent_id, given_item, given_pool, {now}
     FROM {given}
@@ -142,7 +142,8 @@ COPY_NODES = Statement(
     "Copy succeeded nodes and their instances from another run.",
     """
     INSERT INTO chain_nodes (run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
-                             reason, updated_at, started_at, ended_at, ordinal, priority, parent_id, item, pool)
+                             reason, updated_at, started_at, ended_at, ordinal, priority, parent_id, item,
+                             concurrency_pool)
     SELECT :run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
            'taken over from an earlier run', {now}, started_at, ended_at, ordinal, priority, parent_id, item,
            CAST(:pool AS text)
@@ -224,13 +225,13 @@ FINISH_NODES = Statement(
     f"""
     UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
         actor = given_actor, reason = given_reason, artifact = given_artifact, artifact_digest = given_digest,
-        artifact_bytes = given_bytes, place = NULL,
+        artifact_bytes = given_bytes, slot = NULL,
         last_error = CASE WHEN given_status = 'success' THEN NULL ELSE
             COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error) END
     FROM {{given}}
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'running', 'retrying')
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
-              started_at, ended_at, pool
+              started_at, ended_at, concurrency_pool
     """,
     input_columns={
         **KEY,
@@ -252,13 +253,13 @@ CLOSE_NODES = Statement(
         actor = given_actor, reason = given_reason, last_error = given_error,
         artifact = CASE WHEN given_bytes = 0 THEN artifact ELSE given_artifact END,
         artifact_digest = CASE WHEN given_bytes = 0 THEN artifact_digest ELSE given_digest END,
-        artifact_bytes = CASE WHEN given_bytes = 0 THEN artifact_bytes ELSE given_bytes END, place = NULL,
+        artifact_bytes = CASE WHEN given_bytes = 0 THEN artifact_bytes ELSE given_bytes END, slot = NULL,
         wait_on = NULL, wait_key = NULL, wait_until = NULL
     FROM {{given}}
     WHERE {NODE} AND {STANDS} = given_from
       AND (given_wait_on IS NULL OR (wait_on = given_wait_on AND wait_key = given_wait_key))
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
-              started_at, ended_at, pool
+              started_at, ended_at, concurrency_pool
     """,
     input_columns={
         **KEY,
@@ -305,7 +306,7 @@ EXPAND_MAPS = Statement(
     "chain_nodes.expand_maps",
     "Let mapped nodes wait for their instances.",
     f"""
-    UPDATE chain_nodes SET waiting_on = given_count, deps_success = 0, deps_failed = 0, deps_skipped = 0, place = NULL,
+    UPDATE chain_nodes SET waiting_on = given_count, deps_success = 0, deps_failed = 0, deps_skipped = 0, slot = NULL,
         reason = 'mapped', updated_at = {{now}}
     FROM {{given}}
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
@@ -367,11 +368,11 @@ ASSIGN_JOBS = Statement(
     "chain_nodes.assign_jobs",
     "Assign jobs to runnable nodes.",
     f"""
-    UPDATE chain_nodes SET job_id = given_job_id, place = given_place, updated_at = {{now}}
+    UPDATE chain_nodes SET job_id = given_job_id, slot = given_slot, updated_at = {{now}}
     FROM {{given}}
     WHERE {NODE} AND {STANDS} IN ('pending', 'retrying')
     """,
-    input_columns={**KEY, "given_job_id": "text", "given_place": "text"},
+    input_columns={**KEY, "given_job_id": "text", "given_slot": "text"},
 )
 
 SLOTS_HELD = Statement(
@@ -379,7 +380,7 @@ SLOTS_HELD = Statement(
     "Count slots held in one run.",
     """
     SELECT type, COALESCE(parent_id, '') AS parent_id, count(*) AS n FROM chain_nodes
-    WHERE run_id = :run_id AND place = 'held' GROUP BY type, COALESCE(parent_id, '')
+    WHERE run_id = :run_id AND slot = 'held' GROUP BY type, COALESCE(parent_id, '')
     """,
 )
 
@@ -388,7 +389,7 @@ SLOTS_WANTED = Statement(
     "List nodes of one run that wait for a slot, by priority.",
     """
     SELECT node_id, type, priority, COALESCE(parent_id, '') AS parent_id, attempt FROM chain_nodes
-    WHERE run_id = :run_id AND place = 'wanted' ORDER BY priority, ordinal LIMIT :limit
+    WHERE run_id = :run_id AND slot = 'wanted' ORDER BY priority, ordinal LIMIT :limit
     """,
 )
 
@@ -406,7 +407,7 @@ SET_COUNTS = Statement(
     "Write recomputed dependency counts of waiting nodes.",
     f"""
     UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
-        deps_skipped = given_skipped, place = NULL, job_id = NULL
+        deps_skipped = given_skipped, slot = NULL, job_id = NULL
     FROM {{given}}
     WHERE {NODE} AND {STANDS} = 'pending'
     """,

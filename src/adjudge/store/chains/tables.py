@@ -91,7 +91,7 @@ chain_runs = Table(
     text_column("parent_node_id", nullable=True),
     text_column("origin_run_id", nullable=True),
     # Only in chains that limit their runs: 'wanted' by one that waits for its turn, 'held' by one that has it.
-    text_column("place", nullable=True),
+    text_column("slot", nullable=True),
     # On whose authority nodes act: users and their tokens, by id (``domain.authority``).
     json_column("authority", nullable=True),
     check_one_of("status", ChainRunStatus),
@@ -108,7 +108,7 @@ chain_runs = Table(
     _partial("chain_runs_finished", "finished_at", where="finished_at IS NOT NULL"),
     _partial("chain_runs_stopping", "stop_requested_at", where="status = 'stopping'"),
     _partial("chain_runs_parent", "parent_run_id", where="parent_run_id IS NOT NULL"),
-    _partial("chain_runs_places", "chain_id", "place", "id", where="place IS NOT NULL"),
+    _partial("chain_runs_slots", "chain_id", "slot", "id", where="slot IS NOT NULL"),
 )
 
 chain_nodes = Table(
@@ -141,25 +141,25 @@ chain_nodes = Table(
     text_column("artifact_digest", nullable=True),
     integer_column("artifact_bytes"),
     # Only in runs that limit how many nodes may run at once: 'wanted' by one that may run, 'held' by one that does.
-    text_column("place", nullable=True),
+    text_column("slot", nullable=True),
     text_column("wait_on", nullable=True),
     text_column("wait_key", nullable=True),
     timestamp_column("wait_until", nullable=True),
     # Only in chains that limit something over all of their runs: the chain, whose row is the lock of what it limits.
-    text_column("pool", nullable=True),
+    text_column("concurrency_pool", nullable=True),
     PrimaryKeyConstraint("run_id", "node_id"),
     check_one_of("status", NodeStatus),
     _partial("chain_nodes_instances", "run_id", "parent_id", "ordinal", where="parent_id IS NOT NULL"),
-    _partial("chain_nodes_places", "run_id", "place", "priority", "ordinal", where="place IS NOT NULL"),
+    _partial("chain_nodes_slots", "run_id", "slot", "priority", "ordinal", where="slot IS NOT NULL"),
     _partial(
         "chain_nodes_pools",
-        "pool",
-        "place",
+        "concurrency_pool",
+        "slot",
         "priority",
         "run_id",
         "ordinal",
         "node_id",
-        where="pool IS NOT NULL AND place IS NOT NULL",
+        where="concurrency_pool IS NOT NULL AND slot IS NOT NULL",
     ),
     _partial("chain_nodes_waits", "wait_on", "wait_key", where="wait_on IS NOT NULL"),
     _partial("chain_nodes_wait_until", "wait_until", where="wait_until IS NOT NULL"),

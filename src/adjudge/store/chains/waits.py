@@ -15,7 +15,7 @@ WAITING_FOR = Statement(
     "chain_waits.waiting_for",
     "Find nodes that wait for an event.",
     """
-    SELECT run_id, node_id, pool FROM chain_nodes
+    SELECT run_id, node_id, concurrency_pool FROM chain_nodes
     WHERE wait_on IS NOT NULL AND wait_on = :on AND wait_key = :key ORDER BY run_id, node_id
     """,
 )
@@ -24,7 +24,7 @@ DUE = Statement(
     "chain_waits.due",
     "Find waits that are due.",
     """
-    SELECT run_id, node_id, wait_on, wait_key, pool, wait_until FROM chain_nodes
+    SELECT run_id, node_id, wait_on, wait_key, concurrency_pool, wait_until FROM chain_nodes
     WHERE wait_until IS NOT NULL AND wait_until <= {now}
       AND (wait_until, run_id, node_id) > (:until_us, :run_id, :node_id)
     ORDER BY wait_until, run_id, node_id LIMIT :limit
@@ -35,7 +35,7 @@ LONG_WAITS = Statement(
     "chain_waits.long_waits",
     "List waits that have lasted a while, but for kinds whose end cannot be missed.",
     """
-    SELECT run_id, node_id, wait_on, wait_key, pool FROM chain_nodes
+    SELECT run_id, node_id, wait_on, wait_key, concurrency_pool FROM chain_nodes
     WHERE wait_on IS NOT NULL AND (wait_on, wait_key, run_id, node_id) > (:on, :key, :run_id, :node_id)
       AND updated_at <= {now} - :older_than_us AND wait_on NOT IN (SELECT given_on FROM {given})
     ORDER BY wait_on, wait_key, run_id, node_id LIMIT :limit
@@ -96,7 +96,7 @@ class NodeWait:
     kind: str
     key: str
     pool: str | None = None
-    """The chain whose places its run shares with others."""
+    """The chain whose slots its run shares with others."""
     until_us: int = 0
     """When it is due, where that was read."""
 
@@ -118,7 +118,7 @@ async def now_ms(tx: Tx) -> int:
 async def find_waiting_nodes(tx: Tx, on: str, key: str) -> list[NodeWait]:
     """The nodes that wait for a thing."""
     rows = await tx.fetch(WAITING_FOR, on=on, key=key)
-    return [NodeWait(row["run_id"], row["node_id"], on, key, row["pool"]) for row in rows]
+    return [NodeWait(row["run_id"], row["node_id"], on, key, row["concurrency_pool"]) for row in rows]
 
 
 async def find_due(tx: Tx, *, limit: int, after: NodeWait | None = None) -> list[NodeWait]:

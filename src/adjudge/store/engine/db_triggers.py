@@ -118,7 +118,7 @@ class TableTriggers(ABC):
     @property
     def name(self) -> str:
         """Of the trigger that is all of them on PostgreSQL, and of its function."""
-        return f"{self.table}_watch"
+        return f"{self.table}_guard_and_log"
 
     @property
     def parts(self) -> tuple[GuardTrigger | LogTrigger, ...]:
@@ -226,7 +226,7 @@ class LogCleanupTrigger:
     @property
     def name(self) -> str:
         """Of the trigger and of its function."""
-        return f"{self.table}_sweep"
+        return f"{self.table}_log_cleanup"
 
     def create(self) -> list[str]:
         """The DDL that sets the sweep up."""

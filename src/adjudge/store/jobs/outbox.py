@@ -31,7 +31,7 @@ INSERT_AGAIN = Statement(
     SELECT given_id, CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END, {now} + given_delay_us,
            {now}
     FROM {given} JOIN jobs ON id = given_id WHERE true
-    ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, takings = outbox.takings + 1,
+    ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
         next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     """,
     input_columns={"given_id": "text", "given_delay_us": "bigint"},
@@ -63,7 +63,7 @@ def _due(lock: str = "") -> str:
 
 def _take(smaller: str) -> str:
     return f"""
-    UPDATE outbox SET attempts = attempts + 1, takings = takings + 1,
+    UPDATE outbox SET attempts = attempts + 1, dispatch_seq = dispatch_seq + 1,
         next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
     """
 
@@ -77,10 +77,10 @@ TAKE_DUE = Statement(
     WITH taken AS (
         {_take("LEAST").strip()}
         WHERE id = ANY (ARRAY({_due("FOR UPDATE SKIP LOCKED")}))
-        RETURNING outbox.id AS place, job_id, attempts, takings, created_at
+        RETURNING outbox.id AS position, job_id, attempts, dispatch_seq, created_at
     )
-    SELECT {_TOLD}, {{now}} - taken.created_at AS waited_us, takings
-    FROM taken JOIN jobs ON jobs.id = job_id ORDER BY place
+    SELECT {_TOLD}, {{now}} - taken.created_at AS waited_us, dispatch_seq
+    FROM taken JOIN jobs ON jobs.id = job_id ORDER BY position
     """,
     only_dialect=Dialect.POSTGRES,
 )
@@ -99,10 +99,10 @@ TAKE = Statement(
 
 NOTE_DELIVERED = """
     UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
-    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND dispatch_seq = given_dispatch_seq
     RETURNING job_id
     """
-DELIVERY = {"given_id": "text", "given_entry_id": "text", "given_taking": "bigint"}
+DELIVERY = {"given_id": "text", "given_entry_id": "text", "given_dispatch_seq": "bigint"}
 
 MARK_DELIVERED = Statement(
     "outbox.mark_delivered",
@@ -128,16 +128,21 @@ POSTPONE = Statement(
     """
     UPDATE outbox SET last_error = given_error, attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END,
         next_attempt_at = {now} + given_delay_us
-    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND dispatch_seq = given_dispatch_seq
     """,
-    input_columns={"given_id": "text", "given_error": "text", "given_taking": "bigint", "given_delay_us": "bigint"},
+    input_columns={
+        "given_id": "text",
+        "given_error": "text",
+        "given_dispatch_seq": "bigint",
+        "given_delay_us": "bigint",
+    },
 )
 
 READ_MESSAGES = Statement(
     "outbox.read_messages",
     "Read the messages of the given jobs.",
     f"""
-    SELECT {_TOLD}, {{now}} - outbox.created_at AS waited_us, takings
+    SELECT {_TOLD}, {{now}} - outbox.created_at AS waited_us, dispatch_seq
     FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,

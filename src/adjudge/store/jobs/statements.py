@@ -263,7 +263,7 @@ MARK_DELIVERED = Statement(
     "Note deliveries, of the jobs and in the outbox, in one round trip; each job is locked before its outbox row.",
     f"""
     WITH told AS (
-        SELECT id AS given_id, given_entry_id, given_taking FROM {{given}} JOIN jobs ON id = given_id
+        SELECT id AS given_id, given_entry_id, given_dispatch_seq FROM {{given}} JOIN jobs ON id = given_id
         ORDER BY id FOR NO KEY UPDATE OF jobs
     ), noted AS ({outbox.NOTE_DELIVERED.replace("{given}", "told")})
     {_QUEUE.replace("{source}", "noted").replace("{key}", "job_id")}

@@ -121,7 +121,7 @@ outbox = Table(
     integer_column("priority", 2),
     text_column("state", default="pending"),
     integer_column("attempts"),
-    integer_column("takings"),
+    integer_column("dispatch_seq"),
     timestamp_column("next_attempt_at"),
     text_column("last_error", nullable=True),
     timestamp_column("dispatched_at", nullable=True),

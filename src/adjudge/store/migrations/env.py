@@ -1,4 +1,4 @@
-"""Alembic's entry: run the steps on the connection that ``adjudge.store.migrations`` opened."""
+"""Entry point of Alembic: runs the migrations on the connection that ``runner`` opened."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Alembic at work. A module of its own: importing Alembic and SQLAlchemy takes longer than most commands do."""
+"""Runs migrations with Alembic. A separate module, because importing Alembic and SQLAlchemy is slow."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from adjudge.domain.errors import Unavailable
+from adjudge.store import migrations
 from adjudge.store.engine.sqlite import BUSY_TIMEOUT_SEC, enable_wal
 
 _LOCK = 0x61646A75646765
-"""An advisory lock of PostgreSQL's that no one else uses: 'adjudge' in ASCII."""
+"""Key of the advisory lock in PostgreSQL: 'adjudge' in ASCII."""
 
 
 async def upgrade(url: str, revision: str) -> None:
-    """Bring the database at ``url`` up to ``revision``."""
+    """Upgrade the database at ``url`` to ``revision``."""
     await _run(url, command.upgrade, revision)
 
 
 async def downgrade(url: str, revision: str) -> None:
-    """Take the database at ``url`` back to ``revision``."""
+    """Downgrade the database at ``url`` to ``revision``."""
     await _run(url, command.downgrade, revision)
 
 
@@ -39,9 +40,15 @@ async def _run(url: str, step: Any, revision: str) -> None:
 
 def _config(connection: Connection) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("script_location", _escaped(Path(__file__).parent))
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", _escaped(migrations.VERSIONS))
     config.attributes["connection"] = connection
     return config
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace("%", "%%")
 
 
 def _run_sqlite(url: str, step: Any, revision: str) -> None:
@@ -49,7 +56,7 @@ def _run_sqlite(url: str, step: Any, revision: str) -> None:
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves, so that DDL is part of the transaction
+        connection.isolation_level = None  # explicit BEGIN below, so that DDL is part of the transaction
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SEC * 1000}")
         enable_wal(connection)
 

@@ -14,7 +14,7 @@ INSERT = Statement(
     "metric_samples.insert",
     "Insert a process's metric sample.",
     """
-    INSERT INTO figures (source, at, sample) VALUES (:source, {now}, :sample)
+    INSERT INTO metric_samples (source, at, sample) VALUES (:source, {now}, :sample)
     ON CONFLICT (source, at) DO NOTHING
     """,
 )
@@ -22,13 +22,13 @@ INSERT = Statement(
 SELECT_SINCE = Statement(
     "metric_samples.select_since",
     "List recent metric samples of all processes, oldest first.",
-    "SELECT source, at, sample FROM figures WHERE at >= {now} - :back_us ORDER BY at",
+    "SELECT source, at, sample FROM metric_samples WHERE at >= {now} - :back_us ORDER BY at",
 )
 
 DELETE_OLD = Statement(
     "metric_samples.delete_old",
     "Delete metric samples past their retention.",
-    "DELETE FROM figures WHERE at < {now} - :older_than_us",
+    "DELETE FROM metric_samples WHERE at < {now} - :older_than_us",
 )
 
 

@@ -20,7 +20,7 @@ from adjudge.store.engine.columns import (
 )
 
 metric_samples = Table(
-    "figures",
+    "metric_samples",
     METADATA,
     text_column("source"),
     timestamp_column("at"),

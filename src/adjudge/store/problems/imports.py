@@ -31,9 +31,9 @@ INSERT = Statement(
     "problem_imports.insert",
     "Insert an import or verification request.",
     """
-    INSERT INTO problem_imports (id, purpose, created_by, job_id, archive_digest, file_name, wanted, problem_id,
+    INSERT INTO problem_imports (id, purpose, created_by, job_id, archive_digest, file_name, requested, problem_id,
                                  revision_id, created_at, updated_at)
-    VALUES (:id, :purpose, :created_by, :job_id, :archive_digest, :file_name, :wanted, :problem_id, :revision_id,
+    VALUES (:id, :purpose, :created_by, :job_id, :archive_digest, :file_name, :requested, :problem_id, :revision_id,
             {now}, {now})
     """,
 )
@@ -97,7 +97,7 @@ LOCK_PROBLEM = Statement(
 
 _COLUMNS: Final = """
     SELECT problem_imports.id AS id, purpose, problem_imports.created_by AS created_by, job_id, archive_digest,
-           file_name, wanted, problem_imports.state AS state, problem_imports.problem_id AS problem_id, slug,
+           file_name, requested, problem_imports.state AS state, problem_imports.problem_id AS problem_id, slug,
            revision_id, number, findings, jury, error, problem_imports.created_at AS created_at,
            problem_imports.updated_at AS updated_at, finished_at
     FROM problem_imports
@@ -194,7 +194,7 @@ async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, 
         job_id=job_id,
         archive_digest=new.archive_digest,
         file_name=new.file_name,
-        wanted=json.dumps(dict(new.requested or {})),
+        requested=json.dumps(dict(new.requested or {})),
         problem_id=new.problem_id,
         revision_id=new.revision_id,
     )
@@ -329,7 +329,7 @@ def _import(row: Row) -> ImportRow:
         row["job_id"],
         row["archive_digest"],
         row["file_name"],
-        json.loads(row["wanted"]),
+        json.loads(row["requested"]),
         row["state"],
         row["problem_id"],
         row["slug"],

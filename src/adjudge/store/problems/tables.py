@@ -105,7 +105,7 @@ problem_imports = Table(
     text_column("job_id"),
     text_column("archive_digest", nullable=True),
     text_column("file_name"),
-    json_column("wanted"),
+    json_column("requested"),
     text_column("state", default="pending"),
     foreign_key("problem_id", "problems", nullable=True),
     foreign_key("revision_id", "problem_revisions", nullable=True),

@@ -1,0 +1,885 @@
+CREATE TABLE audit_log (
+    id INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    object_kind TEXT NOT NULL,
+    object_id TEXT NOT NULL,
+    reason TEXT,
+    details JSON,
+    at BIGINT NOT NULL,
+    CONSTRAINT audit_log_pkey PRIMARY KEY (id)
+)
+
+CREATE INDEX audit_log_actor_id ON audit_log (actor, id)
+
+CREATE INDEX audit_log_object_kind_object_id ON audit_log (object_kind, object_id)
+
+CREATE TABLE cache_revisions (
+    name TEXT NOT NULL,
+    revision BIGINT NOT NULL,
+    CONSTRAINT cache_revisions_pkey PRIMARY KEY (name)
+)
+
+CREATE INDEX cache_revisions_revision ON cache_revisions (revision)
+
+CREATE TABLE chain_secrets (
+    name TEXT NOT NULL,
+    ciphertext TEXT NOT NULL,
+    created_by TEXT,
+    created_at BIGINT NOT NULL,
+    updated_by TEXT,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT chain_secrets_pkey PRIMARY KEY (name)
+)
+
+CREATE TABLE chains (
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    enabled BOOLEAN DEFAULT 1 NOT NULL,
+    version BIGINT DEFAULT '1' NOT NULL,
+    dag JSON NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    authority JSON,
+    CONSTRAINT chains_pkey PRIMARY KEY (id),
+    CONSTRAINT chains_name_key UNIQUE (name),
+    CONSTRAINT chains_version_positive CHECK (version > 0)
+)
+
+CREATE TABLE contests (
+    id TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    title TEXT NOT NULL,
+    starts_at BIGINT NOT NULL,
+    freezes_at BIGINT,
+    ends_at BIGINT NOT NULL,
+    rules JSON DEFAULT '{}' NOT NULL,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT contests_pkey PRIMARY KEY (id),
+    CONSTRAINT contests_slug_key UNIQUE (slug),
+    CONSTRAINT contests_ends_after_start CHECK (starts_at < ends_at),
+    CONSTRAINT contests_freezes_within CHECK (freezes_at IS NULL OR (freezes_at >= starts_at AND freezes_at <= ends_at))
+)
+
+CREATE TABLE installation (
+    only_row BIGINT NOT NULL,
+    id TEXT NOT NULL,
+    CONSTRAINT installation_pkey PRIMARY KEY (only_row),
+    CONSTRAINT installation_one_row CHECK (only_row = 1)
+)
+
+CREATE TABLE metric_samples (
+    source TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    sample JSON NOT NULL,
+    CONSTRAINT metric_samples_pkey PRIMARY KEY (source, at)
+)
+
+CREATE INDEX metric_samples_at ON metric_samples (at)
+
+CREATE TABLE source_texts (
+    digest TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT source_texts_pkey PRIMARY KEY (digest)
+)
+
+CREATE TABLE users (
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    email TEXT,
+    password_hash TEXT,
+    role TEXT DEFAULT 'contestant' NOT NULL,
+    disabled_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    display_name TEXT,
+    must_change_password BOOLEAN DEFAULT 0 NOT NULL,
+    CONSTRAINT users_pkey PRIMARY KEY (id),
+    CONSTRAINT users_name_key UNIQUE (name),
+    CONSTRAINT users_email_key UNIQUE (email),
+    CONSTRAINT users_role_known CHECK (role IN ('admin', 'setter', 'judge', 'contestant', 'service'))
+)
+
+CREATE TABLE workers (
+    id TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid BIGINT NOT NULL,
+    version TEXT NOT NULL,
+    slots BIGINT NOT NULL,
+    capabilities JSON NOT NULL,
+    health TEXT DEFAULT 'starting' NOT NULL,
+    started_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    CONSTRAINT workers_pkey PRIMARY KEY (id)
+)
+
+CREATE INDEX workers_lease_until ON workers (lease_until)
+
+CREATE TABLE api_tokens (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    token_hash TEXT NOT NULL,
+    scopes JSON NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    revoked_at BIGINT,
+    last_used_at BIGINT,
+    CONSTRAINT api_tokens_pkey PRIMARY KEY (id),
+    CONSTRAINT api_tokens_token_hash_key UNIQUE (token_hash),
+    CONSTRAINT api_tokens_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX api_tokens_user_id ON api_tokens (user_id)
+
+CREATE TABLE chain_runs (
+    id TEXT NOT NULL,
+    chain_id TEXT NOT NULL,
+    chain_version BIGINT NOT NULL,
+    idempotency_key TEXT,
+    status TEXT DEFAULT 'pending' NOT NULL,
+    prior_status TEXT,
+    dag JSON NOT NULL,
+    parameters JSON DEFAULT '{}' NOT NULL,
+    trigger_kind TEXT DEFAULT 'manual' NOT NULL,
+    actor TEXT,
+    reason TEXT,
+    trace_id TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    started_at BIGINT,
+    finished_at BIGINT,
+    nodes_total BIGINT DEFAULT '0' NOT NULL,
+    nodes_open BIGINT DEFAULT '0' NOT NULL,
+    nodes_failed BIGINT DEFAULT '0' NOT NULL,
+    stop_requested_at BIGINT,
+    started_by TEXT,
+    parent_run_id TEXT,
+    parent_node_id TEXT,
+    origin_run_id TEXT,
+    slot TEXT,
+    authority JSON,
+    CONSTRAINT chain_runs_pkey PRIMARY KEY (id),
+    CONSTRAINT chain_runs_status_known CHECK (status IN ('pending', 'running', 'stopping', 'success', 'failed', 'stopped')),
+    CONSTRAINT chain_runs_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (status IN ('failed', 'stopped', 'success'))),
+    CONSTRAINT chain_runs_chain_id_idempotency_key_key UNIQUE (chain_id, idempotency_key),
+    CONSTRAINT chain_runs_chain_id_fkey FOREIGN KEY(chain_id) REFERENCES chains (id)
+)
+
+CREATE INDEX chain_runs_chain_id_id ON chain_runs (chain_id, id)
+
+CREATE INDEX chain_runs_finished ON chain_runs (finished_at) WHERE finished_at IS NOT NULL
+
+CREATE INDEX chain_runs_open ON chain_runs (id) WHERE finished_at IS NULL
+
+CREATE INDEX chain_runs_parent ON chain_runs (parent_run_id) WHERE parent_run_id IS NOT NULL
+
+CREATE INDEX chain_runs_slots ON chain_runs (chain_id, slot, id) WHERE slot IS NOT NULL
+
+CREATE INDEX chain_runs_started_by_id ON chain_runs (started_by, id)
+
+CREATE INDEX chain_runs_stopping ON chain_runs (stop_requested_at) WHERE status = 'stopping'
+
+CREATE TABLE chain_triggers (
+    id TEXT NOT NULL,
+    chain_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    spec JSON NOT NULL,
+    event TEXT,
+    secret_hash TEXT,
+    enabled BOOLEAN DEFAULT 1 NOT NULL,
+    next_at BIGINT,
+    last_tick TEXT,
+    last_error TEXT,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_by TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    authority JSON,
+    CONSTRAINT chain_triggers_pkey PRIMARY KEY (id),
+    CONSTRAINT chain_triggers_kind_known CHECK (kind IN ('cron', 'delay', 'event', 'webhook', 'chain')),
+    CONSTRAINT chain_triggers_chain_id_name_key UNIQUE (chain_id, name),
+    CONSTRAINT chain_triggers_chain_id_fkey FOREIGN KEY(chain_id) REFERENCES chains (id) ON DELETE CASCADE
+)
+
+CREATE INDEX chain_triggers_due ON chain_triggers (next_at) WHERE enabled
+
+CREATE INDEX chain_triggers_event ON chain_triggers (event) WHERE event IS NOT NULL
+
+CREATE TABLE chain_versions (
+    chain_id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    dag JSON NOT NULL,
+    actor TEXT,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT chain_versions_pkey PRIMARY KEY (chain_id, version),
+    CONSTRAINT chain_versions_chain_id_fkey FOREIGN KEY(chain_id) REFERENCES chains (id) ON DELETE CASCADE
+)
+
+CREATE TABLE idempotency_keys (
+    user_id TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    request_digest TEXT NOT NULL,
+    response_status BIGINT NOT NULL,
+    response JSON NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    CONSTRAINT idempotency_keys_pkey PRIMARY KEY (user_id, "key"),
+    CONSTRAINT idempotency_keys_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX idempotency_keys_expires_at ON idempotency_keys (expires_at)
+
+CREATE TABLE identities (
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT identities_pkey PRIMARY KEY (issuer, subject),
+    CONSTRAINT identities_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX identities_user_id ON identities (user_id)
+
+CREATE TABLE invitations (
+    id TEXT NOT NULL,
+    code_hash TEXT NOT NULL,
+    role TEXT DEFAULT 'contestant' NOT NULL,
+    note TEXT,
+    max_uses BIGINT DEFAULT '1' NOT NULL,
+    uses BIGINT DEFAULT '0' NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    revoked_at BIGINT,
+    CONSTRAINT invitations_pkey PRIMARY KEY (id),
+    CONSTRAINT invitations_code_hash_key UNIQUE (code_hash),
+    CONSTRAINT invitations_role_known CHECK (role IN ('admin', 'setter', 'judge', 'contestant', 'service')),
+    CONSTRAINT invitations_uses_bounded CHECK (uses >= 0 AND uses <= max_uses),
+    CONSTRAINT invitations_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
+CREATE TABLE problems (
+    id TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    title TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    published_revision_id TEXT,
+    tags JSON NOT NULL,
+    difficulty DOUBLE,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT problems_pkey PRIMARY KEY (id),
+    CONSTRAINT problems_slug_key UNIQUE (slug),
+    CONSTRAINT problems_owner_id_fkey FOREIGN KEY(owner_id) REFERENCES users (id)
+)
+
+CREATE INDEX problems_owner_id_id ON problems (owner_id, id)
+
+CREATE TABLE rejudge_batches (
+    id TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    filter JSON NOT NULL,
+    policy TEXT DEFAULT 'latest' NOT NULL,
+    state TEXT DEFAULT 'running' NOT NULL,
+    reason TEXT,
+    total BIGINT DEFAULT '0' NOT NULL,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    applied_at BIGINT,
+    ended BIGINT DEFAULT '0' NOT NULL,
+    revision TEXT DEFAULT 'pinned' NOT NULL,
+    actor TEXT,
+    CONSTRAINT rejudge_batches_pkey PRIMARY KEY (id),
+    CONSTRAINT rejudge_batches_state_known CHECK (state IN ('running', 'ready', 'applied', 'discarded', 'canceled')),
+    CONSTRAINT rejudge_batches_policy_known CHECK (policy IN ('latest', 'best', 'first_accepted_stays')),
+    CONSTRAINT rejudge_batches_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
+CREATE TABLE sessions (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    token_hash TEXT NOT NULL,
+    address TEXT,
+    user_agent TEXT,
+    created_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    idle_until BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    revoked_at BIGINT,
+    CONSTRAINT sessions_pkey PRIMARY KEY (id),
+    CONSTRAINT sessions_token_hash_key UNIQUE (token_hash),
+    CONSTRAINT sessions_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX sessions_expires_at ON sessions (expires_at)
+
+CREATE INDEX sessions_user_id ON sessions (user_id)
+
+CREATE TABLE webhooks (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    url TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    events JSON NOT NULL,
+    is_active BOOLEAN DEFAULT 1 NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    failures BIGINT DEFAULT '0' NOT NULL,
+    disabled_at BIGINT,
+    disabled_reason TEXT,
+    CONSTRAINT webhooks_pkey PRIMARY KEY (id),
+    CONSTRAINT webhooks_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX webhooks_user_id_id ON webhooks (user_id, id)
+
+CREATE TABLE chain_checkpoints (
+    run_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    attempt_id BIGINT NOT NULL,
+    checkpoint JSON NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT chain_checkpoints_pkey PRIMARY KEY (run_id, node_id),
+    CONSTRAINT chain_checkpoints_run_id_fkey FOREIGN KEY(run_id) REFERENCES chain_runs (id) ON DELETE CASCADE
+)
+
+CREATE TABLE chain_node_logs (
+    id INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    attempt BIGINT NOT NULL,
+    text TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    CONSTRAINT chain_node_logs_pkey PRIMARY KEY (id),
+    CONSTRAINT chain_node_logs_run_id_fkey FOREIGN KEY(run_id) REFERENCES chain_runs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX chain_node_logs_run_id_node_id_id ON chain_node_logs (run_id, node_id, id)
+
+CREATE TABLE chain_nodes (
+    run_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    status TEXT DEFAULT 'pending' NOT NULL,
+    prior_status TEXT,
+    attempt BIGINT DEFAULT '0' NOT NULL,
+    last_error TEXT,
+    artifact JSON,
+    job_id TEXT,
+    actor TEXT,
+    reason TEXT,
+    updated_at BIGINT NOT NULL,
+    started_at BIGINT,
+    ended_at BIGINT,
+    ordinal BIGINT DEFAULT '0' NOT NULL,
+    priority BIGINT DEFAULT '2' NOT NULL,
+    waiting_on BIGINT DEFAULT '0' NOT NULL,
+    deps_success BIGINT DEFAULT '0' NOT NULL,
+    deps_failed BIGINT DEFAULT '0' NOT NULL,
+    deps_skipped BIGINT DEFAULT '0' NOT NULL,
+    parent_id TEXT,
+    item JSON,
+    artifact_digest TEXT,
+    artifact_bytes BIGINT DEFAULT '0' NOT NULL,
+    slot TEXT,
+    wait_on TEXT,
+    wait_key TEXT,
+    wait_until BIGINT,
+    concurrency_pool TEXT,
+    CONSTRAINT chain_nodes_pkey PRIMARY KEY (run_id, node_id),
+    CONSTRAINT chain_nodes_status_known CHECK (status IN ('pending', 'running', 'retrying', 'success', 'failed', 'stopped', 'skipped')),
+    CONSTRAINT chain_nodes_run_id_fkey FOREIGN KEY(run_id) REFERENCES chain_runs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX chain_nodes_instances ON chain_nodes (run_id, parent_id, ordinal) WHERE parent_id IS NOT NULL
+
+CREATE INDEX chain_nodes_pools ON chain_nodes (concurrency_pool, slot, priority, run_id, ordinal, node_id) WHERE concurrency_pool IS NOT NULL AND slot IS NOT NULL
+
+CREATE INDEX chain_nodes_slots ON chain_nodes (run_id, slot, priority, ordinal) WHERE slot IS NOT NULL
+
+CREATE INDEX chain_nodes_wait_until ON chain_nodes (wait_until) WHERE wait_until IS NOT NULL
+
+CREATE INDEX chain_nodes_waits ON chain_nodes (wait_on, wait_key) WHERE wait_on IS NOT NULL
+
+CREATE TABLE chain_status_log (
+    id INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    node_id TEXT,
+    from_status TEXT NOT NULL,
+    to_status TEXT NOT NULL,
+    attempt BIGINT,
+    actor TEXT,
+    reason TEXT,
+    at BIGINT NOT NULL,
+    CONSTRAINT chain_status_log_pkey PRIMARY KEY (id),
+    CONSTRAINT chain_status_log_run_id_fkey FOREIGN KEY(run_id) REFERENCES chain_runs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX chain_status_log_run_id ON chain_status_log (run_id)
+
+CREATE TABLE chain_trigger_ticks (
+    trigger_id TEXT NOT NULL,
+    tick TEXT NOT NULL,
+    due_at BIGINT NOT NULL,
+    payload JSON DEFAULT '{}' NOT NULL,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    run_id TEXT,
+    error TEXT,
+    created_at BIGINT NOT NULL,
+    settled_at BIGINT,
+    CONSTRAINT chain_trigger_ticks_pkey PRIMARY KEY (trigger_id, tick),
+    CONSTRAINT chain_trigger_ticks_state_known CHECK (state IN ('pending', 'started', 'failed')),
+    CONSTRAINT chain_trigger_ticks_trigger_id_fkey FOREIGN KEY(trigger_id) REFERENCES chain_triggers (id) ON DELETE CASCADE
+)
+
+CREATE INDEX chain_trigger_ticks_pending ON chain_trigger_ticks (due_at) WHERE state = 'pending'
+
+CREATE TABLE contest_problems (
+    contest_id TEXT NOT NULL,
+    problem_id TEXT NOT NULL,
+    label TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    CONSTRAINT contest_problems_pkey PRIMARY KEY (contest_id, problem_id),
+    CONSTRAINT contest_problems_contest_id_label_key UNIQUE (contest_id, label),
+    CONSTRAINT contest_problems_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT contest_problems_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id)
+)
+
+CREATE TABLE problem_revisions (
+    id TEXT NOT NULL,
+    problem_id TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    state TEXT DEFAULT 'draft' NOT NULL,
+    format TEXT NOT NULL,
+    manifest_digest TEXT NOT NULL,
+    definition JSON NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    published_at BIGINT,
+    CONSTRAINT problem_revisions_pkey PRIMARY KEY (id),
+    CONSTRAINT problem_revisions_problem_id_number_key UNIQUE (problem_id, number),
+    CONSTRAINT problem_revisions_state_known CHECK (state IN ('draft', 'published', 'withdrawn')),
+    CONSTRAINT problem_revisions_number_positive CHECK (number > 0),
+    CONSTRAINT problem_revisions_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT problem_revisions_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
+CREATE TABLE problem_tags (
+    problem_id TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    CONSTRAINT problem_tags_pkey PRIMARY KEY (problem_id, tag),
+    CONSTRAINT problem_tags_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id) ON DELETE CASCADE
+)
+
+CREATE INDEX problem_tags_tag_problem_id ON problem_tags (tag, problem_id)
+
+CREATE TABLE problem_words (
+    problem_id TEXT NOT NULL,
+    word TEXT NOT NULL,
+    CONSTRAINT problem_words_pkey PRIMARY KEY (problem_id, word),
+    CONSTRAINT problem_words_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id) ON DELETE CASCADE
+)
+
+CREATE INDEX problem_words_word_problem_id ON problem_words (word, problem_id)
+
+CREATE TABLE manifest_files (
+    revision_id TEXT NOT NULL,
+    path TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    is_secret BOOLEAN DEFAULT 0 NOT NULL,
+    CONSTRAINT manifest_files_pkey PRIMARY KEY (revision_id, path),
+    CONSTRAINT manifest_files_size_bytes_not_negative CHECK (size_bytes >= 0),
+    CONSTRAINT manifest_files_revision_id_fkey FOREIGN KEY(revision_id) REFERENCES problem_revisions (id) ON DELETE CASCADE
+)
+
+CREATE INDEX manifest_files_digest ON manifest_files (digest)
+
+CREATE TABLE problem_imports (
+    id TEXT NOT NULL,
+    purpose TEXT DEFAULT 'import' NOT NULL,
+    created_by TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    archive_digest TEXT,
+    file_name TEXT NOT NULL,
+    requested JSON NOT NULL,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    problem_id TEXT,
+    revision_id TEXT,
+    findings JSON,
+    jury JSON,
+    error TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    CONSTRAINT problem_imports_pkey PRIMARY KEY (id),
+    CONSTRAINT problem_imports_purpose_known CHECK (purpose IN ('import', 'verify')),
+    CONSTRAINT problem_imports_state_known CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'canceled')),
+    CONSTRAINT problem_imports_finished_at_exactly_when CHECK ((finished_at IS NULL) = (state IN ('pending', 'running'))),
+    CONSTRAINT problem_imports_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id),
+    CONSTRAINT problem_imports_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT problem_imports_revision_id_fkey FOREIGN KEY(revision_id) REFERENCES problem_revisions (id)
+)
+
+CREATE INDEX problem_imports_created_by_id ON problem_imports (created_by, id)
+
+CREATE INDEX problem_imports_revision_id_id ON problem_imports (revision_id, id)
+
+CREATE TABLE submissions (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    problem_id TEXT NOT NULL,
+    revision_id TEXT NOT NULL,
+    contest_id TEXT,
+    language TEXT NOT NULL,
+    source_digest TEXT NOT NULL,
+    source_bytes BIGINT NOT NULL,
+    status TEXT DEFAULT 'pending' NOT NULL,
+    prior_status TEXT,
+    verdict TEXT,
+    score DOUBLE,
+    time_ms BIGINT,
+    mem_kb BIGINT,
+    judged_by_job_id TEXT,
+    version BIGINT DEFAULT '1' NOT NULL,
+    actor TEXT,
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    CONSTRAINT submissions_pkey PRIMARY KEY (id),
+    CONSTRAINT submissions_status_known CHECK (status IN ('pending', 'judging', 'accepted', 'wrong_answer', 'error', 'canceled')),
+    CONSTRAINT submissions_verdict_known CHECK (verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
+    CONSTRAINT submissions_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (status IN ('accepted', 'canceled', 'error', 'wrong_answer'))),
+    CONSTRAINT submissions_verdict_exactly_when CHECK ((verdict IS NOT NULL) = (status IN ('accepted', 'error', 'wrong_answer'))),
+    CONSTRAINT submissions_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id),
+    CONSTRAINT submissions_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT submissions_revision_id_fkey FOREIGN KEY(revision_id) REFERENCES problem_revisions (id),
+    CONSTRAINT submissions_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id)
+)
+
+CREATE INDEX submissions_contest_id_id ON submissions (contest_id, id)
+
+CREATE INDEX submissions_judged ON submissions (user_id, problem_id, verdict) WHERE verdict IS NOT NULL
+
+CREATE INDEX submissions_open ON submissions (user_id) WHERE finished_at IS NULL
+
+CREATE INDEX submissions_problem_id_id ON submissions (problem_id, id)
+
+CREATE INDEX submissions_user_id_id ON submissions (user_id, id)
+
+CREATE TABLE jobs (
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    dedupe_key TEXT,
+    submission_id TEXT,
+    rejudge_batch_id TEXT,
+    chain_run_id TEXT,
+    node_id TEXT,
+    origin_job_id TEXT,
+    status TEXT DEFAULT 'pending' NOT NULL,
+    prior_status TEXT,
+    attempt_id BIGINT DEFAULT '0' NOT NULL,
+    max_attempts BIGINT DEFAULT '4' NOT NULL,
+    priority BIGINT DEFAULT '2' NOT NULL,
+    timeout_ms BIGINT,
+    available_at BIGINT NOT NULL,
+    lease_owner TEXT,
+    lease_until BIGINT,
+    payload JSON DEFAULT '{}' NOT NULL,
+    result JSON,
+    actor TEXT,
+    reason TEXT,
+    error_code TEXT,
+    error TEXT,
+    trace_id TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    queued_at BIGINT,
+    started_at BIGINT,
+    finished_at BIGINT,
+    heartbeat_at BIGINT,
+    CONSTRAINT jobs_pkey PRIMARY KEY (id),
+    CONSTRAINT jobs_status_known CHECK (status IN ('pending', 'queued', 'running', 'succeeded', 'failed', 'canceled')),
+    CONSTRAINT jobs_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (status IN ('canceled', 'failed', 'succeeded'))),
+    CONSTRAINT jobs_lease_owner_exactly_when CHECK ((lease_owner IS NOT NULL) = (status IN ('running'))),
+    CONSTRAINT jobs_lease_until_exactly_when CHECK ((lease_until IS NOT NULL) = (status IN ('running'))),
+    CONSTRAINT jobs_attempt_id_bounded CHECK (attempt_id >= 0 AND attempt_id <= max_attempts),
+    CONSTRAINT jobs_submission_id_fkey FOREIGN KEY(submission_id) REFERENCES submissions (id),
+    CONSTRAINT jobs_rejudge_batch_id_fkey FOREIGN KEY(rejudge_batch_id) REFERENCES rejudge_batches (id),
+    CONSTRAINT jobs_chain_run_id_fkey FOREIGN KEY(chain_run_id) REFERENCES chain_runs (id),
+    CONSTRAINT jobs_origin_job_id_fkey FOREIGN KEY(origin_job_id) REFERENCES jobs (id)
+)
+
+CREATE INDEX jobs_batch ON jobs (rejudge_batch_id) WHERE rejudge_batch_id IS NOT NULL
+
+CREATE UNIQUE INDEX jobs_dedupe ON jobs (kind, dedupe_key) WHERE dedupe_key IS NOT NULL
+
+CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('execute', 'webhook') AND finished_at IS NOT NULL
+
+CREATE INDEX jobs_node ON jobs (chain_run_id, node_id) WHERE chain_run_id IS NOT NULL
+
+CREATE INDEX jobs_origin ON jobs (origin_job_id) WHERE origin_job_id IS NOT NULL
+
+CREATE INDEX jobs_queued ON jobs (queued_at) WHERE status = 'queued'
+
+CREATE INDEX jobs_running ON jobs (id) WHERE status = 'running'
+
+CREATE INDEX jobs_submission ON jobs (submission_id) WHERE submission_id IS NOT NULL
+
+CREATE INDEX jobs_waiting ON jobs (priority, available_at) WHERE status IN ('pending', 'queued')
+
+CREATE TABLE submission_status_log (
+    id INTEGER NOT NULL,
+    submission_id TEXT NOT NULL,
+    from_status TEXT NOT NULL,
+    to_status TEXT NOT NULL,
+    verdict TEXT,
+    job_id TEXT,
+    version BIGINT NOT NULL,
+    actor TEXT,
+    reason TEXT,
+    at BIGINT NOT NULL,
+    xid BIGINT DEFAULT 0 NOT NULL,
+    CONSTRAINT submission_status_log_pkey PRIMARY KEY (id),
+    CONSTRAINT submission_status_log_submission_id_fkey FOREIGN KEY(submission_id) REFERENCES submissions (id) ON DELETE CASCADE,
+    CONSTRAINT submission_status_log_version_positive CHECK (version > 0)
+)
+
+CREATE INDEX submission_status_log_submission_id ON submission_status_log (submission_id)
+
+CREATE INDEX submission_status_log_xid_id ON submission_status_log (xid, id)
+
+CREATE TABLE case_results (
+    job_id TEXT NOT NULL,
+    attempt_id BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    group_name TEXT,
+    verdict TEXT NOT NULL,
+    score DOUBLE,
+    time_ms BIGINT NOT NULL,
+    wall_ms BIGINT NOT NULL,
+    mem_kb BIGINT NOT NULL,
+    exit_code BIGINT,
+    exit_signal BIGINT,
+    limit_hit TEXT,
+    message TEXT,
+    CONSTRAINT case_results_pkey PRIMARY KEY (job_id, ordinal),
+    CONSTRAINT case_results_verdict_known CHECK (verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
+    CONSTRAINT case_results_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE TABLE dead_letters (
+    id TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    attempt_id BIGINT NOT NULL,
+    error_code TEXT NOT NULL,
+    error TEXT,
+    state TEXT DEFAULT 'open' NOT NULL,
+    replayed_by_job_id TEXT,
+    resolved_by TEXT,
+    note TEXT,
+    created_at BIGINT NOT NULL,
+    resolved_at BIGINT,
+    CONSTRAINT dead_letters_pkey PRIMARY KEY (id),
+    CONSTRAINT dead_letters_job_id_key UNIQUE (job_id),
+    CONSTRAINT dead_letters_state_known CHECK (state IN ('open', 'replayed', 'discarded')),
+    CONSTRAINT dead_letters_resolved_at_exactly_when CHECK ((resolved_at IS NULL) = (state = 'open')),
+    CONSTRAINT dead_letters_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE,
+    CONSTRAINT dead_letters_replayed_by_job_id_fkey FOREIGN KEY(replayed_by_job_id) REFERENCES jobs (id)
+)
+
+CREATE INDEX dead_letters_open ON dead_letters (created_at) WHERE state = 'open'
+
+CREATE INDEX dead_letters_replayed_by ON dead_letters (replayed_by_job_id) WHERE replayed_by_job_id IS NOT NULL
+
+CREATE TABLE executions (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    language TEXT NOT NULL,
+    source TEXT NOT NULL,
+    limits JSON NOT NULL,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    verdict TEXT,
+    compile_message TEXT,
+    created_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    expires_at BIGINT NOT NULL,
+    kept_bytes BIGINT DEFAULT '0' NOT NULL,
+    CONSTRAINT executions_pkey PRIMARY KEY (id),
+    CONSTRAINT executions_state_known CHECK (state IN ('pending', 'finished', 'failed', 'canceled')),
+    CONSTRAINT executions_verdict_known CHECK (verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
+    CONSTRAINT executions_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT executions_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX executions_expires_at ON executions (expires_at)
+
+CREATE INDEX executions_job_id ON executions (job_id)
+
+CREATE INDEX executions_user_id_id ON executions (user_id, id)
+
+CREATE TABLE job_attempts (
+    job_id TEXT NOT NULL,
+    attempt_id BIGINT NOT NULL,
+    lease_owner TEXT NOT NULL,
+    started_at BIGINT NOT NULL,
+    ended_at BIGINT NOT NULL,
+    outcome TEXT NOT NULL,
+    reason TEXT,
+    error_code TEXT,
+    error TEXT,
+    CONSTRAINT job_attempts_pkey PRIMARY KEY (job_id, attempt_id),
+    CONSTRAINT job_attempts_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE TABLE job_progress (
+    job_id TEXT NOT NULL,
+    attempt_id BIGINT NOT NULL,
+    stage TEXT NOT NULL,
+    done BIGINT DEFAULT '0' NOT NULL,
+    total BIGINT DEFAULT '0' NOT NULL,
+    cases JSON DEFAULT '[]' NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT job_progress_pkey PRIMARY KEY (job_id),
+    CONSTRAINT job_progress_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX job_progress_updated_at ON job_progress (updated_at)
+
+CREATE TABLE job_status_log (
+    id INTEGER NOT NULL,
+    job_id TEXT NOT NULL,
+    from_status TEXT NOT NULL,
+    to_status TEXT NOT NULL,
+    attempt_id BIGINT NOT NULL,
+    actor TEXT,
+    reason TEXT,
+    at BIGINT NOT NULL,
+    CONSTRAINT job_status_log_pkey PRIMARY KEY (id),
+    CONSTRAINT job_status_log_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX job_status_log_job_id ON job_status_log (job_id)
+
+CREATE TABLE outbox (
+    id INTEGER NOT NULL,
+    job_id TEXT NOT NULL,
+    priority BIGINT DEFAULT '2' NOT NULL,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    attempts BIGINT DEFAULT '0' NOT NULL,
+    dispatch_seq BIGINT DEFAULT '0' NOT NULL,
+    next_attempt_at BIGINT NOT NULL,
+    last_error TEXT,
+    dispatched_at BIGINT,
+    stream_entry_id TEXT,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT outbox_pkey PRIMARY KEY (id),
+    CONSTRAINT outbox_job_id_key UNIQUE (job_id),
+    CONSTRAINT outbox_state_known CHECK (state IN ('pending', 'delivered', 'dropped')),
+    CONSTRAINT outbox_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX outbox_due ON outbox (priority, next_attempt_at, id) WHERE state = 'pending'
+
+CREATE TABLE rejudge_items (
+    batch_id TEXT NOT NULL,
+    submission_id TEXT NOT NULL,
+    job_id TEXT,
+    old_verdict TEXT,
+    old_score DOUBLE,
+    applied BOOLEAN DEFAULT 0 NOT NULL,
+    revision_id TEXT,
+    old_version BIGINT,
+    old_time_ms BIGINT,
+    old_mem_kb BIGINT,
+    old_job_id TEXT,
+    new_verdict TEXT,
+    new_score DOUBLE,
+    new_time_ms BIGINT,
+    new_mem_kb BIGINT,
+    outcome TEXT,
+    CONSTRAINT rejudge_items_pkey PRIMARY KEY (batch_id, submission_id),
+    CONSTRAINT rejudge_items_batch_id_fkey FOREIGN KEY(batch_id) REFERENCES rejudge_batches (id) ON DELETE CASCADE,
+    CONSTRAINT rejudge_items_submission_id_fkey FOREIGN KEY(submission_id) REFERENCES submissions (id),
+    CONSTRAINT rejudge_items_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id)
+)
+
+CREATE INDEX rejudge_items_job_id ON rejudge_items (job_id)
+
+CREATE TABLE webhook_deliveries (
+    id TEXT NOT NULL,
+    webhook_id TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    event TEXT NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    response_status BIGINT,
+    error TEXT,
+    created_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (id),
+    CONSTRAINT webhook_deliveries_state_known CHECK (state IN ('pending', 'delivered', 'failed', 'canceled')),
+    CONSTRAINT webhook_deliveries_webhook_id_fkey FOREIGN KEY(webhook_id) REFERENCES webhooks (id) ON DELETE CASCADE,
+    CONSTRAINT webhook_deliveries_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX webhook_deliveries_created_at ON webhook_deliveries (created_at)
+
+CREATE INDEX webhook_deliveries_job_id ON webhook_deliveries (job_id)
+
+CREATE INDEX webhook_deliveries_webhook_id_id ON webhook_deliveries (webhook_id, id)
+
+CREATE TABLE execution_runs (
+    execution_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    stdin TEXT NOT NULL,
+    verdict TEXT,
+    time_ms BIGINT,
+    wall_ms BIGINT,
+    mem_kb BIGINT,
+    exit_code BIGINT,
+    exit_signal BIGINT,
+    limit_hit TEXT,
+    stdout TEXT,
+    stderr TEXT,
+    is_base64 BOOLEAN DEFAULT 0 NOT NULL,
+    is_truncated BOOLEAN DEFAULT 0 NOT NULL,
+    CONSTRAINT execution_runs_pkey PRIMARY KEY (execution_id, ordinal),
+    CONSTRAINT execution_runs_verdict_known CHECK (verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
+    CONSTRAINT execution_runs_execution_id_fkey FOREIGN KEY(execution_id) REFERENCES executions (id) ON DELETE CASCADE
+)
+
+CREATE TRIGGER jobs_terminal_is_final BEFORE UPDATE ON jobs WHEN OLD.status IN ('canceled', 'failed', 'succeeded') BEGIN SELECT RAISE(ABORT, 'jobs_terminal_is_final'); END
+
+CREATE TRIGGER jobs_legal_edge BEFORE UPDATE OF status, attempt_id ON jobs WHEN NOT OLD.status IN ('canceled', 'failed', 'succeeded') AND NOT (((OLD.status = 'pending' AND NEW.status IN ('canceled', 'failed', 'queued', 'running')) OR (OLD.status = 'queued' AND NEW.status IN ('canceled', 'failed', 'pending', 'running')) OR (OLD.status = 'running' AND NEW.status IN ('canceled', 'failed', 'pending', 'running', 'succeeded'))) AND (NEW.attempt_id > OLD.attempt_id) = (NEW.status = 'running')) BEGIN SELECT RAISE(ABORT, 'jobs_legal_edge'); END
+
+CREATE TRIGGER jobs_log AFTER UPDATE OF status ON jobs WHEN (OLD.status <> NEW.status OR OLD.attempt_id <> NEW.attempt_id) BEGIN INSERT INTO job_status_log (job_id, from_status, to_status, attempt_id, actor, reason, at) VALUES (NEW.id, OLD.status, NEW.status, NEW.attempt_id, NEW.actor, NEW.reason, NEW.updated_at); END
+
+CREATE TRIGGER jobs_attempts AFTER UPDATE OF status ON jobs WHEN OLD.status = 'running' AND (OLD.status <> NEW.status OR OLD.attempt_id <> NEW.attempt_id) BEGIN INSERT INTO job_attempts (job_id, attempt_id, lease_owner, started_at, ended_at, outcome, reason, error_code, error) VALUES (OLD.id, OLD.attempt_id, OLD.lease_owner, OLD.started_at, NEW.updated_at, CASE NEW.status WHEN 'pending' THEN 'released' WHEN 'running' THEN 'reclaimed' ELSE NEW.status END, NEW.reason, NEW.error_code, NEW.error); END
+
+CREATE TRIGGER submissions_legal_edge BEFORE UPDATE ON submissions WHEN NOT (NEW.version = OLD.version + 1 AND (((OLD.status = 'pending' AND NEW.status IN ('canceled', 'judging')) OR (OLD.status = 'judging' AND NEW.status IN ('accepted', 'canceled', 'error', 'wrong_answer'))) OR (OLD.status = NEW.status AND NOT OLD.status IN ('accepted', 'canceled', 'error', 'wrong_answer')) OR (OLD.status IN ('accepted', 'canceled', 'error', 'wrong_answer') AND NEW.status IN ('accepted', 'canceled', 'error', 'wrong_answer') AND COALESCE(NEW.judged_by_job_id, '') <> COALESCE(OLD.judged_by_job_id, '')))) BEGIN SELECT RAISE(ABORT, 'submissions_legal_edge'); END
+
+CREATE TRIGGER submissions_log AFTER UPDATE OF status ON submissions WHEN OLD.version <> NEW.version BEGIN INSERT INTO submission_status_log (submission_id, from_status, to_status, verdict, job_id, version, actor, reason, at) VALUES (NEW.id, OLD.status, NEW.status, NEW.verdict, NEW.judged_by_job_id, NEW.version, NEW.actor, NEW.reason, NEW.updated_at); END
+
+CREATE TRIGGER chain_runs_legal_edge BEFORE UPDATE OF status ON chain_runs WHEN NOT ((OLD.status = 'pending' AND NEW.status IN ('running', 'stopping')) OR (OLD.status = 'running' AND NEW.status IN ('failed', 'stopping', 'success')) OR (OLD.status = 'stopping' AND NEW.status IN ('stopped')) OR (OLD.status = 'failed' AND NEW.status IN ('running')) OR (OLD.status = 'stopped' AND NEW.status IN ('running'))) BEGIN SELECT RAISE(ABORT, 'chain_runs_legal_edge'); END
+
+CREATE TRIGGER chain_runs_log AFTER UPDATE OF status ON chain_runs WHEN OLD.status <> NEW.status BEGIN INSERT INTO chain_status_log (run_id, node_id, from_status, to_status, attempt, actor, reason, at) VALUES (NEW.id, NULL, OLD.status, NEW.status, NULL, NEW.actor, NEW.reason, NEW.updated_at); END
+
+CREATE TRIGGER chain_nodes_legal_edge BEFORE UPDATE OF status ON chain_nodes WHEN OLD.status <> NEW.status AND NOT ((OLD.status = 'pending' AND NEW.status IN ('running', 'skipped', 'stopped')) OR (OLD.status = 'running' AND NEW.status IN ('failed', 'retrying', 'stopped', 'success')) OR (OLD.status = 'retrying' AND NEW.status IN ('running', 'stopped')) OR (OLD.status = 'failed' AND NEW.status IN ('retrying', 'success')) OR (OLD.status = 'stopped' AND NEW.status IN ('pending', 'retrying', 'success')) OR (OLD.status = 'skipped' AND NEW.status IN ('pending'))) BEGIN SELECT RAISE(ABORT, 'chain_nodes_legal_edge'); END
+
+CREATE TRIGGER chain_nodes_log AFTER UPDATE OF status ON chain_nodes WHEN OLD.status <> NEW.status BEGIN INSERT INTO chain_status_log (run_id, node_id, from_status, to_status, attempt, actor, reason, at) VALUES (NEW.run_id, NEW.node_id, OLD.status, NEW.status, NEW.attempt, NEW.actor, NEW.reason, NEW.updated_at); END
