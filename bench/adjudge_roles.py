@@ -45,11 +45,11 @@ class RoleSpec:
 
 @asynccontextmanager
 async def _worker(
-    house: RoleSpec, url: str, database: Database, stream: Stream, board: SharedProgress
+    role_spec: RoleSpec, url: str, database: Database, stream: Stream, board: SharedProgress
 ) -> AsyncIterator[Worker]:
     wanted = WorkerSettings(f"bench-{new_id()}", slots=CONCURRENCY)
     async with (
-        house.work(database, board) as (jobs, handlers),
+        role_spec.work(database, board) as (jobs, handlers),
         lease_keeper_thread(
             lambda: open_database(url, migrate=False, max_connections=2),
             jobs,
@@ -60,39 +60,39 @@ async def _worker(
         yield Worker(database, jobs, stream, handlers, wanted, keeper=keeper)
 
 
-async def _embedded(house: RoleSpec, url: str, database: Database, board: SharedProgress) -> None:
+async def _embedded(role_spec: RoleSpec, url: str, database: Database, board: SharedProgress) -> None:
     stream = MemoryStream()
-    async with _worker(house, url, database, stream, board) as worker, asyncio.TaskGroup() as roles:
+    async with _worker(role_spec, url, database, stream, board) as worker, asyncio.TaskGroup() as roles:
         tasks = [
             roles.create_task(run_scheduler(load(), database, stream, "scheduler")),
             roles.create_task(worker.run()),
         ]
-        await house.submit(database, board)
+        await role_spec.submit(database, board)
         for task in tasks:
             task.cancel()
 
 
-async def _role(house: RoleSpec, role: str, board_path: str, url: str, redis_url: str = "") -> None:
+async def _role(role_spec: RoleSpec, role: str, board_path: str, url: str, redis_url: str = "") -> None:
     logs.configure("warning")  # as peers are told to
     board = SharedProgress(Path(board_path))
     tune_gc()
     async with open_database(url, migrate=False) as database:
         if role == "submitter":
-            await house.submit(database, board)
+            await role_spec.submit(database, board)
         elif role == "embedded":
-            await _embedded(house, url, database, board)
+            await _embedded(role_spec, url, database, board)
         else:
-            stream = RedisStream(redis_url, environment=house.environment)
+            stream = RedisStream(redis_url, environment=role_spec.environment)
             if role == "scheduler":
                 send_line("ready")
                 await run_scheduler(load(), database, stream, "scheduler")
             else:
-                async with _worker(house, url, database, stream, board) as worker:
+                async with _worker(role_spec, url, database, stream, board) as worker:
                     send_line("ready")
                     await worker.run()
 
 
-def main(house: RoleSpec) -> None:
+def main(role_spec: RoleSpec) -> None:
     """Be the role that the command line asks for: ROLE BOARD DATABASE [REDIS]."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_role(house, *sys.argv[1:]))
+        runner.run(_role(role_spec, *sys.argv[1:]))

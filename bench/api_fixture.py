@@ -184,9 +184,9 @@ class BenchProcess:
         self._process.communicate()
 
 
-def api_process(name: str, house: ApiFixture, folder: Path, stack: ExitStack) -> BenchProcess:
+def api_process(name: str, api_fixture: ApiFixture, folder: Path, stack: ExitStack) -> BenchProcess:
     """One server, as the command starts it."""
-    settings = SETTINGS | {"DATABASE_URL": house.url, "DATA_DIR": str(folder / f"{name}-data")}
+    settings = SETTINGS | {"DATABASE_URL": api_fixture.url, "DATA_DIR": str(folder / f"{name}-data")}
     environment = {f"ADJUDGE_{variable}": value for variable, value in settings.items()}
     return BenchProcess(name, ["adjudge", "api", "--port", "0"], folder, stack, **environment)
 

@@ -48,10 +48,10 @@ def constant(size_bytes: int) -> Iterator[str]:
             process.terminate()
 
 
-async def medians(house: Installation, session: str, other: str) -> dict[str, float]:
+async def medians(installation: Installation, session: str, other: str) -> dict[str, float]:
     """The median wait for our page and for the constant, in turns on a quiet server."""
     seen: dict[str, list[float]] = {"page": [], "constant": []}
-    async with KeepAliveConnection(house.url + PATH, session) as page, KeepAliveConnection(other) as ready:
+    async with KeepAliveConnection(installation.url + PATH, session) as page, KeepAliveConnection(other) as ready:
         for _ in range(WARM_UP):
             await page.ask()
             await ready.ask()
@@ -62,35 +62,35 @@ async def medians(house: Installation, session: str, other: str) -> dict[str, fl
 
 
 async def visits(
-    house: Installation, session: str, endpoint: str
+    installation: Installation, session: str, endpoint: str
 ) -> tuple[list[PageVisit], list[PageVisit], list[float]]:
     """Visits on a quiet server, visits under load, and what the load's own requests took."""
     async with async_playwright() as driver:
         browser = await driver.chromium.connect_over_cdp(endpoint)
-        await visit(browser, house.url + PATH, session)
-        quiet = [await visit(browser, house.url + PATH, session) for _ in range(VISITS)]
-        async with under_load(house.url + PATH, session, per_sec=LOAD_PER_SEC, limit=3_000) as waits:
-            busy = [await visit(browser, house.url + PATH, session) for _ in range(VISITS)]
+        await visit(browser, installation.url + PATH, session)
+        quiet = [await visit(browser, installation.url + PATH, session) for _ in range(VISITS)]
+        async with under_load(installation.url + PATH, session, per_sec=LOAD_PER_SEC, limit=3_000) as waits:
+            busy = [await visit(browser, installation.url + PATH, session) for _ in range(VISITS)]
         await browser.close()
     return quiet, busy, waits
 
 
-def measure(bench: Bench, house: Installation, browser: Browser) -> None:
+def measure(bench: Bench, installation: Installation, browser: Browser) -> None:
     """Fill the table."""
-    house.publish(folder_archive(EXAMPLES / "multiples"), slug="multiples")
-    house.user("contestant")
-    session = house.session("contestant")
-    page = httpx.get(house.url + PATH, cookies={"adjudge_session": session}).raise_for_status()
+    installation.publish(folder_archive(EXAMPLES / "multiples"), slug="multiples")
+    installation.user("contestant")
+    session = installation.session("contestant")
+    page = httpx.get(installation.url + PATH, cookies={"adjudge_session": session}).raise_for_status()
     wire_bytes = int(page.headers["Content-Length"])
     with constant(wire_bytes) as other:
-        figures = asyncio.run(medians(house, session, other))
+        figures = asyncio.run(medians(installation, session, other))
     bench.compare("time of the page", figures, "page", "constant", unit="ms", goal=Goal(limit=20))
     try:
         browser.start()
     except ServerNotInstalled as missing:
         bench.absent("bytes, requests and paints in a browser", str(missing))
         return
-    quiet, busy, waits = asyncio.run(visits(house, session, browser.endpoint))
+    quiet, busy, waits = asyncio.run(visits(installation, session, browser.endpoint))
     bench.add("bytes over the wire before the editor", quiet[0].bytes / 1_000, "kB", goal=Goal(limit=150))
     bench.add("requests before the editor", quiet[0].requests, "requests", goal=Goal(limit=12))
     bench.add("bytes over the wire with the editor", quiet[0].all_bytes / 1_000, "kB")
@@ -110,8 +110,8 @@ def main() -> None:
     bench = Bench("web")
     browser = Browser()
     try:
-        with tempfile.TemporaryDirectory() as folder, start_embedded(Path(folder)) as house:
-            measure(bench, house, browser)
+        with tempfile.TemporaryDirectory() as folder, start_embedded(Path(folder)) as installation:
+            measure(bench, installation, browser)
     finally:
         browser.stop()
     bench.finish()

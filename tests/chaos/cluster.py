@@ -163,8 +163,8 @@ async def create_cluster(url: str, redis_url: str, environment: str) -> AsyncIte
     async with open_database(url, migrate=False, max_connections=4) as database:
         stream = RedisStream(redis_url, environment=environment)
         try:
-            town = Cluster(url, redis_url, environment, database, stream)
-            await town.create_user_and_problem()
-            yield town
+            cluster = Cluster(url, redis_url, environment, database, stream)
+            await cluster.create_user_and_problem()
+            yield cluster
         finally:
             await stream.close()

@@ -44,7 +44,7 @@ JOBS = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}, policy=TIRELESS)
 class CrashInstallation:
     """An installation with its problem, and what was handed in there."""
 
-    town: Cluster
+    cluster: Cluster
     installation: Installation
     ids: tuple[str, str, str]
     expected: dict[str, Verdict] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class CrashInstallation:
         digest = await self.installation.blobs.put(source)
         new = NewSubmission(new_id(), *self.ids, "python3", digest, len(text))
         self.expected[new.id] = verdict
-        await self.town.database.transact(lambda tx: SubmissionCommands(JOBS).submit(tx, [new]))
+        await self.cluster.database.transact(lambda tx: SubmissionCommands(JOBS).submit(tx, [new]))
 
     async def die(self, role: Role, point: CrashPoint) -> None:
         """Let a process live up to ``point``, with something to do until it gets there: lost jobs take their time."""
@@ -72,11 +72,11 @@ class CrashInstallation:
         with self.process(role, f"victim-{role}-{point.door}-{point.number}-{point.phase}", point) as doomed:
 
             async def dead() -> bool:
-                if doomed.exitcode is None and not await self.town.count("jobs WHERE finished_at IS NULL"):
+                if doomed.exitcode is None and not await self.cluster.count("jobs WHERE finished_at IS NULL"):
                     await self.submit()
                 return doomed.exitcode is not None
 
-            await self.town.wait_until(dead, f"{role} dies at {point}")
+            await self.cluster.wait_until(dead, f"{role} dies at {point}")
             assert doomed.exitcode == -signal.SIGKILL, point
 
 
@@ -103,8 +103,8 @@ async def _walk(url: str, redis: RedisServer, folder: Path, role: Role, door: Do
                 await site.die(role, CrashPoint(door, number, phase))
             await site.submit()
             with site.process(role, f"heir-{role}"):
-                await site.town.wait_until(site.town.is_idle, f"all is done after every {role} that died")
-        await site.town.check(list(site.expected), site.expected.__getitem__)
+                await site.cluster.wait_until(site.cluster.is_idle, f"all is done after every {role} that died")
+        await site.cluster.check(list(site.expected), site.expected.__getitem__)
 
 
 @pytest.mark.slow

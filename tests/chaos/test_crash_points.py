@@ -29,48 +29,48 @@ LANES: list[tuple[Role, Door, Phase]] = [
 ]
 
 
-async def _leave_an_orphan(town: Cluster, role: Role) -> list[str]:
+async def _leave_an_orphan(cluster: Cluster, role: Role) -> list[str]:
     """A job that somebody claimed and let go of without a word: what recovers it has points to die at, too."""
-    submissions = await town.submit(1)
+    submissions = await cluster.submit(1)
     if role == "worker":  # the scheduler is there: let the ghost take the message along
 
         async def read() -> bool:
-            return bool(await town.stream.read(consumer=GHOST, limit=1, wait_ms=100))
+            return bool(await cluster.stream.read(consumer=GHOST, limit=1, wait_ms=100))
 
-        await town.wait_until(read, "the ghost reads")
-    (job,) = await town.rows("SELECT id FROM jobs WHERE submission_id = :id", id=submissions[0])
-    claimed = await town.database.transact(
+        await cluster.wait_until(read, "the ghost reads")
+    (job,) = await cluster.rows("SELECT id FROM jobs WHERE submission_id = :id", id=submissions[0])
+    claimed = await cluster.database.transact(
         lambda tx: make_jobs().claim(tx, [job["id"]], worker=GHOST, lease_ms=200),
     )
     assert claimed.done
     return submissions
 
 
-async def _dies(town: Cluster, role: Role, point: CrashPoint) -> bool:
+async def _dies(cluster: Cluster, role: Role, point: CrashPoint) -> bool:
     """Let one process live up to ``point``, then another of its role after it; whether the first got there."""
-    submissions = await _leave_an_orphan(town, role)
-    submissions += await town.submit(JOBS)
-    with town.process(
+    submissions = await _leave_an_orphan(cluster, role)
+    submissions += await cluster.submit(JOBS)
+    with cluster.process(
         role, f"victim-{point.number}", dies_at=point, slots=1, batch=1, lease_ms=LOST_AFTER_MS
     ) as doomed:
 
         async def over() -> bool:
-            return doomed.exitcode is not None or await town.is_idle()
+            return doomed.exitcode is not None or await cluster.is_idle()
 
-        await town.wait_until(over, f"{role} dies at {point}, or all is done")
+        await cluster.wait_until(over, f"{role} dies at {point}, or all is done")
         died = doomed.exitcode == -signal.SIGKILL
-    with town.process(role, f"heir-{point.number}"):
-        await town.wait_until(town.is_idle, f"all is done after {role} died at {point}")
-    await town.check(submissions)
+    with cluster.process(role, f"heir-{point.number}"):
+        await cluster.wait_until(cluster.is_idle, f"all is done after {role} died at {point}")
+    await cluster.check(submissions)
     return died
 
 
 async def _walk(url: str, redis: RedisServer, role: Role, door: Door, phase: Phase) -> int:
     """One point after another, until the work is done before the point is reached; how many there were."""
-    async with create_cluster(url, redis.url, f"walk-{role}-{door}-{phase}") as town:
-        with town.process(OTHER[role], "bystander"):
+    async with create_cluster(url, redis.url, f"walk-{role}-{door}-{phase}") as cluster:
+        with cluster.process(OTHER[role], "bystander"):
             for number in count(1):
-                if not await _dies(town, role, CrashPoint(door, number, phase)):
+                if not await _dies(cluster, role, CrashPoint(door, number, phase)):
                     return number - 1
     raise AssertionError("a walk ends")
 

@@ -61,19 +61,19 @@ async def _mend_key(redis: Any, environment: str) -> None:
 
 
 @asynccontextmanager
-async def living(town: Cluster) -> AsyncIterator[None]:
+async def living(cluster: Cluster) -> AsyncIterator[None]:
     """A scheduler and a worker; both must still live at the end of the block."""
-    with town.process("scheduler", "scheduler") as scheduler, town.process("worker", "worker") as worker:
+    with cluster.process("scheduler", "scheduler") as scheduler, cluster.process("worker", "worker") as worker:
         yield
         assert scheduler.is_alive()
         assert worker.is_alive()
 
 
-async def until_put_off(town: Cluster, words: str) -> None:
+async def until_put_off(cluster: Cluster, words: str) -> None:
     async def put_off() -> bool:
-        return await town.count(f"outbox WHERE state = 'pending' AND last_error LIKE '%{words}%'") > 0
+        return await cluster.count(f"outbox WHERE state = 'pending' AND last_error LIKE '%{words}%'") > 0
 
-    await town.wait_until(put_off, f"deliveries are put off because of {words}")
+    await cluster.wait_until(put_off, f"deliveries are put off because of {words}")
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,19 @@ async def test_processes_survive_what_redis_refuses_and_finish_the_jobs_after(
     environment = f"failover-{next(_NUMBERS)}"
     try:
         url = postgres_databases.url(postgres_databases.create())
-        async with create_cluster(url, server.url, environment) as town, living(town):
-            before = await town.submit(2)
-            await town.wait_until(town.is_idle, "all is well before")
+        async with create_cluster(url, server.url, environment) as cluster, living(cluster):
+            before = await cluster.submit(2)
+            await cluster.wait_until(cluster.is_idle, "all is well before")
             await cause(redis, environment)
             during: list[str] = []
             while not during:
                 with suppress(Unavailable):  # until the server has read its settings again
-                    during = await town.submit(3)
-            await until_put_off(town, words)
+                    during = await cluster.submit(3)
+            await until_put_off(cluster, words)
             await mend(redis, environment)
-            await town.wait_until(town.is_idle, "they are judged after")
-            await town.check([*before, *during])
-            assert await town.count("outbox WHERE attempts > 1") == 0, "no try was counted against a row"
+            await cluster.wait_until(cluster.is_idle, "they are judged after")
+            await cluster.check([*before, *during])
+            assert await cluster.count("outbox WHERE attempts > 1") == 0, "no try was counted against a row"
     finally:
         await redis.aclose()
         server.stop()
@@ -131,29 +131,32 @@ async def test_processes_survive_a_database_that_turns_read_only_and_restarts() 
     server, redis = PostgresServer(durable=True).start(), RedisServer().start()
     try:
         databases = PostgresDatabases(server)
-        async with create_cluster(databases.url(databases.create()), redis.url, "read-only") as town, living(town):
-            before = await town.submit(2)
-            await town.wait_until(town.is_idle, "all is well before")
+        async with (
+            create_cluster(databases.url(databases.create()), redis.url, "read-only") as cluster,
+            living(cluster),
+        ):
+            before = await cluster.submit(2)
+            await cluster.wait_until(cluster.is_idle, "all is well before")
             await _read_only(server)
 
             async def refused() -> bool:
                 try:
-                    before.extend(await town.submit(1))  # until the server has read its settings again
+                    before.extend(await cluster.submit(1))  # until the server has read its settings again
                 except Unavailable:
                     return True
                 return False
 
-            await town.wait_until(refused, "a submission is refused while the database is read-only")
+            await cluster.wait_until(refused, "a submission is refused while the database is read-only")
             await asyncio.sleep(1.5)  # a round of each role fails meanwhile; that they live is looked at below
             await _writable(server)
-            during = await town.submit(3)
-            await town.wait_until(town.is_idle, "they are judged after")
+            during = await cluster.submit(3)
+            await cluster.wait_until(cluster.is_idle, "they are judged after")
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.revive)
-            await town.rows("SELECT 1 AS one")  # waits until it answers
-            after = await town.submit(2)
-            await town.wait_until(town.is_idle, "and after a restart")
-            await town.check([*before, *during, *after])
+            await cluster.rows("SELECT 1 AS one")  # waits until it answers
+            after = await cluster.submit(2)
+            await cluster.wait_until(cluster.is_idle, "and after a restart")
+            await cluster.check([*before, *during, *after])
     finally:
         redis.stop()
         server.stop()

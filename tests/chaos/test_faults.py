@@ -35,7 +35,7 @@ def durable_postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="module")
-def own_redis() -> Iterator[RedisServer]:
+def private_redis() -> Iterator[RedisServer]:
     server = RedisServer().start()
     yield server
     server.stop()
@@ -47,34 +47,34 @@ def databases(durable_postgres: PostgresServer) -> PostgresDatabases:
 
 
 @pytest.fixture
-async def town(databases: PostgresDatabases, own_redis: RedisServer) -> AsyncIterator[Cluster]:
+async def cluster(databases: PostgresDatabases, private_redis: RedisServer) -> AsyncIterator[Cluster]:
     name = await asyncio.to_thread(databases.create)
-    async with create_cluster(databases.url(name), own_redis.url, name.replace("_", "-")) as town:
-        yield town
+    async with create_cluster(databases.url(name), private_redis.url, name.replace("_", "-")) as cluster:
+        yield cluster
 
 
 class LoadedCluster:
     """Two schedulers, two workers, and two hundred submissions of which some are done and some are being judged."""
 
-    def __init__(self, town: Cluster, stack: ExitStack) -> None:
-        self.town = town
+    def __init__(self, cluster: Cluster, stack: ExitStack) -> None:
+        self.cluster = cluster
         self.stack = stack
         self.ports: dict[str, int] = {}
         self.submissions: list[str] = []
 
     async def gather(self) -> dict[str, ForkServerProcess]:
         for name in ("scheduler-1", "scheduler-2"):
-            self.stack.enter_context(self.town.process("scheduler", name))
+            self.stack.enter_context(self.cluster.process("scheduler", name))
         workers = {"worker-1": self.worker("worker-1", lease_ms=LOST_AFTER_MS), "worker-2": self.worker("worker-2")}
-        await self.town.wait_until(self._all_answer, "both workers are up")
+        await self.cluster.wait_until(self._all_answer, "both workers are up")
 
         async def under_way() -> bool:
             await self._keep_busy()
-            done = await self.town.count("jobs WHERE finished_at IS NOT NULL")
-            busy = await self.town.rows("SELECT DISTINCT lease_owner FROM jobs WHERE status = 'running'")
+            done = await self.cluster.count("jobs WHERE finished_at IS NOT NULL")
+            busy = await self.cluster.rows("SELECT DISTINCT lease_owner FROM jobs WHERE status = 'running'")
             return done > 0 and len(busy) == len(workers)
 
-        await self.town.wait_until(under_way, "both workers are at work")
+        await self.cluster.wait_until(under_way, "both workers are at work")
         return workers
 
     async def _all_answer(self) -> bool:
@@ -86,7 +86,7 @@ class LoadedCluster:
     def worker(self, name: str, **orders: int) -> ForkServerProcess:
         self.ports[name] = free_port()
         told = {"slots": 8, "work_ms": 100, "metrics_port": self.ports[name], **orders}
-        return self.stack.enter_context(self.town.process("worker", name, **told))
+        return self.stack.enter_context(self.cluster.process("worker", name, **told))
 
     async def hold_at_work(self, worker: ForkServerProcess) -> int:
         """Hold worker-1 still in the middle of something, which it gets if nothing is left; its process.
@@ -98,7 +98,7 @@ class LoadedCluster:
         while True:
             os.kill(worker.pid, signal.SIGSTOP)
             await self._all_sent_arrives()
-            if await self.town.count(HELD):
+            if await self.cluster.count(HELD):
                 return worker.pid
             os.kill(worker.pid, signal.SIGCONT)
             await self._keep_busy()
@@ -111,7 +111,7 @@ class LoadedCluster:
         async def done() -> bool:
             return under_way.isdisjoint(await self._at_work())
 
-        await self.town.wait_until(done, "the database has done what it was told")
+        await self.cluster.wait_until(done, "the database has done what it was told")
 
     async def _at_work(self) -> list[tuple[object, ...]]:
         """What runs in the database; one that waits for the rest of what a worker has to say has no work."""
@@ -119,17 +119,17 @@ class LoadedCluster:
             "SELECT pid, xact_start FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() "
             "AND wait_event_type IS DISTINCT FROM 'Client'"
         )
-        return [tuple(row) for row in await self.town.rows(sql)]
+        return [tuple(row) for row in await self.cluster.rows(sql)]
 
     async def _keep_busy(self) -> None:
         """Hand in, again if all is done before it was looked at."""
-        if not await self.town.count("jobs WHERE finished_at IS NULL"):
-            self.submissions += await self.town.submit(IN_FLIGHT)
+        if not await self.cluster.count("jobs WHERE finished_at IS NULL"):
+            self.submissions += await self.cluster.submit(IN_FLIGHT)
 
     async def all_is_right(self) -> None:
-        await self.town.wait_until(self.town.is_idle, "all is done")
+        await self.cluster.wait_until(self.cluster.is_idle, "all is done")
         assert len(self.submissions) >= IN_FLIGHT
-        await self.town.check(self.submissions)
+        await self.cluster.check(self.submissions)
 
     async def figures(self, name: str) -> dict[str, float]:
         """What a worker's metrics stand at."""
@@ -144,57 +144,59 @@ class LoadedCluster:
 
 
 @pytest.fixture
-def crowd(town: Cluster) -> Iterator[LoadedCluster]:
+def loaded_cluster(cluster: Cluster) -> Iterator[LoadedCluster]:
     with ExitStack() as stack:
-        yield LoadedCluster(town, stack)
+        yield LoadedCluster(cluster, stack)
 
 
-async def test_kill_9_of_a_worker(crowd: LoadedCluster) -> None:
-    doomed = (await crowd.gather())["worker-1"]
-    await crowd.hold_at_work(doomed)
+async def test_kill_9_of_a_worker(loaded_cluster: LoadedCluster) -> None:
+    doomed = (await loaded_cluster.gather())["worker-1"]
+    await loaded_cluster.hold_at_work(doomed)
     doomed.kill()
-    await crowd.all_is_right()
-    assert await crowd.town.count("job_attempts WHERE lease_owner = 'worker-1' AND outcome <> 'succeeded'")
+    await loaded_cluster.all_is_right()
+    assert await loaded_cluster.cluster.count("job_attempts WHERE lease_owner = 'worker-1' AND outcome <> 'succeeded'")
 
 
-async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refused(crowd: LoadedCluster) -> None:
-    pid = await crowd.hold_at_work((await crowd.gather())["worker-1"])
+async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refused(
+    loaded_cluster: LoadedCluster,
+) -> None:
+    pid = await loaded_cluster.hold_at_work((await loaded_cluster.gather())["worker-1"])
 
     async def taken_away() -> bool:
-        return not await crowd.town.count(HELD)
+        return not await loaded_cluster.cluster.count(HELD)
 
-    await crowd.town.wait_until(taken_away, "its jobs are taken from it")
+    await loaded_cluster.cluster.wait_until(taken_away, "its jobs are taken from it")
     os.kill(pid, signal.SIGCONT)
-    await crowd.all_is_right()
+    await loaded_cluster.all_is_right()
 
     async def refused() -> bool:
         return any(
             value > 0
-            for metric, value in (await crowd.figures("worker-1")).items()
+            for metric, value in (await loaded_cluster.figures("worker-1")).items()
             if metric.startswith(("adjudge_worker_finalize_rejected_total", "adjudge_worker_lease_heartbeat_total{"))
             and ("stale_attempt" in metric or "not_in_expected_state" in metric or "already_finished" in metric)
         )
 
-    await crowd.town.wait_until(refused, "the zombie was refused, and that was counted")
+    await loaded_cluster.cluster.wait_until(refused, "the zombie was refused, and that was counted")
 
 
-async def test_redis_flushall(crowd: LoadedCluster) -> None:
-    await crowd.gather()
-    client = Redis.from_url(crowd.town.redis_url)
+async def test_redis_flushall(loaded_cluster: LoadedCluster) -> None:
+    await loaded_cluster.gather()
+    client = Redis.from_url(loaded_cluster.cluster.redis_url)
     await client.flushall()
     await client.aclose()
-    await crowd.all_is_right()
+    await loaded_cluster.all_is_right()
 
 
-async def test_redis_restart(crowd: LoadedCluster, own_redis: RedisServer) -> None:
-    await crowd.gather()
-    own_redis.kill()
-    own_redis.revive()
-    await crowd.all_is_right()
+async def test_redis_restart(loaded_cluster: LoadedCluster, private_redis: RedisServer) -> None:
+    await loaded_cluster.gather()
+    private_redis.kill()
+    private_redis.revive()
+    await loaded_cluster.all_is_right()
 
 
-async def test_postgresql_restart(crowd: LoadedCluster, durable_postgres: PostgresServer) -> None:
-    await crowd.gather()
+async def test_postgresql_restart(loaded_cluster: LoadedCluster, durable_postgres: PostgresServer) -> None:
+    await loaded_cluster.gather()
     durable_postgres.kill()
     durable_postgres.revive()
-    await crowd.all_is_right()
+    await loaded_cluster.all_is_right()

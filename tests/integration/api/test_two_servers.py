@@ -26,7 +26,7 @@ _ENVIRONMENTS = count(1)
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_redis_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause of the machine is no absence of Redis."""
     monkeypatch.setattr("adjudge.cache.redis_tier._PATIENCE_SEC", 120.0)
 

@@ -9,6 +9,6 @@ from tests.support.store_harness import StoreHarness
 
 
 @pytest.fixture
-def rig(store: StoreHarness) -> ChainHarness:
+def harness(store: StoreHarness) -> ChainHarness:
     """An engine on each database in turn."""
     return ChainHarness(store)

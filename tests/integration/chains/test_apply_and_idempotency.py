@@ -88,37 +88,39 @@ async def test_shipped_chains_can_be_applied(store: StoreHarness, name: str) -> 
 
 
 @pytest.fixture
-async def house(sqlite_url: str, tmp_path: Path) -> AsyncIterator[ChainInstallation]:
-    async with open_chain_installation(sqlite_url, tmp_path, tmp_path / "compiled") as house:
-        yield house
+async def chain_installation(sqlite_url: str, tmp_path: Path) -> AsyncIterator[ChainInstallation]:
+    async with open_chain_installation(sqlite_url, tmp_path, tmp_path / "compiled") as chain_installation:
+        yield chain_installation
 
 
-async def twice(house: ChainInstallation, type_name: str, cfg: dict[str, Any], **fields: Any) -> tuple[Any, Any]:
+async def twice(
+    chain_installation: ChainInstallation, type_name: str, cfg: dict[str, Any], **fields: Any
+) -> tuple[Any, Any]:
     """What an executor says when it is carried out, and carried out again as another attempt after a crash."""
-    executor = house.executors[type_name]
-    context = context_for(type_name, cfg, authority=house.authority, **fields)
+    executor = chain_installation.executors[type_name]
+    context = context_for(type_name, cfg, authority=chain_installation.authority, **fields)
     first = await executor.execute(context)
     context.attempt += 1
     return first, await executor.execute(context)
 
 
-async def test_what_is_carried_out_twice_is_done_once(house: ChainInstallation) -> None:
+async def test_what_is_carried_out_twice_is_done_once(chain_installation: ChainInstallation) -> None:
     example = Path(__file__).parents[3] / "examples" / "problems" / "shout"
-    digest = await house.blobs.put(zip_folder(example))
+    digest = await chain_installation.blobs.put(zip_folder(example))
     make = {"package": digest, "problem": "shout"}
-    one, two = await twice(house, "problem.generate", make)
+    one, two = await twice(chain_installation, "problem.generate", make)
     assert one == two
     publish = {"revision_id": one.artifact["revision_id"]}
-    one, two = await twice(house, "problem.publish", publish)
+    one, two = await twice(chain_installation, "problem.publish", publish)
     assert one.artifact["number"] == two.artifact["number"] == 1
     judge = {"problem": "shout", "language": "python3", "source": "print(1)"}
-    one, two = await twice(house, "judge", judge)
+    one, two = await twice(chain_installation, "judge", judge)
     assert isinstance(one, NodeWaiting)
     assert one == two
-    chain_id = await house.define("inner", {"nodes": [{"id": "n", "type": "noop"}]})
-    run_id = await house.start(chain_id)
-    one, two = await twice(house, "chain", {"chain": "inner"}, run_id=run_id)
+    chain_id = await chain_installation.define("inner", {"nodes": [{"id": "n", "type": "noop"}]})
+    run_id = await chain_installation.start(chain_id)
+    one, two = await twice(chain_installation, "chain", {"chain": "inner"}, run_id=run_id)
     assert isinstance(one, NodeWaiting)
     assert one == two
-    one, two = await twice(house, "sleep", {"seconds": 60})
+    one, two = await twice(chain_installation, "sleep", {"seconds": 60})
     assert one.until_ms == two.until_ms

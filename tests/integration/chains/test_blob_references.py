@@ -19,25 +19,27 @@ def _digest(letter: str) -> str:
 
 
 async def test_what_documents_of_chains_name_is_live(store: StoreHarness) -> None:
-    rig = ChainHarness(store)
+    harness = ChainHarness(store)
     document = dag(node("a", cfg={"files": [{"blob": _digest("a")}]}), node("b", "a"))
-    run_id = await rig.start(document, {"package": _digest("b"), "deep": [{"er": f"s3://x/{_digest('c')}.zip"}]})
-    job = (await rig.claim("a"))["a"]
+    run_id = await harness.start(document, {"package": _digest("b"), "deep": [{"er": f"s3://x/{_digest('c')}.zip"}]})
+    job = (await harness.claim("a"))["a"]
     await store.transact(
         lambda tx: chain_commands.save_checkpoint(tx, fence_of(job), attempt=1, document={"at": _digest("d")})
     )
-    await rig.finish(job, outcome=done(f'{{"outputs": [{{"digest": "{_digest("e")}"}}], "other": "{"f" * 65}"}}'))
-    assert (await rig.states(run_id))["a"] == "success"
+    await harness.finish(job, outcome=done(f'{{"outputs": [{{"digest": "{_digest("e")}"}}], "other": "{"f" * 65}"}}'))
+    assert (await harness.states(run_id))["a"] == "success"
     live = [digest async for digest in iter_referenced_digests(store.database)]
     assert {_digest(letter) for letter in "abcde"} <= set(live)
     assert not [digest for digest in live if "f" in digest], "65 digits are no digest"
 
 
 async def test_pages_of_documents_end_and_leave_nothing_out(store: StoreHarness) -> None:
-    rig = ChainHarness(store)
-    chain = await rig.start(dag(*(node(f"n{number:03}") for number in range(2 * blob_references.DOCUMENTS_PAGE + 1))))
-    jobs = (await rig.claim()).values()
-    await rig.finish(*jobs, **{job.node_id or "": done(f'"{int((job.node_id or "")[1:]):064x}"') for job in jobs})
+    harness = ChainHarness(store)
+    chain = await harness.start(
+        dag(*(node(f"n{number:03}") for number in range(2 * blob_references.DOCUMENTS_PAGE + 1)))
+    )
+    jobs = (await harness.claim()).values()
+    await harness.finish(*jobs, **{job.node_id or "": done(f'"{int((job.node_id or "")[1:]):064x}"') for job in jobs})
     live = {digest async for digest in iter_referenced_digests(store.database)}
     assert {f"{number:064x}" for number in range(2 * blob_references.DOCUMENTS_PAGE + 1)} <= live, chain
 
@@ -45,11 +47,11 @@ async def test_pages_of_documents_end_and_leave_nothing_out(store: StoreHarness)
 async def test_what_a_large_artifact_names_is_live_and_a_lost_one_names_nothing(
     store: StoreHarness, tmp_path: Path
 ) -> None:
-    rig, blobs = ChainHarness(store), DirectoryBlobStore(tmp_path / "blobs")
-    await rig.start(dag(node("a"), node("b")))
-    jobs = await rig.claim()
+    harness, blobs = ChainHarness(store), DirectoryBlobStore(tmp_path / "blobs")
+    await harness.start(dag(node("a"), node("b")))
+    jobs = await harness.claim()
     large = await store_artifact({"padding": "x" * 300_000, "digest": _digest("a")}, blobs)
     lost = await store_artifact({"padding": "y" * 300_000, "digest": _digest("b")}, blobs)
-    await rig.finish(*jobs.values(), a=NodeDone(large), b=NodeDone(lost))
+    await harness.finish(*jobs.values(), a=NodeDone(large), b=NodeDone(lost))
     await blobs.delete(lost.digest or "", stored_before_us=2**62)
     assert [digest async for digest in iter_nested_digests(store.database, blobs)] == [_digest("a")]

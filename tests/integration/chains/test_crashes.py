@@ -189,17 +189,17 @@ class CrashingStream:
 class CrashFixture:
     """A store, a stream and a relay that outlive every worker."""
 
-    rig: ChainHarness
+    harness: ChainHarness
     stream: MemoryStream
     deaths: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     async def ended(self, run_id: str) -> bool:
-        return (await self.rig.run(run_id)).finished_at is not None
+        return (await self.harness.run(run_id)).finished_at is not None
 
     @asynccontextmanager
     async def worker(self, name: str, fate: CrashTrigger) -> AsyncIterator[asyncio.Task[None]]:
-        database = CrashingDatabase(self.rig.store.database, fate)
-        handler = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=self.rig.engine.dags)  # type: ignore[arg-type]
+        database = CrashingDatabase(self.harness.store.database, fate)
+        handler = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=self.harness.engine.dags)  # type: ignore[arg-type]
         settings = WorkerSettings(
             name,
             slots=4,
@@ -210,7 +210,9 @@ class CrashFixture:
             read_wait_ms=10,
             retry=RetryPolicy(base_ms=1),
         )
-        worker = Worker(database, self.rig.jobs, CrashingStream(self.stream, fate), {JOB_KIND_NODE: handler}, settings)
+        worker = Worker(
+            database, self.harness.jobs, CrashingStream(self.stream, fate), {JOB_KIND_NODE: handler}, settings
+        )
         task = asyncio.create_task(worker.run())
         try:
             yield task
@@ -226,12 +228,12 @@ class CrashFixture:
 
     async def tidy(self) -> None:
         """What the scheduler does once leases have run out."""
-        await self.rig.store.clock.advance(ms=LEASE_MS + 10_000)
-        await Watchdog(self.rig.store.database, self.rig.jobs, name="watchdog").run_once()
+        await self.harness.store.clock.advance(ms=LEASE_MS + 10_000)
+        await Watchdog(self.harness.store.database, self.harness.jobs, name="watchdog").run_once()
         await Reconciler(
-            self.rig.store.database, self.rig.jobs, self.stream, name="reconciler", older_than_ms=1
+            self.harness.store.database, self.harness.jobs, self.stream, name="reconciler", older_than_ms=1
         ).run_once()
-        await self.rig.store.clock.advance(ms=600_000)
+        await self.harness.store.clock.advance(ms=600_000)
 
     async def live(self, run_id: str, name: str, fate: CrashTrigger) -> bool:
         """One worker's life; whether it died of its fate."""
@@ -249,32 +251,32 @@ class CrashFixture:
 @asynccontextmanager
 async def place(store: StoreHarness) -> AsyncIterator[CrashFixture]:
     """The parts that do not die."""
-    stream, rig = MemoryStream(), ChainHarness(store)
-    pump = asyncio.create_task(Dispatcher(store.database, rig.jobs, stream, name="pump", poll_ms=10).run())
+    stream, harness = MemoryStream(), ChainHarness(store)
+    pump = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=10).run())
     try:
-        yield CrashFixture(rig, stream)
+        yield CrashFixture(harness, stream)
     finally:
         pump.cancel()
         await asyncio.gather(pump, return_exceptions=True)
 
 
-async def result(rig: ChainHarness, run_id: str) -> dict[str, tuple[str, Any]]:
+async def result(harness: ChainHarness, run_id: str) -> dict[str, tuple[str, Any]]:
     """How the nodes of a run ended, and with what."""
-    return {key: (str(item.status), item.artifact) for key, item in (await rig.nodes(run_id)).items()}
+    return {key: (str(item.status), item.artifact) for key, item in (await harness.nodes(run_id)).items()}
 
 
 @pytest.mark.slow
 async def test_workers_killed_at_every_crash_point_change_nothing_about_the_end(store: StoreHarness) -> None:
     async with place(store) as here:
-        calm = await here.rig.start(diamond())
+        calm = await here.harness.start(diamond())
         assert not await here.live(calm, "calm", CrashTrigger())
-        run_id = await here.rig.start(diamond())
+        run_id = await here.harness.start(diamond())
         points = ((kind, phase, number) for number in range(1, 100) for kind, phase in LANES)
         for serial, point in enumerate(points):
             if not await here.live(run_id, f"victim-{serial}", CrashTrigger(*point)):
                 break  # the work was done before the point was reached
-        assert await result(here.rig, run_id) == await result(here.rig, calm)
-        run = await here.rig.run(run_id)
+        assert await result(here.harness, run_id) == await result(here.harness, calm)
+        run = await here.harness.run(run_id)
         assert (run.status, run.nodes_open, run.nodes_failed) == ("success", 0, 0)
         assert set(here.deaths) == set(LANES)
         written = await store.rows(

@@ -24,34 +24,34 @@ from tests.integration.chains.harness import ChainHarness, dag, done, line, node
     ],
 )
 async def test_when_decides_once_all_dependencies_ended(
-    rig: ChainHarness, rule: str, after_success: str, after_failure: str
+    harness: ChainHarness, rule: str, after_success: str, after_failure: str
 ) -> None:
     for fails, wanted in ((False, after_success), (True, after_failure)):
-        run_id = await rig.start(dag(node("a"), node("b"), node("c", "a", "b", when=rule)))
-        jobs = await rig.claim("a", "b")
-        await rig.finish(jobs["a"])
-        assert (await rig.states(run_id))["c"] == "pending"
-        await (rig.fail(jobs["b"]) if fails else rig.finish(jobs["b"]))
-        await rig.drain(run_id)
-        assert (await rig.states(run_id))["c"] == wanted
-        assert (await rig.run(run_id)).status == ("failed" if fails else "success")
+        run_id = await harness.start(dag(node("a"), node("b"), node("c", "a", "b", when=rule)))
+        jobs = await harness.claim("a", "b")
+        await harness.finish(jobs["a"])
+        assert (await harness.states(run_id))["c"] == "pending"
+        await (harness.fail(jobs["b"]) if fails else harness.finish(jobs["b"]))
+        await harness.drain(run_id)
+        assert (await harness.states(run_id))["c"] == wanted
+        assert (await harness.run(run_id)).status == ("failed" if fails else "success")
 
 
-async def test_a_skip_says_why_and_cascades_to_the_end(rig: ChainHarness) -> None:
+async def test_a_skip_says_why_and_cascades_to_the_end(harness: ChainHarness) -> None:
     """Further than the cascade is taken statement by statement."""
-    run_id = await rig.start(dag(*line(40)["nodes"], node("last", "n39", when="all_done"), node("if", "n39")))
-    await rig.fail((await rig.claim("n0"))["n0"])
-    nodes = await rig.nodes(run_id)
+    run_id = await harness.start(dag(*line(40)["nodes"], node("last", "n39", when="all_done"), node("if", "n39")))
+    await harness.fail((await harness.claim("n0"))["n0"])
+    nodes = await harness.nodes(run_id)
     assert {nodes[f"n{index}"].status for index in range(1, 40)} == {"skipped"}
     assert nodes["n1"].reason == "when all_success: 0 succeeded, 1 failed, 0 skipped"
     assert nodes["n39"].reason == "when all_success: 0 succeeded, 0 failed, 1 skipped"
     assert nodes["last"].status == "pending"
-    assert await rig.drain(run_id) == ["last"]
-    run = await rig.run(run_id)
+    assert await harness.drain(run_id) == ["last"]
+    run = await harness.run(run_id)
     assert (run.status, run.nodes_open, run.nodes_failed, run.nodes_total) == ("failed", 0, 1, 42)
 
 
-async def test_a_condition_looks_at_artifacts_and_parameters(rig: ChainHarness) -> None:
+async def test_a_condition_looks_at_artifacts_and_parameters(harness: ChainHarness) -> None:
     document = dag(
         node("count"),
         node("many", "count", **{"if": "artifacts.count.tests > 3 and parameters.mode in ['full', 'fast']"}),
@@ -61,123 +61,123 @@ async def test_a_condition_looks_at_artifacts_and_parameters(rig: ChainHarness) 
         node("root", **{"if": "parameters.mode == 'none'"}),
         node("after", "root", when="none_failed"),
     )
-    run_id = await rig.start(document, {"mode": "full"})
-    states = await rig.states(run_id)
+    run_id = await harness.start(document, {"mode": "full"})
+    states = await harness.states(run_id)
     assert (states["root"], states["after"]) == ("skipped", "pending")
-    await rig.step("count", outcome=done('{"tests": 4}'))
-    states = await rig.states(run_id)
+    await harness.step("count", outcome=done('{"tests": 4}'))
+    states = await harness.states(run_id)
     assert (states["many"], states["few"]) == ("pending", "skipped")
-    assert (await rig.nodes(run_id))["few"].reason == "if: not (artifacts.count.tests > 3) is false"
-    assert sorted(row["node_id"] for row in await rig.waiting_jobs()) == ["after", "many", "odd", "sure"]
+    assert (await harness.nodes(run_id))["few"].reason == "if: not (artifacts.count.tests > 3) is false"
+    assert sorted(row["node_id"] for row in await harness.waiting_jobs()) == ["after", "many", "odd", "sure"]
 
 
-async def test_a_run_of_skipped_nodes_ends_at_once(rig: ChainHarness) -> None:
-    run_id = await rig.start(dag(node("a", **{"if": "parameters.go"}), node("b", "a")))
-    assert await rig.states(run_id) == {"a": "skipped", "b": "skipped"}
-    assert (await rig.run(run_id)).status == "success"
+async def test_a_run_of_skipped_nodes_ends_at_once(harness: ChainHarness) -> None:
+    run_id = await harness.start(dag(node("a", **{"if": "parameters.go"}), node("b", "a")))
+    assert await harness.states(run_id) == {"a": "skipped", "b": "skipped"}
+    assert (await harness.run(run_id)).status == "success"
 
 
-async def test_a_map_fans_out_and_joins(rig: ChainHarness) -> None:
+async def test_a_map_fans_out_and_joins(harness: ChainHarness) -> None:
     mapped = node("m", "list", map={"over": "{{ artifacts.list }}", "as": "x"})
-    run_id = await rig.start(dag(node("list"), mapped, node("end", "m")))
-    await rig.step("list", outcome=done('["p", "q", "r"]'))
-    await rig.step("m", outcome=NodeExpanded(("p", "q", "r")))
-    nodes = await rig.nodes(run_id)
+    run_id = await harness.start(dag(node("list"), mapped, node("end", "m")))
+    await harness.step("list", outcome=done('["p", "q", "r"]'))
+    await harness.step("m", outcome=NodeExpanded(("p", "q", "r")))
+    nodes = await harness.nodes(run_id)
     assert list(nodes) == ["list", "m", "m[0]", "m[1]", "m[2]", "end"]
     assert (nodes["m"].status, nodes["m[1]"].item, nodes["m[1]"].parent_id) == ("running", "q", "m")
-    jobs = await rig.claim()
+    jobs = await harness.claim()
     assert sorted(jobs) == ["m[0]", "m[1]", "m[2]"]
-    await rig.finish(jobs["m[2]"], outcome=done("3"))
-    await rig.finish(jobs["m[0]"], jobs["m[1]"], outcome=done("1"))
-    assert (await rig.states(run_id))["m"] == "success"
-    joined = await rig.store.database.read(lambda tx: chain_queries.find_artifacts(tx, run_id, [], ["m"]))
+    await harness.finish(jobs["m[2]"], outcome=done("3"))
+    await harness.finish(jobs["m[0]"], jobs["m[1]"], outcome=done("1"))
+    assert (await harness.states(run_id))["m"] == "success"
+    joined = await harness.store.database.read(lambda tx: chain_queries.find_artifacts(tx, run_id, [], ["m"]))
     assert [item.text for item in joined["m"]] == ["1", "1", "3"]  # type: ignore[union-attr]
-    assert await rig.drain(run_id) == ["end"]
-    run = await rig.run(run_id)
+    assert await harness.drain(run_id) == ["end"]
+    run = await harness.run(run_id)
     assert (run.status, run.nodes_total, run.nodes_open) == ("success", 6, 0)
 
 
-async def test_a_map_over_nothing_is_done_at_once(rig: ChainHarness) -> None:
-    run_id = await rig.start(dag(node("m", map={"over": []}), node("end", "m")))
-    await rig.step("m", outcome=NodeExpanded(()))
-    assert await rig.states(run_id) == {"m": "success", "end": "pending"}
-    assert (await rig.nodes(run_id))["m"].artifact == []
+async def test_a_map_over_nothing_is_done_at_once(harness: ChainHarness) -> None:
+    run_id = await harness.start(dag(node("m", map={"over": []}), node("end", "m")))
+    await harness.step("m", outcome=NodeExpanded(()))
+    assert await harness.states(run_id) == {"m": "success", "end": "pending"}
+    assert (await harness.nodes(run_id))["m"].artifact == []
 
 
-async def test_a_failed_instance_fails_the_map_and_is_retried_alone(rig: ChainHarness) -> None:
-    run_id = await rig.start(dag(node("m", map={"over": [1, 2]}), node("end", "m")))
-    await rig.step("m", outcome=NodeExpanded((1, 2)))
-    jobs = await rig.claim()
-    await rig.fail(jobs["m[0]"])
-    assert (await rig.states(run_id))["m"] == "running"
-    await rig.finish(jobs["m[1]"])
-    assert await rig.states(run_id) == {"m": "failed", "m[0]": "failed", "m[1]": "success", "end": "skipped"}
-    run = await rig.run(run_id)
+async def test_a_failed_instance_fails_the_map_and_is_retried_alone(harness: ChainHarness) -> None:
+    run_id = await harness.start(dag(node("m", map={"over": [1, 2]}), node("end", "m")))
+    await harness.step("m", outcome=NodeExpanded((1, 2)))
+    jobs = await harness.claim()
+    await harness.fail(jobs["m[0]"])
+    assert (await harness.states(run_id))["m"] == "running"
+    await harness.finish(jobs["m[1]"])
+    assert await harness.states(run_id) == {"m": "failed", "m[0]": "failed", "m[1]": "success", "end": "skipped"}
+    run = await harness.run(run_id)
     assert (run.status, run.nodes_failed) == ("failed", 1)
-    await rig.retry(run_id, "m")
-    assert await rig.states(run_id) == {"m": "running", "m[0]": "retrying", "m[1]": "success", "end": "pending"}
-    assert await rig.drain(run_id) == ["m[0]", "end"]
-    run = await rig.run(run_id)
+    await harness.retry(run_id, "m")
+    assert await harness.states(run_id) == {"m": "running", "m[0]": "retrying", "m[1]": "success", "end": "pending"}
+    assert await harness.drain(run_id) == ["m[0]", "end"]
+    run = await harness.run(run_id)
     assert (run.status, run.nodes_failed, run.nodes_open) == ("success", 0, 0)
 
 
-async def test_instances_of_a_map_that_was_completed_by_hand_are_over(rig: ChainHarness) -> None:
-    run_id = await rig.start(dag(node("m", map={"over": [1, 2]})))
-    await rig.step("m", outcome=NodeExpanded((1, 2)))
-    await rig.fail(*(await rig.claim()).values())
-    await rig.complete(run_id, "m", ["by hand"])
-    for act in (rig.retry, rig.complete):
+async def test_instances_of_a_map_that_was_completed_by_hand_are_over(harness: ChainHarness) -> None:
+    run_id = await harness.start(dag(node("m", map={"over": [1, 2]})))
+    await harness.step("m", outcome=NodeExpanded((1, 2)))
+    await harness.fail(*(await harness.claim()).values())
+    await harness.complete(run_id, "m", ["by hand"])
+    for act in (harness.retry, harness.complete):
         with pytest.raises(Conflict, match="its mapped node 'm'"):
             await act(run_id, "m[0]")
-    assert (await rig.run(run_id)).status == "success"
-    assert await rig.store.database.read(dead_letters.page) == [], "nothing is left to be done"
+    assert (await harness.run(run_id)).status == "success"
+    assert await harness.store.database.read(dead_letters.page) == [], "nothing is left to be done"
 
 
-async def test_an_instance_completed_by_hand_joins_the_map(rig: ChainHarness) -> None:
-    run_id = await rig.start(dag(node("m", map={"over": [1, 2]}), node("end", "m")))
-    await rig.step("m", outcome=NodeExpanded((1, 2)))
+async def test_an_instance_completed_by_hand_joins_the_map(harness: ChainHarness) -> None:
+    run_id = await harness.start(dag(node("m", map={"over": [1, 2]}), node("end", "m")))
+    await harness.step("m", outcome=NodeExpanded((1, 2)))
     with pytest.raises(Conflict, match="complete its instances"):
-        await rig.complete(run_id, "m")
-    jobs = await rig.claim()
-    await rig.fail(*jobs.values())
-    await rig.complete(run_id, "m[0]", artifact="by hand")
-    assert (await rig.states(run_id))["m"] == "failed"
-    await rig.complete(run_id, "m[1]")
-    assert await rig.drain(run_id) == ["end"]
-    assert (await rig.run(run_id)).status == "success"
+        await harness.complete(run_id, "m")
+    jobs = await harness.claim()
+    await harness.fail(*jobs.values())
+    await harness.complete(run_id, "m[0]", artifact="by hand")
+    assert (await harness.states(run_id))["m"] == "failed"
+    await harness.complete(run_id, "m[1]")
+    assert await harness.drain(run_id) == ["end"]
+    assert (await harness.run(run_id)).status == "success"
 
 
-async def test_limits_hold_for_runs_types_and_maps(rig: ChainHarness) -> None:
+async def test_limits_hold_for_runs_types_and_maps(harness: ChainHarness) -> None:
     wide = [node(f"a{index}", type="http" if index % 2 else "noop", priority=index % 3) for index in range(8)]
     mapped = node("m", map={"over": [0], "max_parallel": 2})
-    run_id = await rig.start(dag(*wide, mapped, max_parallel=4, max_parallel_by_type={"http": 1}))
+    run_id = await harness.start(dag(*wide, mapped, max_parallel=4, max_parallel_by_type={"http": 1}))
     seen, peak = [], 0
-    while jobs := await rig.claim():
-        held = await rig.store.rows("SELECT type, parent_id FROM chain_nodes WHERE slot = 'held'")
+    while jobs := await harness.claim():
+        held = await harness.store.rows("SELECT type, parent_id FROM chain_nodes WHERE slot = 'held'")
         peak = max(peak, len(held))
         assert len(held) <= 4
         assert sum(row["type"] == "http" for row in held) <= 1
         assert sum(row["parent_id"] == "m" for row in held) <= 2
         seen += list(jobs)
         for node_id, job in jobs.items():
-            await rig.finish(job, outcome=NodeExpanded(tuple(range(5))) if node_id == "m" else None)
+            await harness.finish(job, outcome=NodeExpanded(tuple(range(5))) if node_id == "m" else None)
     assert peak == 4
     assert len(seen) == len(set(seen)) == 8 + 1 + 5
     assert seen.index("a0") < seen.index("a2")  # the more urgent first
-    assert (await rig.run(run_id)).status == "success"
+    assert (await harness.run(run_id)).status == "success"
 
 
-async def test_a_retried_node_takes_its_place_like_any_other(rig: ChainHarness) -> None:
-    run_id = await rig.start(dag(node("a"), node("b"), max_parallel=1))
-    (first,) = await rig.claim()
+async def test_a_retried_node_takes_its_place_like_any_other(harness: ChainHarness) -> None:
+    run_id = await harness.start(dag(node("a"), node("b"), max_parallel=1))
+    (first,) = await harness.claim()
     assert first == "a"
-    await rig.stop(run_id)
+    await harness.stop(run_id)
     await ChainHousekeeping(
-        rig.store.database, rig.jobs, rig.engine, name="p", settings=HousekeepingOptions(0)
+        harness.store.database, harness.jobs, harness.engine, name="p", settings=HousekeepingOptions(0)
     ).run_once()
-    assert await rig.states(run_id) == {"a": "stopped", "b": "stopped"}
-    await rig.retry(run_id, "a")
-    await rig.retry(run_id, "b")
-    assert [row["node_id"] for row in await rig.waiting_jobs()] == ["a"]
-    assert await rig.drain(run_id) == ["a", "b"]
-    assert {item.attempt for item in (await rig.nodes(run_id)).values()} == {1, 2}
+    assert await harness.states(run_id) == {"a": "stopped", "b": "stopped"}
+    await harness.retry(run_id, "a")
+    await harness.retry(run_id, "b")
+    assert [row["node_id"] for row in await harness.waiting_jobs()] == ["a"]
+    assert await harness.drain(run_id) == ["a", "b"]
+    assert {item.attempt for item in (await harness.nodes(run_id)).values()} == {1, 2}

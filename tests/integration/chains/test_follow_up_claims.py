@@ -25,62 +25,62 @@ from tests.integration.chains.test_handler import HandlerHarness, ScriptedExecut
 from tests.support.store_harness import fence_of, metric_value
 
 
-async def hand_on(rig: ChainHarness, *jobs: Job, accepts: bool = True) -> list[Job]:
+async def hand_on(harness: ChainHarness, *jobs: Job, accepts: bool = True) -> list[Job]:
     """Finish jobs, with a place offered for what follows from each; return what was taken."""
     offers = [Offer("w1", LEASE_MS, lambda _: accepts) for _ in jobs]
     ends = [JobResult(fence_of(job), typed_result=done(), offer=offer) for job, offer in zip(jobs, offers, strict=True)]
-    await rig.store.transact(lambda tx: rig.jobs.finish_and_claim_next(tx, ends))
+    await harness.store.transact(lambda tx: harness.jobs.finish_and_claim_next(tx, ends))
     return [offer.taken for offer in offers if offer.taken is not None]
 
 
-async def test_what_follows_is_claimed_as_it_is_created(rig: ChainHarness) -> None:
-    run_id = await rig.start(line(3))
-    (taken,) = await hand_on(rig, (await rig.claim())["n0"])
+async def test_what_follows_is_claimed_as_it_is_created(harness: ChainHarness) -> None:
+    run_id = await harness.start(line(3))
+    (taken,) = await hand_on(harness, (await harness.claim())["n0"])
     assert (taken.node_id, taken.attempt_id, taken.actor) == ("n1", 1, "w1")
-    assert await rig.states(run_id) == {"n0": "success", "n1": "running", "n2": "pending"}
-    assert await rig.waiting_jobs() == []
-    row = await rig.store.job(taken.id)
+    assert await harness.states(run_id) == {"n0": "success", "n1": "running", "n2": "pending"}
+    assert await harness.waiting_jobs() == []
+    row = await harness.store.job(taken.id)
     assert (row["status"], row["lease_owner"]) == ("running", "w1")
     assert row["lease_until"] > row["started_at"]
-    log = await rig.store.rows("SELECT from_status, to_status FROM job_status_log WHERE job_id = :id", id=taken.id)
+    log = await harness.store.rows("SELECT from_status, to_status FROM job_status_log WHERE job_id = :id", id=taken.id)
     assert [(item["from_status"], item["to_status"]) for item in log] == [("pending", "running")]
-    (taken,) = await hand_on(rig, taken)
-    assert (await hand_on(rig, taken), (await rig.run(run_id)).status) == ([], "success")
+    (taken,) = await hand_on(harness, taken)
+    assert (await hand_on(harness, taken), (await harness.run(run_id)).status) == ([], "success")
 
 
-async def test_a_place_is_for_one_job_and_only_for_one_that_fits(rig: ChainHarness) -> None:
+async def test_a_place_is_for_one_job_and_only_for_one_that_fits(harness: ChainHarness) -> None:
     fan = dag(node("root"), *(node(f"leaf{number}", "root") for number in range(3)))
-    await rig.start(fan)
-    taken = await hand_on(rig, (await rig.claim())["root"])
-    assert (len(taken), len(await rig.waiting_jobs())) == (1, 2)
-    run_id = await rig.start(line(2))
-    assert await hand_on(rig, (await rig.claim("n0"))["n0"], accepts=False) == []
-    assert [job["node_id"] for job in await rig.waiting_jobs(run_id)] == ["n1"]
+    await harness.start(fan)
+    taken = await hand_on(harness, (await harness.claim())["root"])
+    assert (len(taken), len(await harness.waiting_jobs())) == (1, 2)
+    run_id = await harness.start(line(2))
+    assert await hand_on(harness, (await harness.claim("n0"))["n0"], accepts=False) == []
+    assert [job["node_id"] for job in await harness.waiting_jobs(run_id)] == ["n1"]
 
 
-async def test_an_end_that_the_fence_refuses_hands_nothing_on(rig: ChainHarness) -> None:
-    run_id = await rig.start(line(2))
-    job = (await rig.claim())["n0"]
-    await rig.finish(job)
-    assert await hand_on(rig, job) == []
-    assert [job["node_id"] for job in await rig.waiting_jobs(run_id)] == ["n1"]
+async def test_an_end_that_the_fence_refuses_hands_nothing_on(harness: ChainHarness) -> None:
+    run_id = await harness.start(line(2))
+    job = (await harness.claim())["n0"]
+    await harness.finish(job)
+    assert await hand_on(harness, job) == []
+    assert [job["node_id"] for job in await harness.waiting_jobs(run_id)] == ["n1"]
 
 
-async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(rig: ChainHarness) -> None:
-    run_id = await rig.start(line(2))
-    (taken,) = await hand_on(rig, (await rig.claim())["n0"])
-    await rig.store.clock.advance(LEASE_MS + 1)
-    (freed,) = await rig.store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
+async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(harness: ChainHarness) -> None:
+    run_id = await harness.start(line(2))
+    (taken,) = await hand_on(harness, (await harness.claim())["n0"])
+    await harness.store.clock.advance(LEASE_MS + 1)
+    (freed,) = await harness.store.transact(lambda tx: harness.jobs.release_expired(tx, actor="watchdog"))
     assert freed.id == taken.id
-    assert (await rig.states(run_id))["n1"] == "retrying"
-    outbox = await rig.store.row("SELECT state FROM outbox WHERE job_id = :id", id=taken.id)
+    assert (await harness.states(run_id))["n1"] == "retrying"
+    outbox = await harness.store.row("SELECT state FROM outbox WHERE job_id = :id", id=taken.id)
     assert outbox["state"] == "pending"  # announced like any other
-    assert (await rig.finish(taken)).done == ()
+    assert (await harness.finish(taken)).done == ()
 
 
 @asynccontextmanager
 async def working(
-    rig: ChainHarness,
+    harness: ChainHarness,
     folder: Path,
     *,
     slots: int,
@@ -88,14 +88,16 @@ async def working(
     limits: Mapping[str, int] | None = None,
 ) -> AsyncIterator[tuple[HandlerHarness, Worker]]:
     """A worker and a pump, the one delivering what the other did not go on to."""
-    stream, shop, blobs = MemoryStream(), HandlerHarness(rig), DirectoryBlobStore(folder)
-    handler = NodeHandler(rig.store.database, blobs, {ScriptedExecutor.type: executor or shop.script}, rig.engine.dags)
+    stream, handler_harness, blobs = MemoryStream(), HandlerHarness(harness), DirectoryBlobStore(folder)
+    handler = NodeHandler(
+        harness.store.database, blobs, {ScriptedExecutor.type: executor or handler_harness.script}, harness.engine.dags
+    )
     settings = WorkerSettings("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20, limits=limits or {})
-    worker = Worker(rig.store.database, rig.jobs, stream, {JOB_KIND_NODE: handler}, settings)
-    pump = asyncio.create_task(Dispatcher(rig.store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
+    worker = Worker(harness.store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, settings)
+    pump = asyncio.create_task(Dispatcher(harness.store.database, harness.jobs, stream, name="pump", poll_ms=20).run())
     running = asyncio.create_task(worker.run())
     try:
-        yield shop, worker
+        yield handler_harness, worker
     finally:
         worker.drain()
         await running
@@ -106,66 +108,66 @@ async def working(
 
 @pytest.mark.parametrize(("slots", "messages"), [(2, 1), (1, 6)])
 async def test_a_line_needs_one_message_where_another_slot_is_free(
-    rig: ChainHarness, tmp_path: Path, slots: int, messages: int
+    harness: ChainHarness, tmp_path: Path, slots: int, messages: int
 ) -> None:
     before = metric_value("worker_claim_total", status="won", reason="handed_on")
-    async with working(rig, tmp_path, slots=slots) as (shop, _):
-        run_id = await rig.start(line(6))
-        assert await shop.ends(run_id) == "success"
+    async with working(harness, tmp_path, slots=slots) as (handler_harness, _):
+        run_id = await harness.start(line(6))
+        assert await handler_harness.ends(run_id) == "success"
         async with asyncio.timeout(240):  # a message may be read before its sender has noted that it is sent
-            while await rig.store.rows("SELECT 1 AS n FROM outbox WHERE state = 'pending'"):
+            while await harness.store.rows("SELECT 1 AS n FROM outbox WHERE state = 'pending'"):
                 await asyncio.sleep(0.01)
-    assert [context.node_id for context in shop.script.seen] == [f"n{number}" for number in range(6)]
-    assert len(await rig.store.rows("SELECT 1 AS n FROM outbox WHERE stream_entry_id IS NOT NULL")) == messages
+    assert [context.node_id for context in handler_harness.script.seen] == [f"n{number}" for number in range(6)]
+    assert len(await harness.store.rows("SELECT 1 AS n FROM outbox WHERE stream_entry_id IS NOT NULL")) == messages
     assert metric_value("worker_claim_total", status="won", reason="handed_on") - before == 6 - messages
 
 
 async def test_what_a_lost_answer_handed_on_is_looked_up(
-    rig: ChainHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harness: ChainHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database, lost = rig.store.database, list[bool]()
+    database, lost = harness.store.database, list[bool]()
     transact = database.transact
 
     async def forgetful(operation: Operation[object]) -> object:
         """Commit, and once lose the answer to the commit that handed a job on."""
-        before = len(await rig.store.rows("SELECT 1 AS n FROM jobs WHERE reason = 'claimed' AND node_id = 'n1'"))
+        before = len(await harness.store.rows("SELECT 1 AS n FROM jobs WHERE reason = 'claimed' AND node_id = 'n1'"))
         result = await transact(operation)
-        after = len(await rig.store.rows("SELECT 1 AS n FROM jobs WHERE reason = 'claimed' AND node_id = 'n1'"))
+        after = len(await harness.store.rows("SELECT 1 AS n FROM jobs WHERE reason = 'claimed' AND node_id = 'n1'"))
         if after > before and not lost:
             lost.append(True)
             raise OutcomeUnknown
         return result
 
     monkeypatch.setattr(database, "transact", forgetful)
-    async with working(rig, tmp_path, slots=2) as (shop, _):
-        run_id = await rig.start(line(3, retry={"max_attempts": 1}))
-        assert await shop.ends(run_id) == "success"
+    async with working(harness, tmp_path, slots=2) as (handler_harness, _):
+        run_id = await harness.start(line(3, retry={"max_attempts": 1}))
+        assert await handler_harness.ends(run_id) == "success"
     assert lost
-    assert [context.node_id for context in shop.script.seen] == ["n0", "n1", "n2"]
+    assert [context.node_id for context in handler_harness.script.seen] == ["n0", "n1", "n2"]
 
 
-async def test_a_worker_that_drains_takes_nothing_on(rig: ChainHarness, tmp_path: Path) -> None:
+async def test_a_worker_that_drains_takes_nothing_on(harness: ChainHarness, tmp_path: Path) -> None:
     begun, go = asyncio.Event(), asyncio.Event()
-    async with working(rig, tmp_path, slots=2) as (shop, worker):
+    async with working(harness, tmp_path, slots=2) as (handler_harness, worker):
 
         async def wait(context: NodeContext) -> NodeResult:
             begun.set()
             await go.wait()
             return NodeResult(context.node_id)
 
-        shop.script.acts["n0"] = wait
-        run_id = await rig.start(line(2))
+        handler_harness.script.acts["n0"] = wait
+        run_id = await harness.start(line(2))
         await begun.wait()
         worker.drain()
         go.set()
-        await shop.until(run_id, "n0", "success")
-    assert [context.node_id for context in shop.script.seen] == ["n0"]
-    assert (await rig.states(run_id))["n1"] == "pending"
+        await handler_harness.until(run_id, "n0", "success")
+    assert [context.node_id for context in handler_harness.script.seen] == ["n0"]
+    assert (await harness.states(run_id))["n1"] == "pending"
 
 
 @pytest.mark.parametrize("is_light", [False, True])
 async def test_a_limit_of_a_node_type_holds_for_what_is_read_and_for_what_is_gone_on_to(
-    rig: ChainHarness, tmp_path: Path, is_light: bool
+    harness: ChainHarness, tmp_path: Path, is_light: bool
 ) -> None:
     """``node:noop=2`` in ``worker.limits``: two runs, each with a fan of nodes and a mapped node."""
     at_once, most = 0, 0
@@ -189,8 +191,8 @@ async def test_a_limit_of_a_node_type_holds_for_what_is_read_and_for_what_is_gon
         node("each", "root", map={"over": "{{ artifacts.root }}", "as": "item"}),
         node("end", "each", *(f"leaf{number}" for number in range(4))),
     )
-    async with working(rig, tmp_path, slots=4, executor=executor, limits={"node:noop": 2}) as (shop, _):
-        for run_id in [await rig.start(fan), await rig.start(fan)]:
-            assert await shop.ends(run_id) == "success"
+    async with working(harness, tmp_path, slots=4, executor=executor, limits={"node:noop": 2}) as (handler_harness, _):
+        for run_id in [await harness.start(fan), await harness.start(fan)]:
+            assert await handler_harness.ends(run_id) == "success"
     assert len(executor.seen) == 2 * 10
     assert most == 2

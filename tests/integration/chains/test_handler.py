@@ -55,18 +55,18 @@ class ScriptedExecutor:
 class HandlerHarness:
     """A rig with a worker."""
 
-    def __init__(self, rig: ChainHarness) -> None:
-        self.rig, self.script = rig, ScriptedExecutor()
+    def __init__(self, harness: ChainHarness) -> None:
+        self.harness, self.script = harness, ScriptedExecutor()
 
     async def ends(self, run_id: str) -> str:
         async with asyncio.timeout(240):
-            while (run := await self.rig.run(run_id)).finished_at is None:
+            while (run := await self.harness.run(run_id)).finished_at is None:
                 await asyncio.sleep(0.01)
         return str(run.status)
 
     async def until(self, run_id: str, node_id: str, status: str) -> None:
         async with asyncio.timeout(240):
-            while (await self.rig.states(run_id))[node_id] != status:
+            while (await self.harness.states(run_id))[node_id] != status:
                 await asyncio.sleep(0.01)
 
 
@@ -74,23 +74,23 @@ class HandlerHarness:
 async def open_shop(
     store: StoreHarness, folder: Path, *, inline_bytes: int = 1_000, node_timeout_ms: int = 3_600_000
 ) -> AsyncIterator[HandlerHarness]:
-    rig, stream = ChainHarness(store, ChainEngine(node_timeout_ms=node_timeout_ms)), MemoryStream()
-    shop, blobs = HandlerHarness(rig), DirectoryBlobStore(folder)
+    harness, stream = ChainHarness(store, ChainEngine(node_timeout_ms=node_timeout_ms)), MemoryStream()
+    handler_harness, blobs = HandlerHarness(harness), DirectoryBlobStore(folder)
     handler = NodeHandler(
         store.database,
         blobs,
-        {"noop": shop.script},
-        rig.engine.dags,
+        {"noop": handler_harness.script},
+        harness.engine.dags,
         inline_bytes=inline_bytes,
     )
     settings = WorkerSettings("w1", slots=4, heartbeat_ms=20, read_wait_ms=20, retry=RetryPolicy(jitter=0))
-    worker = Worker(store.database, rig.jobs, stream, {JOB_KIND_NODE: handler}, settings)
+    worker = Worker(store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, settings)
     tasks = [
-        asyncio.create_task(Dispatcher(store.database, rig.jobs, stream, name="pump", poll_ms=20).run()),
+        asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=20).run()),
         asyncio.create_task(worker.run()),
     ]
     try:
-        yield shop
+        yield handler_harness
     finally:
         worker.drain()
         worker.drain()
@@ -101,15 +101,15 @@ async def open_shop(
 
 
 @pytest.fixture
-async def shop(store: StoreHarness, tmp_path: Path) -> AsyncIterator[HandlerHarness]:
+async def handler_harness(store: StoreHarness, tmp_path: Path) -> AsyncIterator[HandlerHarness]:
     """A worker on each database in turn."""
     async with open_shop(store, tmp_path / "blobs") as found:
         yield found
 
 
-async def test_artifacts_flow_through_templates_maps_and_blobs(shop: HandlerHarness) -> None:
+async def test_artifacts_flow_through_templates_maps_and_blobs(handler_harness: HandlerHarness) -> None:
     large = "x" * 5_000
-    run_id = await shop.rig.start(
+    run_id = await handler_harness.harness.start(
         dag(
             node("list", cfg={"out": {"names": ["p", "q"], "large": large}}),
             node("each", "list", cfg={"out": "{{ name }}!"}, map={"over": "{{ artifacts.list.names }}", "as": "name"}),
@@ -117,85 +117,91 @@ async def test_artifacts_flow_through_templates_maps_and_blobs(shop: HandlerHarn
         ),
         {"who": "ann"},
     )
-    assert await shop.ends(run_id) == "success"
-    nodes = await shop.rig.nodes(run_id)
+    assert await handler_harness.ends(run_id) == "success"
+    nodes = await handler_harness.harness.nodes(run_id)
     assert nodes["end"].artifact == [["p!", "q!"], "ann"]
     assert nodes["list"].artifact is None  # too large for its row
     assert nodes["list"].artifact_digest
     assert nodes["list"].artifact_bytes > 5_000
-    context = next(item for item in shop.script.seen if item.node_id == "end")
+    context = next(item for item in handler_harness.script.seen if item.node_id == "end")
     assert context.artifacts["list"]["large"] == large
     assert (context.run_id, context.attempt, context.actor, context.chain_name) == (run_id, 1, "ann", "chain-1")
     assert metric_value("chain_nodes_inflight") == 0
 
 
 @pytest.fixture
-def lines() -> Iterator[io.StringIO]:
+def log_lines() -> Iterator[io.StringIO]:
     """What is logged meanwhile."""
     with capture_logs() as stream:
         yield stream
 
 
-async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: HandlerHarness, lines: io.StringIO) -> None:
+async def test_every_line_about_a_nodes_job_names_its_run_and_node(
+    handler_harness: HandlerHarness, log_lines: io.StringIO
+) -> None:
     async def leave(_: NodeContext) -> NodeResult:
         raise Conflict("no")
 
-    shop.script.acts["b"] = leave
-    run_id = await shop.rig.start(dag(node("a"), node("b", "a")))
-    assert await shop.ends(run_id) == "failed"
-    said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("kind") == "node"]
+    handler_harness.script.acts["b"] = leave
+    run_id = await handler_harness.harness.start(dag(node("a"), node("b", "a")))
+    assert await handler_harness.ends(run_id) == "failed"
+    said = [event for event in map(json.loads, log_lines.getvalue().splitlines()) if event.get("kind") == "node"]
     assert {event["event"] for event in said} >= {"job_enqueued", "job_started", "job_failed", "job_finished"}
     assert {(event["run_id"], event["node_id"]) for event in said} == {(run_id, "a"), (run_id, "b")}
 
 
 async def test_lines_about_a_node_name_its_attempt_also_after_a_manual_retry(
-    shop: HandlerHarness, lines: io.StringIO
+    handler_harness: HandlerHarness, log_lines: io.StringIO
 ) -> None:
     """A manual retry is a new job, whose own attempts begin at 1 again."""
 
     async def refuse(_: NodeContext) -> NodeResult:
         raise Conflict("no")
 
-    shop.script.acts["a"] = refuse
-    run_id = await shop.rig.start(dag(node("a")))
-    assert await shop.ends(run_id) == "failed"
-    await shop.rig.retry(run_id, "a")
-    assert await shop.ends(run_id) == "failed"
-    failed = [event for event in map(json.loads, lines.getvalue().splitlines()) if event["event"] == "job_failed"]
+    handler_harness.script.acts["a"] = refuse
+    run_id = await handler_harness.harness.start(dag(node("a")))
+    assert await handler_harness.ends(run_id) == "failed"
+    await handler_harness.harness.retry(run_id, "a")
+    assert await handler_harness.ends(run_id) == "failed"
+    failed = [event for event in map(json.loads, log_lines.getvalue().splitlines()) if event["event"] == "job_failed"]
     assert [(event["attempt_id"], event["node_attempt"]) for event in failed] == [(1, 1), (1, 2)]
 
 
-async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside_it(shop: HandlerHarness) -> None:
+async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside_it(
+    handler_harness: HandlerHarness,
+) -> None:
     async def ask(_: NodeContext) -> NodeWaiting:
         return NodeWaiting("timer", "k", {"approvers": ["eva"], "details": "x" * 2_000})
 
-    shop.script.acts["a"] = ask
-    run_id = await shop.rig.start(dag(node("a")))
-    assert await shop.ends(run_id) == "failed"
-    assert "at most 1000 bytes" in ((await shop.rig.nodes(run_id))["a"].last_error or "")
+    handler_harness.script.acts["a"] = ask
+    run_id = await handler_harness.harness.start(dag(node("a")))
+    assert await handler_harness.ends(run_id) == "failed"
+    assert "at most 1000 bytes" in ((await handler_harness.harness.nodes(run_id))["a"].last_error or "")
 
 
 @pytest.mark.parametrize("bad", ["\ud800", "\0", float("inf")])
-async def test_an_artifact_that_cannot_be_kept_fails_its_node_alone(shop: HandlerHarness, bad: object) -> None:
+async def test_an_artifact_that_cannot_be_kept_fails_its_node_alone(
+    handler_harness: HandlerHarness, bad: object
+) -> None:
     async def leave(_: NodeContext) -> NodeResult:
         return NodeResult({"x": bad})
 
-    shop.script.acts["a"] = leave
-    run_id = await shop.rig.start(dag(node("a"), node("b")))
-    assert await shop.ends(run_id) == "failed"
-    assert await shop.rig.states(run_id) == {"a": "failed", "b": "success"}
-    assert "artifact.x: " in ((await shop.rig.nodes(run_id))["a"].last_error or "")
+    handler_harness.script.acts["a"] = leave
+    run_id = await handler_harness.harness.start(dag(node("a"), node("b")))
+    assert await handler_harness.ends(run_id) == "failed"
+    assert await handler_harness.harness.states(run_id) == {"a": "failed", "b": "success"}
+    assert "artifact.x: " in ((await handler_harness.harness.nodes(run_id))["a"].last_error or "")
 
 
-async def test_a_cfg_that_became_wrong_fails_for_good_and_says_where(shop: HandlerHarness) -> None:
-    run_id = await shop.rig.start(dag(node("a", cfg={"n": "{{ parameters.n }}"})), {"n": "many"})
-    assert await shop.ends(run_id) == "failed"
-    shown = (await shop.rig.nodes(run_id))["a"]
+async def test_a_cfg_that_became_wrong_fails_for_good_and_says_where(handler_harness: HandlerHarness) -> None:
+    run_id = await handler_harness.harness.start(dag(node("a", cfg={"n": "{{ parameters.n }}"})), {"n": "many"})
+    assert await handler_harness.ends(run_id) == "failed"
+    shown = (await handler_harness.harness.nodes(run_id))["a"]
     assert shown.attempt == 1
     assert "cfg.n" in (shown.last_error or "")
 
 
-async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: HandlerHarness) -> None:
+async def test_failures_are_tried_again_with_the_nodes_own_pauses(handler_harness: HandlerHarness) -> None:
     tries: list[Any] = []
 
     async def flaky(context: NodeContext) -> NodeResult:
@@ -206,13 +212,13 @@ async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: HandlerH
             raise NodeFailed("not yet")
         return NodeResult("at last")
 
-    shop.script.acts["a"] = flaky
-    run_id = await shop.rig.start(dag(node("a", retry={"max_attempts": 3, "backoff_ms": 0})))
-    assert await shop.ends(run_id) == "success"
+    handler_harness.script.acts["a"] = flaky
+    run_id = await handler_harness.harness.start(dag(node("a", retry={"max_attempts": 3, "backoff_ms": 0})))
+    assert await handler_harness.ends(run_id) == "success"
     assert tries == [None, 1, 2]
-    log = await shop.rig.store.database.read(lambda tx: chain_queries.read_log(tx, run_id, "a"))
+    log = await handler_harness.harness.store.database.read(lambda tx: chain_queries.read_log(tx, run_id, "a"))
     assert [(line.attempt, line.text) for line in log][:3] == [(1, "try 1"), (1, "of three"), (2, "try 2")]
-    changes = await shop.rig.store.database.read(lambda tx: chain_queries.status_log(tx, run_id))
+    changes = await handler_harness.harness.store.database.read(lambda tx: chain_queries.status_log(tx, run_id))
     assert [item.to_status for item in changes if item.node_id == "a"] == [
         *["running", "retrying"] * 2,
         "running",
@@ -223,44 +229,44 @@ async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: HandlerH
 async def test_an_attempt_that_begins_after_it_was_superseded_is_not_run_as_its_successor(
     store: StoreHarness, tmp_path: Path
 ) -> None:
-    rig, script = ChainHarness(store), ScriptedExecutor()
-    handler = NodeHandler(store.database, DirectoryBlobStore(tmp_path), {"noop": script}, rig.engine.dags)
-    await rig.start(dag(node("a")))
-    late = (await rig.claim("a", worker="frozen"))["a"]
+    harness, script = ChainHarness(store), ScriptedExecutor()
+    handler = NodeHandler(store.database, DirectoryBlobStore(tmp_path), {"noop": script}, harness.engine.dags)
+    await harness.start(dag(node("a")))
+    late = (await harness.claim("a", worker="frozen"))["a"]
     await store.clock.advance(ms=16_000)
-    await store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
+    await store.transact(lambda tx: harness.jobs.release_expired(tx, actor="watchdog"))
     await store.clock.advance(ms=3_000)
-    assert (await rig.claim("a"))["a"].attempt_id == 2
+    assert (await harness.claim("a"))["a"].attempt_id == 2
     with pytest.raises(Conflict, match="this attempt is stale"):
         await handler.run(late._replace(preloaded=None))
     assert script.seen == []
 
 
-async def test_a_node_that_takes_too_long_fails_as_timed_out(shop: HandlerHarness) -> None:
+async def test_a_node_that_takes_too_long_fails_as_timed_out(handler_harness: HandlerHarness) -> None:
     async def hang(_: NodeContext) -> NodeResult:
         await asyncio.Event().wait()
         return NodeResult()
 
-    shop.script.acts["a"] = hang
-    run_id = await shop.rig.start(dag(node("a", timeout_ms=30, retry={"max_attempts": 1})))
-    assert await shop.ends(run_id) == "failed"
-    assert "Timed out after 30 ms" in ((await shop.rig.nodes(run_id))["a"].last_error or "")
+    handler_harness.script.acts["a"] = hang
+    run_id = await handler_harness.harness.start(dag(node("a", timeout_ms=30, retry={"max_attempts": 1})))
+    assert await handler_harness.ends(run_id) == "failed"
+    assert "Timed out after 30 ms" in ((await handler_harness.harness.nodes(run_id))["a"].last_error or "")
 
 
-async def test_a_node_that_heeds_the_stop_ends_in_good_order(shop: HandlerHarness) -> None:
+async def test_a_node_that_heeds_the_stop_ends_in_good_order(handler_harness: HandlerHarness) -> None:
     async def patient(context: NodeContext) -> NodeResult:
         await context.stop_requested.wait()
         raise NodeFailed("interrupted")
 
-    shop.script.acts["a"] = patient
-    run_id = await shop.rig.start(dag(node("a"), node("b", "a")))
-    await shop.until(run_id, "a", "running")
-    assert await shop.rig.stop(run_id) == "stopping"
-    assert await shop.ends(run_id) == "stopped"
-    assert await shop.rig.states(run_id) == {"a": "stopped", "b": "stopped"}
+    handler_harness.script.acts["a"] = patient
+    run_id = await handler_harness.harness.start(dag(node("a"), node("b", "a")))
+    await handler_harness.until(run_id, "a", "running")
+    assert await handler_harness.harness.stop(run_id) == "stopping"
+    assert await handler_harness.ends(run_id) == "stopped"
+    assert await handler_harness.harness.states(run_id) == {"a": "stopped", "b": "stopped"}
 
 
-async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(shop: HandlerHarness) -> None:
+async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(handler_harness: HandlerHarness) -> None:
     ends = list[str]()
 
     async def deaf(_: NodeContext) -> NodeResult:
@@ -270,19 +276,19 @@ async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(shop: Handle
             ends.append("canceled")
         return NodeResult()
 
-    shop.script.acts["a"] = deaf
-    shop.script.stops_at_once = True
-    run_id = await shop.rig.start(dag(node("a"), node("b", "a")))
-    await shop.until(run_id, "a", "running")
-    await shop.rig.stop(run_id)
-    assert await shop.ends(run_id) == "stopped", "and nobody waited for the grace to be over"
-    assert (await shop.rig.states(run_id), ends) == ({"a": "stopped", "b": "stopped"}, ["canceled"])
-    shop.script.acts.clear()
-    await shop.rig.retry(run_id, "a")
-    assert await shop.ends(run_id) == "success"
+    handler_harness.script.acts["a"] = deaf
+    handler_harness.script.stops_at_once = True
+    run_id = await handler_harness.harness.start(dag(node("a"), node("b", "a")))
+    await handler_harness.until(run_id, "a", "running")
+    await handler_harness.harness.stop(run_id)
+    assert await handler_harness.ends(run_id) == "stopped", "and nobody waited for the grace to be over"
+    assert (await handler_harness.harness.states(run_id), ends) == ({"a": "stopped", "b": "stopped"}, ["canceled"])
+    handler_harness.script.acts.clear()
+    await handler_harness.harness.retry(run_id, "a")
+    assert await handler_harness.ends(run_id) == "success"
 
 
-async def test_a_node_that_does_not_is_killed(shop: HandlerHarness) -> None:
+async def test_a_node_that_does_not_is_killed(handler_harness: HandlerHarness) -> None:
     killed = asyncio.Event()
 
     async def deaf(_: NodeContext) -> NodeResult:
@@ -292,28 +298,32 @@ async def test_a_node_that_does_not_is_killed(shop: HandlerHarness) -> None:
             killed.set()
         return NodeResult()
 
-    shop.script.acts["a"] = deaf
-    run_id = await shop.rig.start(dag(node("a")))
-    await shop.until(run_id, "a", "running")
-    await shop.rig.stop(run_id)
-    await shop.rig.store.clock.advance(ms=10_001)
-    await ChainHousekeeping(shop.rig.store.database, shop.rig.jobs, shop.rig.engine, name="p").run_once()
-    assert (await shop.rig.run(run_id)).status == "stopped"
+    handler_harness.script.acts["a"] = deaf
+    run_id = await handler_harness.harness.start(dag(node("a")))
+    await handler_harness.until(run_id, "a", "running")
+    await handler_harness.harness.stop(run_id)
+    await handler_harness.harness.store.clock.advance(ms=10_001)
+    await ChainHousekeeping(
+        handler_harness.harness.store.database, handler_harness.harness.jobs, handler_harness.harness.engine, name="p"
+    ).run_once()
+    assert (await handler_harness.harness.run(run_id)).status == "stopped"
     async with asyncio.timeout(240):
         await killed.wait()
 
 
-async def test_a_condition_that_cannot_be_decided_fails_its_node(shop: HandlerHarness) -> None:
-    run_id = await shop.rig.start(
+async def test_a_condition_that_cannot_be_decided_fails_its_node(handler_harness: HandlerHarness) -> None:
+    run_id = await handler_harness.harness.start(
         dag(node("a", cfg={"out": "text"}), node("b", "a", **{"if": "artifacts.a > 3"})),
     )
-    assert await shop.ends(run_id) == "failed"
-    assert "cannot compare" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
+    assert await handler_harness.ends(run_id) == "failed"
+    assert "cannot compare" in ((await handler_harness.harness.nodes(run_id))["b"].last_error or "")
 
 
-async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_read(shop: HandlerHarness) -> None:
+async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_read(
+    handler_harness: HandlerHarness,
+) -> None:
     large = {"big": "x" * 2_000, "go": True}
-    run_id = await shop.rig.start(
+    run_id = await handler_harness.harness.start(
         dag(
             node("a", cfg={"out": large}),
             node("yes", "a", **{"if": "artifacts.a.go"}),
@@ -323,20 +333,20 @@ async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_r
             node("some", "each", **{"if": "artifacts.each[1].go"}),
         )
     )
-    assert await shop.ends(run_id) == "failed"
-    states = await shop.rig.states(run_id)
+    assert await handler_harness.ends(run_id) == "failed"
+    states = await handler_harness.harness.states(run_id)
     assert (states["yes"], states["no"], states["other"], states["some"]) == ("success", "failed", "skipped", "success")
     assert "the artifact of 'a' is too large to be stored inline" in (
-        (await shop.rig.nodes(run_id))["no"].last_error or ""
+        (await handler_harness.harness.nodes(run_id))["no"].last_error or ""
     )
 
 
-async def test_a_map_over_what_is_no_list_fails(shop: HandlerHarness) -> None:
-    run_id = await shop.rig.start(
+async def test_a_map_over_what_is_no_list_fails(handler_harness: HandlerHarness) -> None:
+    run_id = await handler_harness.harness.start(
         dag(node("a", cfg={"out": "text"}), node("b", "a", map={"over": "{{ artifacts.a }}"})),
     )
-    assert await shop.ends(run_id) == "failed"
-    assert "map.over" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
+    assert await handler_harness.ends(run_id) == "failed"
+    assert "map.over" in ((await handler_harness.harness.nodes(run_id))["b"].last_error or "")
 
 
 async def test_a_hanging_node_without_a_timeout_ends_on_a_live_worker(store: StoreHarness, tmp_path: Path) -> None:
@@ -344,21 +354,23 @@ async def test_a_hanging_node_without_a_timeout_ends_on_a_live_worker(store: Sto
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with open_shop(store, tmp_path / "blobs", node_timeout_ms=100) as shop:
-        shop.script.acts["a"] = hang
-        run_id = await shop.rig.start(dag(node("a", retry={"max_attempts": 1}), node("b", "a", when="all_done")))
-        assert await shop.ends(run_id) == "failed"
-        nodes = await shop.rig.nodes(run_id)
+    async with open_shop(store, tmp_path / "blobs", node_timeout_ms=100) as handler_harness:
+        handler_harness.script.acts["a"] = hang
+        run_id = await handler_harness.harness.start(
+            dag(node("a", retry={"max_attempts": 1}), node("b", "a", when="all_done"))
+        )
+        assert await handler_harness.ends(run_id) == "failed"
+        nodes = await handler_harness.harness.nodes(run_id)
     assert (nodes["a"].status, nodes["b"].status) == ("failed", "success")
     assert "deadline of 100 ms" in (nodes["a"].last_error or "")
 
 
-async def test_every_node_job_has_a_deadline(rig: ChainHarness) -> None:
+async def test_every_node_job_has_a_deadline(harness: ChainHarness) -> None:
     """Those that a start makes, those that follow from an ended node either way, and those of a retry."""
-    run_id = await rig.start(dag(node("a"), node("b", "a"), node("c", "b", timeout_ms=5_000), node("d", "c")))
-    await rig.drain(run_id, act=lambda node_id: False if node_id == "d" else None)
-    await rig.retry(run_id, "d")
-    rows = await rig.store.rows("SELECT node_id, timeout_ms FROM jobs WHERE kind = 'node' ORDER BY id")
+    run_id = await harness.start(dag(node("a"), node("b", "a"), node("c", "b", timeout_ms=5_000), node("d", "c")))
+    await harness.drain(run_id, act=lambda node_id: False if node_id == "d" else None)
+    await harness.retry(run_id, "d")
+    rows = await harness.store.rows("SELECT node_id, timeout_ms FROM jobs WHERE kind = 'node' ORDER BY id")
     assert {(row["node_id"], row["timeout_ms"]) for row in rows} == {
         ("a", 3_600_000),
         ("b", 3_600_000),
@@ -380,23 +392,23 @@ async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: St
             raise AssertionError
 
     canceled = list[str]()
-    rig, stream = ChainHarness(store), MemoryStream()
-    handler = Hanging(store.database, DirectoryBlobStore(tmp_path), {}, rig.engine.dags)
+    harness, stream = ChainHarness(store), MemoryStream()
+    handler = Hanging(store.database, DirectoryBlobStore(tmp_path), {}, harness.engine.dags)
     worker = Worker(
-        store.database, rig.jobs, stream, {JOB_KIND_NODE: handler}, WorkerSettings("w1", 1, read_wait_ms=20)
+        store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, WorkerSettings("w1", 1, read_wait_ms=20)
     )
-    run_id = await rig.start(dag(node("a", timeout_ms=1, retry={"max_attempts": 1})))
-    assert (await rig.store.rows("SELECT timeout_ms FROM jobs"))[0]["timeout_ms"] == 10_001
+    run_id = await harness.start(dag(node("a", timeout_ms=1, retry={"max_attempts": 1})))
+    assert (await harness.store.rows("SELECT timeout_ms FROM jobs"))[0]["timeout_ms"] == 10_001
     await store.write("UPDATE jobs SET timeout_ms = 50")
-    pump = asyncio.create_task(Dispatcher(store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
+    pump = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=20).run())
     working = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(240):
-            while (await rig.run(run_id)).finished_at is None:
+            while (await harness.run(run_id)).finished_at is None:
                 await asyncio.sleep(0.01)
     finally:
         for task in (pump, working):
             task.cancel()
         await asyncio.gather(pump, working, return_exceptions=True)
     assert canceled == ["yes"]
-    assert "outlived its deadline of 50 ms" in ((await rig.nodes(run_id))["a"].last_error or "")
+    assert "outlived its deadline of 50 ms" in ((await harness.nodes(run_id))["a"].last_error or "")

@@ -45,7 +45,7 @@ class AllKinds(ChainHarness):
 
 
 @pytest.fixture
-def rig(postgres_store: StoreHarness) -> AllKinds:
+def harness(postgres_store: StoreHarness) -> AllKinds:
     return AllKinds(postgres_store, make_engine(load(environ={})))
 
 
@@ -70,13 +70,13 @@ def counted(operation: Callable[[Tx], Awaitable[Any]], tries: list[int]) -> Call
     return once
 
 
-async def test_a_verdict_and_a_wait_for_it_in_the_same_run_do_not_deadlock(rig: AllKinds) -> None:
+async def test_a_verdict_and_a_wait_for_it_in_the_same_run_do_not_deadlock(harness: AllKinds) -> None:
     """The verdict holds the submission and wants the run, where a node that begins to wait wants both as well."""
-    judge = await rig.judge_run()
+    judge = await harness.judge_run()
     wait = NodeSuspended(WAIT_SUBMISSION, judge.submission_id or "")
-    run_id = await rig.start(dag(node("a"), node("b"), node("end", "a", "b")))
-    nodes = await rig.claim()
-    await rig.finish(nodes["a"], outcome=wait)
+    run_id = await harness.start(dag(node("a"), node("b"), node("end", "a", "b")))
+    nodes = await harness.claim()
+    await harness.finish(nodes["a"], outcome=wait)
     tries: list[int] = []
     suspending: list[asyncio.Task[Any]] = []
 
@@ -85,53 +85,57 @@ async def test_a_verdict_and_a_wait_for_it_in_the_same_run_do_not_deadlock(rig: 
             adhoc_statement("SELECT id FROM submissions WHERE id = :id FOR NO KEY UPDATE"), id=judge.submission_id
         )
         finish = JobResult(fence_of(nodes["b"]), typed_result=wait, job=nodes["b"])
-        suspend = counted(lambda other: rig.jobs.finish_and_claim_next(other, [finish]), tries)
-        suspending.append(asyncio.create_task(rig.store.transact(suspend)))
-        await until_somebody_waits(rig, suspending[0])
-        await rig.jobs.finish_and_claim_next(tx, [judged(judge)])
+        suspend = counted(lambda other: harness.jobs.finish_and_claim_next(other, [finish]), tries)
+        suspending.append(asyncio.create_task(harness.store.transact(suspend)))
+        await until_somebody_waits(harness, suspending[0])
+        await harness.jobs.finish_and_claim_next(tx, [judged(judge)])
 
-    await rig.store.transact(counted(end, tries))
+    await harness.store.transact(counted(end, tries))
     await suspending[0]
     assert (len(tries), len(suspending)) == (2, 1)
-    states = await rig.states(run_id)
+    states = await harness.states(run_id)
     assert (states["a"], states["b"]) == ("success", "success")
-    assert await rig.drain(run_id) == ["end"]
+    assert await harness.drain(run_id) == ["end"]
 
 
-async def until_somebody_waits(rig: ChainHarness, task: asyncio.Task[Any]) -> None:
+async def until_somebody_waits(harness: ChainHarness, task: asyncio.Task[Any]) -> None:
     sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     async with asyncio.timeout(_PATIENCE_SEC):
-        while not await rig.store.rows(sql):
+        while not await harness.store.rows(sql):
             assert not task.done(), task
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.usefixtures("watch")
-async def test_waits_verdicts_cancels_and_people_lock_rows_in_the_documented_order(rig: AllKinds) -> None:
-    patrol = ChainHousekeeping(rig.store.database, rig.jobs, rig.engine, name="p", settings=HousekeepingOptions(0))
+async def test_waits_verdicts_cancels_and_people_lock_rows_in_the_documented_order(harness: AllKinds) -> None:
+    patrol = ChainHousekeeping(
+        harness.store.database, harness.jobs, harness.engine, name="p", settings=HousekeepingOptions(0)
+    )
     for canceled in (False, True):
-        judges = [await rig.judge_run() for _ in range(3)]
-        runs = [await rig.start({**line(2), "concurrency": 2}) for _ in judges]
-        claimed = {job.chain_run_id: job for job in (await rig.claim_all()).values()}
+        judges = [await harness.judge_run() for _ in range(3)]
+        runs = [await harness.start({**line(2), "concurrency": 2}) for _ in judges]
+        claimed = {job.chain_run_id: job for job in (await harness.claim_all()).values()}
         waits = [NodeSuspended(WAIT_SUBMISSION, job.submission_id or "") for job in judges]
-        waiting = [rig.finish(claimed[run_id], outcome=wait) for run_id, wait in zip(runs, waits, strict=True)]
-        await asyncio.gather(*waiting, *(_ended(rig, job, canceled=canceled) for job in judges))
+        waiting = [harness.finish(claimed[run_id], outcome=wait) for run_id, wait in zip(runs, waits, strict=True)]
+        await asyncio.gather(*waiting, *(_ended(harness, job, canceled=canceled) for job in judges))
         await patrol.run_once()
-        await asyncio.gather(*(_by_hand(rig, run_id) for run_id in runs[:2]))
-        while jobs := await rig.claim_all():
-            await rig.finish(*jobs.values())
-        assert [(await rig.run(run_id)).finished_at is not None for run_id in runs] == [True] * 3
+        await asyncio.gather(*(_by_hand(harness, run_id) for run_id in runs[:2]))
+        while jobs := await harness.claim_all():
+            await harness.finish(*jobs.values())
+        assert [(await harness.run(run_id)).finished_at is not None for run_id in runs] == [True] * 3
 
 
-async def _ended(rig: AllKinds, job: Job, *, canceled: bool) -> None:
+async def _ended(harness: AllKinds, job: Job, *, canceled: bool) -> None:
     async def cancel(tx: Tx) -> None:
-        submissions = SubmissionCommands(rig.jobs)
+        submissions = SubmissionCommands(harness.jobs)
         await submissions.cancel(tx, submission_id=job.submission_id or "", actor="ada", reason="no")
 
-    await rig.store.transact(cancel if canceled else (lambda tx: rig.jobs.finish_and_claim_next(tx, [judged(job)])))
+    await harness.store.transact(
+        cancel if canceled else (lambda tx: harness.jobs.finish_and_claim_next(tx, [judged(job)]))
+    )
 
 
-async def _by_hand(rig: ChainHarness, run_id: str) -> None:
-    for act in (rig.stop(run_id), rig.retry(run_id, "n0"), rig.complete(run_id, "n1")):
+async def _by_hand(harness: ChainHarness, run_id: str) -> None:
+    for act in (harness.stop(run_id), harness.retry(run_id, "n0"), harness.complete(run_id, "n1")):
         with suppress(Conflict):
             await act

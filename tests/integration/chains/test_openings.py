@@ -43,91 +43,91 @@ def message(job_id: str, **payload: str) -> Message:
     return Message("0-1", 2, MessageBody(job_id, 2, JOB_KIND_NODE, payload=payload), None, job_id, 1)
 
 
-async def opened(rig: ChainHarness, *job_ids: str) -> tuple[Job, ...]:
-    return await rig.store.transact(
-        lambda tx: rig.jobs.open(tx, JOB_KIND_NODE, job_ids, worker="w1", lease_ms=LEASE_MS)
+async def opened(harness: ChainHarness, *job_ids: str) -> tuple[Job, ...]:
+    return await harness.store.transact(
+        lambda tx: harness.jobs.open(tx, JOB_KIND_NODE, job_ids, worker="w1", lease_ms=LEASE_MS)
     )
 
 
-async def waiting(rig: ChainHarness, run_id: str) -> list[str]:
-    return [row["id"] for row in await rig.waiting_jobs(run_id)]
+async def waiting(harness: ChainHarness, run_id: str) -> list[str]:
+    return [row["id"] for row in await harness.waiting_jobs(run_id)]
 
 
 def three() -> dict[str, Any]:
     return dag(node("a"), node("b"), node("c", "a", "b"))
 
 
-async def claimed(rig: ChainHarness, run_id: str, *, short: bool) -> tuple[Job, ...]:
-    ids = await waiting(rig, run_id)
+async def claimed(harness: ChainHarness, run_id: str, *, short: bool) -> tuple[Job, ...]:
+    ids = await waiting(harness, run_id)
     if short:
-        return await opened(rig, *ids)
-    return (await rig.store.transact(lambda tx: rig.jobs.claim(tx, ids, worker="w1", lease_ms=LEASE_MS))).done
+        return await opened(harness, *ids)
+    return (await harness.store.transact(lambda tx: harness.jobs.claim(tx, ids, worker="w1", lease_ms=LEASE_MS))).done
 
 
 async def test_it_leaves_what_the_long_way_does(postgres_store: StoreHarness) -> None:
-    rig = ChainHarness(postgres_store)
+    harness = ChainHarness(postgres_store)
     histories = []
     for short in (True, False):
-        run_id = await rig.start(three(), {"size": 7})
-        assert {job.node_id for job in await claimed(rig, run_id, short=short)} == {"a", "b"}
-        assert (await rig.run(run_id)).status is ChainRunStatus.RUNNING
-        histories.append(await history(rig, run_id))
+        run_id = await harness.start(three(), {"size": 7})
+        assert {job.node_id for job in await claimed(harness, run_id, short=short)} == {"a", "b"}
+        assert (await harness.run(run_id)).status is ChainRunStatus.RUNNING
+        histories.append(await history(harness, run_id))
     assert histories[0] == histories[1]
 
 
 async def test_each_job_brings_what_its_node_needs_to_know(postgres_store: StoreHarness) -> None:
-    rig = ChainHarness(postgres_store)
-    run_id = await rig.start(three(), {"size": 7})
-    jobs = await claimed(rig, run_id, short=True)
+    harness = ChainHarness(postgres_store)
+    run_id = await harness.start(three(), {"size": 7})
+    jobs = await claimed(harness, run_id, short=True)
     briefs = {(run_id, job.node_id or ""): job.preloaded for job in jobs}
-    assert briefs == await rig.store.database.read(lambda tx: chain_queries.find_node_tasks(tx, briefs))
+    assert briefs == await harness.store.database.read(lambda tx: chain_queries.find_node_tasks(tx, briefs))
     assert {
         (job.preloaded.status, job.preloaded.run_status) for job in jobs if isinstance(job.preloaded, NodeTask)
     } == {(NodeStatus.RUNNING, ChainRunStatus.RUNNING)}
 
 
 async def test_it_claims_nothing_twice_and_nothing_that_has_ended(postgres_store: StoreHarness) -> None:
-    rig = ChainHarness(postgres_store)
-    run_id = await rig.start(three())
-    ids = await waiting(rig, run_id)
-    assert len(await opened(rig, *ids)) == 2
-    assert await opened(rig, *ids) == ()
-    stopped = await rig.start(three())
-    ids = await waiting(rig, stopped)
-    await rig.stop(stopped)
-    assert await opened(rig, *ids) == ()
-    assert (await rig.run(stopped)).status is ChainRunStatus.STOPPED
+    harness = ChainHarness(postgres_store)
+    run_id = await harness.start(three())
+    ids = await waiting(harness, run_id)
+    assert len(await opened(harness, *ids)) == 2
+    assert await opened(harness, *ids) == ()
+    stopped = await harness.start(three())
+    ids = await waiting(harness, stopped)
+    await harness.stop(stopped)
+    assert await opened(harness, *ids) == ()
+    assert (await harness.run(stopped)).status is ChainRunStatus.STOPPED
 
 
 async def test_a_job_whose_node_has_moved_on_knows_nothing_of_it(postgres_store: StoreHarness) -> None:
     """It is claimed all the same, as by the long way: the worker reads the node up and sees that it is not its own."""
-    rig = ChainHarness(postgres_store)
-    run_id = await rig.start(three())
-    ids = await waiting(rig, run_id)
-    await rig.store.write("UPDATE chain_nodes SET job_id = NULL WHERE node_id = 'a'")
-    jobs = {job.node_id: job for job in await opened(rig, *ids)}
+    harness = ChainHarness(postgres_store)
+    run_id = await harness.start(three())
+    ids = await waiting(harness, run_id)
+    await harness.store.write("UPDATE chain_nodes SET job_id = NULL WHERE node_id = 'a'")
+    jobs = {job.node_id: job for job in await opened(harness, *ids)}
     assert jobs["a"].preloaded is None
     assert isinstance(jobs["b"].preloaded, NodeTask)
-    assert (await rig.states(run_id)) == {"a": "pending", "b": "running", "c": "pending"}
+    assert (await harness.states(run_id)) == {"a": "pending", "b": "running", "c": "pending"}
 
 
 async def test_a_node_that_was_tried_before_counts_on(postgres_store: StoreHarness) -> None:
-    rig = ChainHarness(postgres_store)
-    run_id = await rig.start(three())
-    await rig.fail(*(await rig.claim("a")).values())
-    await rig.retry(run_id, "a")
-    (job,) = await opened(rig, *[row["id"] for row in await rig.waiting_jobs(run_id) if row["node_id"] == "a"])
+    harness = ChainHarness(postgres_store)
+    run_id = await harness.start(three())
+    await harness.fail(*(await harness.claim("a")).values())
+    await harness.retry(run_id, "a")
+    (job,) = await opened(harness, *[row["id"] for row in await harness.waiting_jobs(run_id) if row["node_id"] == "a"])
     assert isinstance(job.preloaded, NodeTask)
-    assert (job.attempt_id, job.preloaded.attempt, (await rig.nodes(run_id))["a"].attempt) == (1, 2, 2)
+    assert (job.attempt_id, job.preloaded.attempt, (await harness.nodes(run_id))["a"].attempt) == (1, 2, 2)
 
 
 async def test_what_was_won_is_told_before_the_rest_is_asked_for(postgres_store: StoreHarness) -> None:
     """Else it would lie under this worker's lease with nobody running it, should the rest never be answered."""
-    rig = ChainHarness(postgres_store)
-    ids = await waiting(rig, await rig.start(three()))
+    harness = ChainHarness(postgres_store)
+    ids = await waiting(harness, await harness.start(three()))
     messages = {job_id: message(job_id, is_root="yes") for job_id in ids} | {"later": message("later")}
     database = cast("Database", FailingDatabase(postgres_store.database))
-    outcomes = aiter(Claimer(database, rig.jobs, {}, name="w1", lease_ms=LEASE_MS).claim(messages, ()))
+    outcomes = aiter(Claimer(database, harness.jobs, {}, name="w1", lease_ms=LEASE_MS).claim(messages, ()))
     assert {job.id for job in (await anext(outcomes)).done} == set(ids)
     with pytest.raises(Unavailable):
         await anext(outcomes)

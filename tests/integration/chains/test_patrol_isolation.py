@@ -61,14 +61,14 @@ class Bench:
         self.poisoned = Poisoned()
         self.poisoned_keys: set[str] = set()
         self.over = False
-        self.rig = ChainHarness(
+        self.harness = ChainHarness(
             store, ChainEngine(probes={"thing": self._probe}, on_run_ended=[self.poisoned.run_ended])
         )
-        self.poisoned.owner = self.rig.engine.owner
+        self.poisoned.owner = self.harness.engine.owner
         self.patrol = ChainHousekeeping(
             store.database,
             JobCommands({JOB_KIND_NODE: self.poisoned}, random_unit=lambda: 0.0),
-            self.rig.engine,
+            self.harness.engine,
             name="patrol",
             settings=HousekeepingOptions(stop_grace_ms=GRACE_MS, recheck_interval_ms=1_000),
             clock=lambda: 0.0,
@@ -81,21 +81,21 @@ class Bench:
 
     async def running(self, count: int) -> list[str]:
         """Start runs of one node each and claim their jobs."""
-        run_ids = [await self.rig.start(line(1)) for _ in range(count)]
-        await self.rig.claim_all()
+        run_ids = [await self.harness.start(line(1)) for _ in range(count)]
+        await self.harness.claim_all()
         return run_ids
 
     async def suspended(self, *waits: NodeSuspended) -> list[str]:
         """Start one run for each wait; its only node waits."""
         run_ids = []
         for wait in waits:
-            run_ids.append(await self.rig.start(line(1)))
-            (job,) = (await self.rig.claim_all()).values()
-            await self.rig.finish(job, outcome=wait)
+            run_ids.append(await self.harness.start(line(1)))
+            (job,) = (await self.harness.claim_all()).values()
+            await self.harness.finish(job, outcome=wait)
         return run_ids
 
     async def statuses(self, run_ids: Sequence[str]) -> list[str]:
-        return [str((await self.rig.run(run_id)).status) for run_id in run_ids]
+        return [str((await self.harness.run(run_id)).status) for run_id in run_ids]
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def log() -> Iterator[io.StringIO]:
 
 
 def logged(log: io.StringIO, event: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    return [line for line in lines if line["event"] == event]
+    log_lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    return [line for line in log_lines if line["event"] == event]
 
 
 async def test_a_job_whose_owner_fails_is_set_aside_and_the_other_jobs_are_killed(
@@ -121,7 +121,7 @@ async def test_a_job_whose_owner_fails_is_set_aside_and_the_other_jobs_are_kille
 ) -> None:
     first, bad, last = run_ids = await bench.running(3)
     for run_id in run_ids:
-        await bench.rig.stop(run_id)
+        await bench.harness.stop(run_id)
     await store.clock.advance(ms=GRACE_MS + 1)
     bench.poisoned.runs = {bad}
     assert await bench.patrol.run_once() == 2
@@ -143,7 +143,7 @@ async def test_jobs_that_fail_all_together_are_named_in_the_log_and_stop_no_othe
 ) -> None:
     run_ids = await bench.running(2)
     for run_id in run_ids:
-        await bench.rig.stop(run_id)
+        await bench.harness.stop(run_id)
     (asleep,) = await bench.suspended(NodeSuspended("timer", "t", until_ms=NOON_MS + 1_000))
     await store.clock.advance(ms=GRACE_MS + 1)
     bench.poisoned.runs = set(run_ids)
@@ -166,7 +166,7 @@ async def test_jobs_behind_a_whole_batch_of_failing_ones_are_killed(
     run_ids = await bench.running(5)
     bad = run_ids[:4]
     for index, run_id in enumerate(run_ids):
-        await bench.rig.stop(run_id)
+        await bench.harness.stop(run_id)
         if index == len(bad) - 1:
             await store.clock.advance(ms=1)
     await store.clock.advance(ms=GRACE_MS + 1)
@@ -223,13 +223,13 @@ async def test_a_sub_chain_that_cannot_be_stopped_stops_no_other(
     store: StoreHarness, bench: Bench, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adjudge.chains.housekeeping._BATCH", 1)
-    rig = bench.rig
-    chain, (parent,) = await rig.define(line(1)), await bench.suspended(NodeSuspended("thing", "t"))
+    harness = bench.harness
+    chain, (parent,) = await harness.define(line(1)), await bench.suspended(NodeSuspended("thing", "t"))
     children = []
     for _ in range(3):
         wanted = NewChainRun(chain.id, parent_run_id=parent, parent_node_id="n0")
-        children.append((await store.transact(lambda tx, wanted=wanted: rig.engine.start(tx, wanted))).run_id)  # type: ignore[misc]
-    await rig.stop(parent)
+        children.append((await store.transact(lambda tx, wanted=wanted: harness.engine.start(tx, wanted))).run_id)  # type: ignore[misc]
+    await harness.stop(parent)
     bench.poisoned.runs = {children[0]}
     for _ in range(3):
         await bench.patrol.stop_orphaned_runs()
@@ -241,11 +241,11 @@ async def test_a_chain_whose_places_cannot_be_shared_out_stops_no_other(
     store: StoreHarness, bench: Bench, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = {**line(1), "over_runs": {"max_runs": 1, "when_full": "queue"}}
-    chains = [await bench.rig.define(document) for _ in range(2)]
+    chains = [await bench.harness.define(document) for _ in range(2)]
     for chain in chains * 2:
         wanted = NewChainRun(chain.id, actor="ann")
-        await store.transact(lambda tx, wanted=wanted: bench.rig.engine.start(tx, wanted))  # type: ignore[misc]
-    tried, share_out = [], bench.rig.engine.progress.start_waiting
+        await store.transact(lambda tx, wanted=wanted: bench.harness.engine.start(tx, wanted))  # type: ignore[misc]
+    tried, share_out = [], bench.harness.engine.progress.start_waiting
 
     async def poisoned(tx: Tx, chain_id: str) -> int:
         tried.append(chain_id)
@@ -253,7 +253,7 @@ async def test_a_chain_whose_places_cannot_be_shared_out_stops_no_other(
             raise KeyError(f"a bug in {chain_id}")
         return await share_out(tx, chain_id)
 
-    monkeypatch.setattr(bench.rig.engine.progress, "start_waiting", poisoned)
+    monkeypatch.setattr(bench.harness.engine.progress, "start_waiting", poisoned)
     await bench.patrol.run_once()
     assert sorted(tried) == sorted(chain.id for chain in chains)
     assert [line["chain_id"] for line in logged(log, "chain_slot_allocation_failed")] == tried[:1]
@@ -267,7 +267,7 @@ async def test_an_outage_ends_the_round_and_counts_against_nothing(store: StoreH
     async def away(_tx: Tx, _key: str) -> WaitResult | None:
         raise Unavailable("the thing's service is away")
 
-    bench.rig.engine.progress._probes["thing"] = away
+    bench.harness.engine.progress._probes["thing"] = away
     with pytest.raises(Unavailable):
         await bench.patrol.run_once()
     assert await bench.statuses(run_ids) == ["running", "running"]

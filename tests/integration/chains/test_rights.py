@@ -66,19 +66,19 @@ async def add_user(tx: Tx, role: str, scopes: frozenset[str] | None = None) -> G
     return Grant(user_id, token_id)
 
 
-async def execute(rig: ChainHarness, folder: Path, type_name: str, cfg: Mapping[str, Any], grant: Grant) -> object:
+async def execute(harness: ChainHarness, folder: Path, type_name: str, cfg: Mapping[str, Any], grant: Grant) -> object:
     """Run one node for somebody, by the real executor; it may use nothing but the database."""
-    parts = {"database": rig.store.database, "start_chain": rig.engine.start}
+    parts = {"database": harness.store.database, "start_chain": harness.engine.start}
     untouchable = {
         name: object() for name in ("submissions", "rejudging", "blobs", "cache", "judge", "outgoing", "jobs")
     }
     executors = executor_registry.discover_executors().build({**untouchable, **parts})
-    handler = NodeHandler(rig.store.database, DirectoryBlobStore(folder), executors, rig.engine.dags)
-    chain = await rig.define(dag({"id": "a", "type": type_name, "cfg": dict(cfg)}), new_id())
-    await rig.store.transact(
-        lambda tx: rig.engine.start(tx, NewChainRun(chain.id, actor="somebody", authority=Authority((grant,))))
+    handler = NodeHandler(harness.store.database, DirectoryBlobStore(folder), executors, harness.engine.dags)
+    chain = await harness.define(dag({"id": "a", "type": type_name, "cfg": dict(cfg)}), new_id())
+    await harness.store.transact(
+        lambda tx: harness.engine.start(tx, NewChainRun(chain.id, actor="somebody", authority=Authority((grant,))))
     )
-    return await handler.run((await rig.claim("a"))["a"])
+    return await handler.run((await harness.claim("a"))["a"])
 
 
 def test_every_node_type_of_ours_says_what_it_needs() -> None:
@@ -91,13 +91,13 @@ def test_every_node_type_of_ours_says_what_it_needs() -> None:
 
 @pytest.mark.parametrize(("type_name", "cfg", "missing"), CASES, ids=[f"{name}-{p}" for name, _, p in CASES])
 async def test_a_starter_without_the_right_is_refused(
-    rig: ChainHarness, tmp_path: Path, type_name: str, cfg: Mapping[str, Any], missing: Permission
+    harness: ChainHarness, tmp_path: Path, type_name: str, cfg: Mapping[str, Any], missing: Permission
 ) -> None:
     """The starter is an admin, with a token that may do everything else: scopes hold in chains, too."""
     scopes = frozenset(str(item) for item in Permission if item is not missing)
-    grant = await rig.store.transact(lambda tx: add_user(tx, "admin", scopes))
+    grant = await harness.store.transact(lambda tx: add_user(tx, "admin", scopes))
     with pytest.raises(NodeRefused, match=f"permission {missing}"):
-        await execute(rig, tmp_path, type_name, cfg, grant)
+        await execute(harness, tmp_path, type_name, cfg, grant)
 
 
 async def add_problem(tx: Tx, owner_id: str) -> tuple[str, str]:
@@ -120,11 +120,13 @@ async def add_problem(tx: Tx, owner_id: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("role", ["service", "setter", "contestant"])
-async def test_secret_tests_of_others_are_not_reached_by_a_chain(rig: ChainHarness, tmp_path: Path, role: str) -> None:
+async def test_secret_tests_of_others_are_not_reached_by_a_chain(
+    harness: ChainHarness, tmp_path: Path, role: str
+) -> None:
     """A revision of somebody else answers as one that does not exist."""
-    owner = await rig.store.transact(lambda tx: add_user(tx, "setter"))
-    problem_id, revision_id = await rig.store.transact(lambda tx: add_problem(tx, owner.user_id))
-    grant = await rig.store.transact(lambda tx: add_user(tx, role))
+    owner = await harness.store.transact(lambda tx: add_user(tx, "setter"))
+    problem_id, revision_id = await harness.store.transact(lambda tx: add_problem(tx, owner.user_id))
+    grant = await harness.store.transact(lambda tx: add_user(tx, role))
     wanted: list[tuple[str, dict[str, Any]]] = [
         ("problem.verify", {"revision_id": revision_id}),
         ("problem.verify", {"problem": problem_id}),
@@ -132,70 +134,70 @@ async def test_secret_tests_of_others_are_not_reached_by_a_chain(rig: ChainHarne
     ]
     for type_name, cfg in wanted:
         with pytest.raises(NotFound):
-            await execute(rig, tmp_path, type_name, {**cfg}, grant)
+            await execute(harness, tmp_path, type_name, {**cfg}, grant)
     with pytest.raises((NotFound, NodeRefused)):
-        await execute(rig, tmp_path, "problem.publish", {"revision_id": revision_id}, grant)
+        await execute(harness, tmp_path, "problem.publish", {"revision_id": revision_id}, grant)
 
 
-async def test_rights_are_those_of_now_and_of_the_token(rig: ChainHarness) -> None:
+async def test_rights_are_those_of_now_and_of_the_token(harness: ChainHarness) -> None:
     async def rights(grant: Grant) -> frozenset[Permission]:
-        return (await rig.store.transact(lambda tx: rights_of(tx, Authority((grant,))))).permissions
+        return (await harness.store.transact(lambda tx: rights_of(tx, Authority((grant,))))).permissions
 
-    narrow = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
+    narrow = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
     assert await rights(narrow) == {P.RUN_CONTROL, P.PROBLEM_READ}
-    wide = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({ALL_SCOPES})))
+    wide = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({ALL_SCOPES})))
     assert await rights(wide) == frozenset(Permission)
     assert await rights(Grant(wide.user_id, narrow.token_id)) == frozenset(), "a token of somebody else's"
-    await rig.store.transact(lambda tx: api_tokens.revoke(tx, narrow.user_id, narrow.token_id or ""))
+    await harness.store.transact(lambda tx: api_tokens.revoke(tx, narrow.user_id, narrow.token_id or ""))
     assert await rights(narrow) == frozenset()
-    await rig.store.write("UPDATE users SET role = 'contestant' WHERE id = :id", id=wide.user_id)
+    await harness.store.write("UPDATE users SET role = 'contestant' WHERE id = :id", id=wide.user_id)
     assert P.CHAIN_WRITE not in await rights(wide)
-    await rig.store.write("UPDATE users SET disabled_at = 1 WHERE id = :id", id=wide.user_id)
+    await harness.store.write("UPDATE users SET disabled_at = 1 WHERE id = :id", id=wide.user_id)
     assert await rights(wide) == frozenset()
-    assert (await rig.store.transact(lambda tx: rights_of(tx, None))).permissions == frozenset()
+    assert (await harness.store.transact(lambda tx: rights_of(tx, None))).permissions == frozenset()
 
 
-async def test_a_password_to_be_changed_stops_runs_of_sessions_but_not_of_tokens(rig: ChainHarness) -> None:
+async def test_a_password_to_be_changed_stops_runs_of_sessions_but_not_of_tokens(harness: ChainHarness) -> None:
     """As for the API's own requests: the first admin's token works before the one-time password is replaced."""
-    grant = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control"})))
-    await rig.store.write("UPDATE users SET must_change_password = :yes WHERE id = :id", yes=True, id=grant.user_id)
-    by_token = await rig.store.transact(lambda tx: rights_of(tx, Authority((grant,))))
-    by_session = await rig.store.transact(lambda tx: rights_of(tx, Authority((Grant(grant.user_id),))))
+    grant = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control"})))
+    await harness.store.write("UPDATE users SET must_change_password = :yes WHERE id = :id", yes=True, id=grant.user_id)
+    by_token = await harness.store.transact(lambda tx: rights_of(tx, Authority((grant,))))
+    by_session = await harness.store.transact(lambda tx: rights_of(tx, Authority((Grant(grant.user_id),))))
     assert by_token.permissions == {P.RUN_CONTROL}
     assert by_session.permissions == frozenset()
 
 
 async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(
-    rig: ChainHarness, tmp_path: Path
+    harness: ChainHarness, tmp_path: Path
 ) -> None:
     """And nothing is started once one of them is disabled or their token revoked."""
-    saver = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
-    definer = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "chain:write"})))
+    saver = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
+    definer = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "chain:write"})))
     document = dag({"id": "a", "type": "noop"})
-    chain = await rig.store.transact(
+    chain = await harness.store.transact(
         lambda tx: definitions.create(tx, name="c", dag=document, actor="x", authority=Authority((definer,)))
     )
-    made = await rig.store.transact(
+    made = await harness.store.transact(
         lambda tx: TriggerCommands().create(
             tx, chain_id=chain.id, name="t", kind="webhook", spec={}, actor="x", authority=Authority((saver,))
         )
     )
-    scheduler = TriggerScheduler(rig.store.database, run_starter(rig.engine), name="s")
+    scheduler = TriggerScheduler(harness.store.database, run_starter(harness.engine), name="s")
 
     async def call() -> int:
         secret = made.secret or ""
-        await rig.store.transact(
+        await harness.store.transact(
             lambda tx: TriggerCommands().handle_webhook_call(tx, made.trigger_id, secret=secret, key=None, payload={})
         )
         return await scheduler.run_once()
 
     assert await call() == 1
-    job = (await rig.claim("a"))["a"]
-    handler = NodeHandler(rig.store.database, DirectoryBlobStore(tmp_path), {}, rig.engine.dags)
-    brief = await rig.store.database.read(lambda tx: handler.preload(tx, [job]))
-    rights = await rig.store.transact(lambda tx: rights_of(tx, brief[job.id].task.authority))
+    job = (await harness.claim("a"))["a"]
+    handler = NodeHandler(harness.store.database, DirectoryBlobStore(tmp_path), {}, harness.engine.dags)
+    brief = await harness.store.database.read(lambda tx: handler.preload(tx, [job]))
+    rights = await harness.store.transact(lambda tx: rights_of(tx, brief[job.id].task.authority))
     assert (rights.user_id, rights.permissions) == (saver.user_id, frozenset({P.RUN_CONTROL}))
-    await rig.store.transact(lambda tx: api_tokens.revoke(tx, definer.user_id, definer.token_id or ""))
+    await harness.store.transact(lambda tx: api_tokens.revoke(tx, definer.user_id, definer.token_id or ""))
     assert await call() == 0
-    trigger = await rig.store.database.read(lambda tx: chain_triggers.find(tx, made.trigger_id))
+    trigger = await harness.store.database.read(lambda tx: chain_triggers.find(tx, made.trigger_id))
     assert "run:control" in (trigger.last_error or "")

@@ -30,15 +30,15 @@ class FollowUpSlotsStub:
         return self.wanted is None or job.node_id in self.wanted
 
 
-async def take(rig: ChainHarness, *jobs: Job, wanted: set[str] | None = None) -> StepTaken:
+async def take(harness: ChainHarness, *jobs: Job, wanted: set[str] | None = None) -> StepTaken:
     """End jobs well, the short way."""
     ends = [JobResult(fence_of(job), typed_result=done(f'"{job.node_id}"'), job=job) for job in jobs]
-    step = rig.jobs.plan(ends, FollowUpSlotsStub(wanted))
+    step = harness.jobs.plan(ends, FollowUpSlotsStub(wanted))
     assert step is not None
-    return await rig.store.transact(step.take)
+    return await harness.store.transact(step.take)
 
 
-async def history(rig: ChainHarness, run_id: str) -> dict[str, list[Any]]:
+async def history(harness: ChainHarness, run_id: str) -> dict[str, list[Any]]:
     """Everything that the database remembers of a run, but for ids and moments."""
     tables = {
         "nodes": "SELECT node_id, status, prior_status, attempt, artifact, actor, reason, waiting_on, deps_success, "
@@ -57,7 +57,8 @@ async def history(rig: ChainHarness, run_id: str) -> dict[str, list[Any]]:
         "ORDER BY node_id",
     }
     return {
-        name: [tuple(row.values()) for row in await rig.store.rows(sql, run_id=run_id)] for name, sql in tables.items()
+        name: [tuple(row.values()) for row in await harness.store.rows(sql, run_id=run_id)]
+        for name, sql in tables.items()
     }
 
 
@@ -67,13 +68,13 @@ def lattice() -> dict[str, Any]:
     return dag(*first, node("ab", "a", "b"), node("a1", "a"), node("b1", "b"), node("bc", "b", "c"))
 
 
-async def test_the_short_way_leaves_what_the_long_one_does(rig: ChainHarness) -> None:
+async def test_the_short_way_leaves_what_the_long_one_does(harness: ChainHarness) -> None:
     runs = []
     for short in (True, False):
-        run_id = await rig.start(lattice())
-        jobs = await rig.claim("a", "b")
+        run_id = await harness.start(lattice())
+        jobs = await harness.claim("a", "b")
         if short:
-            taken = await take(rig, jobs["a"], jobs["b"], wanted={"a1", "bc"})
+            taken = await take(harness, jobs["a"], jobs["b"], wanted={"a1", "bc"})
             assert [job.node_id for job in taken.born] == ["a1"]  # bc waits for c
             assert taken.ended == {jobs["a"].id, jobs["b"].id}
         else:
@@ -85,36 +86,36 @@ async def test_the_short_way_leaves_what_the_long_one_does(rig: ChainHarness) ->
                 for job in jobs.values()
             ]
             ends.sort(key=lambda end: end.offer is None)
-            await rig.store.transact(partial(rig.jobs.finish_and_claim_next, finishes=ends))
-        runs.append(await history(rig, run_id))
-        await rig.claim("c")
+            await harness.store.transact(partial(harness.jobs.finish_and_claim_next, finishes=ends))
+        runs.append(await history(harness, run_id))
+        await harness.claim("c")
     short_way, long_way = runs
     for name, rows in long_way.items():
         assert short_way[name] == rows, name
 
 
-async def test_a_run_goes_the_short_way_to_its_last_node(rig: ChainHarness) -> None:
-    run_id = await rig.start(line(4))
-    (job,) = (await rig.claim()).values()
+async def test_a_run_goes_the_short_way_to_its_last_node(harness: ChainHarness) -> None:
+    run_id = await harness.start(line(4))
+    (job,) = (await harness.claim()).values()
     for number in range(1, 4):
-        (job,) = (await take(rig, job)).born
+        (job,) = (await take(harness, job)).born
         assert (job.node_id, job.attempt_id, job.actor) == (f"n{number}", 1, "w1")
-        row = await rig.store.job(job.id)
+        row = await harness.store.job(job.id)
         assert (row["status"], row["lease_until"], row["started_at"]) == ("running", job.lease_until, job.started_at)
     assert (
-        rig.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
+        harness.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
     )  # it ends the run
-    await rig.finish(job)
-    assert (await rig.run(run_id)).status == "success"
+    await harness.finish(job)
+    assert (await harness.run(run_id)).status == "success"
 
 
-async def test_an_end_that_the_fence_refuses_is_passed_over(rig: ChainHarness) -> None:
-    run_id = await rig.start(dag(node("a"), node("b"), node("a1", "a"), node("b1", "b"), node("both", "a", "b")))
-    jobs = await rig.claim()
-    await rig.release(jobs["a"])
-    taken = await take(rig, jobs["a"], jobs["b"])
+async def test_an_end_that_the_fence_refuses_is_passed_over(harness: ChainHarness) -> None:
+    run_id = await harness.start(dag(node("a"), node("b"), node("a1", "a"), node("b1", "b"), node("both", "a", "b")))
+    jobs = await harness.claim()
+    await harness.release(jobs["a"])
+    taken = await take(harness, jobs["a"], jobs["b"])
     assert (set(taken.ended), [job.node_id for job in taken.born]) == ({jobs["b"].id}, ["b1"])
-    assert await rig.states(run_id) == {
+    assert await harness.states(run_id) == {
         "a": "retrying",
         "b": "success",
         "a1": "pending",
@@ -123,24 +124,24 @@ async def test_an_end_that_the_fence_refuses_is_passed_over(rig: ChainHarness) -
     }
 
 
-async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(rig: ChainHarness) -> None:
-    stopping = await rig.start(line(3))
-    job = (await rig.claim())["n0"]
-    await rig.stop(stopping)
-    skipping = await rig.start(dag(node("good"), node("bad"), node("both", "good", "bad")))
-    jobs = await rig.claim("good", "bad")
-    await rig.fail(jobs["bad"])
+async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(harness: ChainHarness) -> None:
+    stopping = await harness.start(line(3))
+    job = (await harness.claim())["n0"]
+    await harness.stop(stopping)
+    skipping = await harness.start(dag(node("good"), node("bad"), node("both", "good", "bad")))
+    jobs = await harness.claim("good", "bad")
+    await harness.fail(jobs["bad"])
     for run_id, doomed in ((stopping, job), (skipping, jobs["good"])):
-        before = await history(rig, run_id)
+        before = await history(harness, run_id)
         with pytest.raises(Unfit):
-            await take(rig, doomed)
-        assert await history(rig, run_id) == before
-        await rig.finish(doomed)
-    assert ((await rig.run(stopping)).status, (await rig.run(skipping)).status) == ("stopped", "failed")
-    assert (await rig.states(skipping))["both"] == "skipped"
+            await take(harness, doomed)
+        assert await history(harness, run_id) == before
+        await harness.finish(doomed)
+    assert ((await harness.run(stopping)).status, (await harness.run(skipping)).status) == ("stopped", "failed")
+    assert (await harness.states(skipping))["both"] == "skipped"
 
 
-async def test_what_has_no_short_way_is_left_to_the_long_one(rig: ChainHarness) -> None:
+async def test_what_has_no_short_way_is_left_to_the_long_one(harness: ChainHarness) -> None:
     picky = [
         dag(node("a"), node("b", "a", when="all_done")),
         dag(node("a"), node("b", "a", **{"if": "artifacts.a == 1"})),
@@ -149,37 +150,37 @@ async def test_what_has_no_short_way_is_left_to_the_long_one(rig: ChainHarness) 
         dag(node("a")),
     ]
     for document in picky:
-        await rig.start(document)
-        (job,) = (await rig.claim()).values()
-        assert rig.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
-        await rig.finish(job)
-        await rig.drain("")
+        await harness.start(document)
+        (job,) = (await harness.claim()).values()
+        assert harness.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
+        await harness.finish(job)
+        await harness.drain("")
 
 
-async def test_a_job_that_was_born_running_is_announced_when_it_comes_back(rig: ChainHarness) -> None:
-    run_id = await rig.start(line(3))
-    (job,) = (await take(rig, (await rig.claim())["n0"])).born
-    assert await rig.store.rows("SELECT 1 AS n FROM outbox WHERE job_id = :id", id=job.id) == []
-    await rig.store.clock.advance(LEASE_MS + 1)
-    await rig.store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
-    assert (await rig.states(run_id))["n1"] == "retrying"
-    row = await rig.store.row("SELECT state, priority FROM outbox WHERE job_id = :id", id=job.id)
+async def test_a_job_that_was_born_running_is_announced_when_it_comes_back(harness: ChainHarness) -> None:
+    run_id = await harness.start(line(3))
+    (job,) = (await take(harness, (await harness.claim())["n0"])).born
+    assert await harness.store.rows("SELECT 1 AS n FROM outbox WHERE job_id = :id", id=job.id) == []
+    await harness.store.clock.advance(LEASE_MS + 1)
+    await harness.store.transact(lambda tx: harness.jobs.release_expired(tx, actor="watchdog"))
+    assert (await harness.states(run_id))["n1"] == "retrying"
+    row = await harness.store.row("SELECT state, priority FROM outbox WHERE job_id = :id", id=job.id)
     assert (row["state"], row["priority"]) == ("pending", 2)
-    assert (await take(rig, job)).ended == frozenset()
+    assert (await take(harness, job)).ended == frozenset()
 
 
 async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: StoreHarness) -> None:
-    rig, width = ChainHarness(postgres_store), 16
+    harness, width = ChainHarness(postgres_store), 16
     wide = [node(f"a{index}") for index in range(width)]
     deep = [node(f"b{index}", f"a{index}", f"a{(index + 1) % width}") for index in range(width)]
-    run_id = await rig.start(dag(*wide, *deep, node("last", *(item["id"] for item in deep))))
-    jobs = list((await rig.claim()).values())
+    run_id = await harness.start(dag(*wide, *deep, node("last", *(item["id"] for item in deep))))
+    jobs = list((await harness.claim()).values())
     for layer in ("b", "last"):
-        taken = await asyncio.gather(*(take(rig, job) for job in jobs))
+        taken = await asyncio.gather(*(take(harness, job) for job in jobs))
         assert sum(len(step.ended) for step in taken) == width
         jobs = [job for step in taken for job in step.born]
         assert len(jobs) == len({job.node_id for job in jobs}) == (width if layer == "b" else 1)
-    run = await rig.run(run_id)
+    run = await harness.run(run_id)
     assert (run.status, run.nodes_open) == ("running", 1)
 
 
@@ -197,17 +198,17 @@ class InstantExecutor:
         return NodeResult({name: value["me"] for name, value in context.artifacts.items()} | {"me": context.node_id})
 
 
-async def test_a_fan_of_light_nodes_stays_where_it_began(rig: ChainHarness, tmp_path: Path) -> None:
+async def test_a_fan_of_light_nodes_stays_where_it_began(harness: ChainHarness, tmp_path: Path) -> None:
     fan = dag(
         node("root"),
         *(node(f"leaf{number}", "root") for number in range(5)),
         node("end", *(f"leaf{n}" for n in range(5))),
     )
     light = InstantExecutor()
-    async with working(rig, tmp_path, slots=6, executor=light) as (shop, _):
-        run_id = await rig.start(fan)
-        assert await shop.ends(run_id) == "success"
+    async with working(harness, tmp_path, slots=6, executor=light) as (handler_harness, _):
+        run_id = await harness.start(fan)
+        assert await handler_harness.ends(run_id) == "success"
     assert sorted(light.seen) == ["end", *(f"leaf{number}" for number in range(5)), "root"]
-    assert len(await rig.store.rows("SELECT 1 AS n FROM outbox")) == 1  # the root's
-    artifact = (await rig.nodes(run_id))["end"].artifact
+    assert len(await harness.store.rows("SELECT 1 AS n FROM outbox")) == 1  # the root's
+    artifact = (await harness.nodes(run_id))["end"].artifact
     assert artifact == {f"leaf{number}": f"leaf{number}" for number in range(5)} | {"me": "end"}

@@ -43,7 +43,7 @@ def _run(*argv: str, given: str = "") -> Result:
 
 
 @pytest.fixture
-def hall(server: RunningServer) -> PublishedProblem:
+def published_problem(server: RunningServer) -> PublishedProblem:
     """An admin who has logged in with a password."""
     order = UserSpec("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
     server.do(users.create_user(server.api.parts, order, actor="test"))
@@ -53,7 +53,7 @@ def hall(server: RunningServer) -> PublishedProblem:
 
 
 def test_logging_in_keeps_a_token_for_its_owner_alone(
-    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     (kept,) = (tmp_path / "config").rglob("logins.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -71,7 +71,7 @@ def test_logging_in_keeps_a_token_for_its_owner_alone(
 
 
 def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(
-    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     file = tmp_path / "sum.cpp"
     file.write_text(SOURCE)
@@ -80,20 +80,20 @@ def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(
     assert handed.exit_code == 0
     listed = json.loads(_run("status", "--json").stdout)
     assert [(item["id"], item["language"], item["status"]) for item in listed] == [(submission_id, "cpp20", "pending")]
-    server.do(_judge_latest(hall, Verdict.WA))
+    server.do(_judge_latest(published_problem, Verdict.WA))
     shown = _run("status", submission_id)
     assert all(word in shown.output for word in ("WA", "secret", "sample", submission_id))
     assert "sum" in _run("status").output
 
-    code, output = _submitted_and_judged(server, hall, file, Verdict.AC)
+    code, output = _submitted_and_judged(server, published_problem, file, Verdict.AC)
     assert (code, "AC" in output, "accepted" in output) == (0, True, False), "the verdict says it, the status does not"
     assert [output.count(name) for name in ("  sample\n", "  secret\n")] == [1, 1], "each test is shown once"
-    code, output = _submitted_and_judged(server, hall, file, Verdict.TLE)
+    code, output = _submitted_and_judged(server, published_problem, file, Verdict.TLE)
     assert (code, "TLE" in output) == (1, True)
 
 
 def _submitted_and_judged(
-    server: RunningServer, hall: PublishedProblem, file: Path, verdict: Verdict
+    server: RunningServer, published_problem: PublishedProblem, file: Path, verdict: Verdict
 ) -> tuple[int, str]:
     """Submit and wait, while a judge behind the server's back finds the job and gives a verdict."""
     desk = server.api.parts.desk
@@ -101,7 +101,7 @@ def _submitted_and_judged(
 
     async def place_and_judge(order: BatchedSubmit) -> StoredResponse:
         placed = await place(order)
-        judging.append(asyncio.create_task(_judge_latest(hall, verdict)))
+        judging.append(asyncio.create_task(_judge_latest(published_problem, verdict)))
         return placed
 
     with pytest.MonkeyPatch.context() as patch:
@@ -110,12 +110,12 @@ def _submitted_and_judged(
     return answer.exit_code, answer.output
 
 
-async def _judge_latest(hall: PublishedProblem, verdict: Verdict) -> None:
-    latest = await hall.api.store.row("SELECT id FROM jobs ORDER BY id DESC LIMIT 1")
-    await hall.finish(latest["id"], verdict)
+async def _judge_latest(published_problem: PublishedProblem, verdict: Verdict) -> None:
+    latest = await published_problem.api.store.row("SELECT id FROM jobs ORDER BY id DESC LIMIT 1")
+    await published_problem.finish(latest["id"], verdict)
 
 
-def test_mistakes_are_told_apart(server: RunningServer, hall: PublishedProblem, tmp_path: Path) -> None:
+def test_mistakes_are_told_apart(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
     file = tmp_path / "sum.xyz"
     file.write_text(SOURCE)
     for argv, code, said in [
@@ -130,14 +130,16 @@ def test_mistakes_are_told_apart(server: RunningServer, hall: PublishedProblem, 
         assert (answer.exit_code, said in answer.stderr) == (code, True), answer.output
 
 
-def test_problems_are_listed_and_shown(server: RunningServer, hall: PublishedProblem) -> None:
+def test_problems_are_listed_and_shown(server: RunningServer, published_problem: PublishedProblem) -> None:
     assert "sum" in _run("problems").output
     assert "sum" in _run("problems", "list", "--search", "su").output
     shown = _run("problems", "show", "sum")
     assert (shown.exit_code, "1 tests" in shown.output) == (0, True)
 
 
-def test_a_package_is_sent_and_followed(server: RunningServer, hall: PublishedProblem, tmp_path: Path) -> None:
+def test_a_package_is_sent_and_followed(
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
+) -> None:
     folder = tmp_path / "echo"
     folder.mkdir()
     (folder / "1.in").write_text("1\n")
@@ -165,7 +167,7 @@ async def _import_all(server: RunningServer, folder: Path) -> None:
 
 
 def test_a_chain_from_its_file_to_the_end_of_a_run(
-    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     file = tmp_path / "night.yaml"
     file.write_text(CHAIN)
@@ -194,7 +196,7 @@ def test_a_chain_from_its_file_to_the_end_of_a_run(
 
 
 def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
-    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     chain, given, fetched = tmp_path / "night.yaml", tmp_path / "given.zip", tmp_path / "fetched"
     chain.write_text(CHAIN)
@@ -202,7 +204,7 @@ def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
     _run("chain", "apply", str(chain))
     started = _run("chain", "start", "night", "--param", "n=1", "--file", f"package={given}")
     run_id, digest = started.output.strip(), sha256(given.read_bytes()).hexdigest()
-    (row,) = server.do(hall.api.store.rows(f"SELECT parameters FROM chain_runs WHERE id = '{run_id}'"))
+    (row,) = server.do(published_problem.api.store.rows(f"SELECT parameters FROM chain_runs WHERE id = '{run_id}'"))
     assert json.loads(row["parameters"]) == {"n": 1, "package": digest}
     left = json.dumps({"collected": {"out.txt": {"digest": digest, "size_bytes": 256}}})
     _run("chain", "stop", run_id)
@@ -218,36 +220,38 @@ def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
 
 
 def test_what_a_node_wrote_is_printed_while_it_writes(
-    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     file = tmp_path / "night.yaml"
     file.write_text(CHAIN)
     _run("chain", "apply", str(file))
     run_id = _run("chain", "start", "night").output.strip()
     assert _run("chain", "logs", run_id, "check").output == ""
-    server.do(_write(hall, run_id, "half way", "öäü done"))
+    server.do(_write(published_problem, run_id, "half way", "öäü done"))
     assert _run("chain", "logs", run_id, "check").output == "half way\nöäü done\n"
     _run("chain", "stop", run_id)
     assert _run("chain", "logs", run_id, "check", "--follow").output == "half way\nöäü done\n"
     assert _run("chain", "logs", run_id, "nothing").exit_code == 3
 
 
-async def _write(hall: PublishedProblem, run_id: str, *texts: str) -> None:
+async def _write(published_problem: PublishedProblem, run_id: str, *texts: str) -> None:
     """Write lines, as the node's worker would."""
     sql = "INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at) VALUES (:run_id, 'check', 1, :text, 1)"
     for text in texts:
-        await hall.api.store.write(sql, run_id=run_id, text=text)
+        await published_problem.api.store.write(sql, run_id=run_id, text=text)
 
 
-def test_a_rejudge_from_its_making_to_its_end(server: RunningServer, hall: PublishedProblem, tmp_path: Path) -> None:
+def test_a_rejudge_from_its_making_to_its_end(
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
+) -> None:
     file = tmp_path / "sum.cpp"
     file.write_text(SOURCE)
     submission_id = _run("submit", str(file), "--problem", "sum", "--no-wait").output.strip()
-    server.do(_judge_latest(hall, Verdict.WA))
+    server.do(_judge_latest(published_problem, Verdict.WA))
     assert _run("rejudge", "create", "--reason", "x").exit_code == 3, "nothing is chosen"
     batch_id = _run("rejudge", "create", "--problem", "sum", "--reason", "test 7 was wrong").output.strip()
     assert "running, 0 of 1 judged" in _run("rejudge", "show", batch_id).output
-    server.do(_judge_latest(hall, Verdict.AC))
+    server.do(_judge_latest(published_problem, Verdict.AC))
     shown = _run("rejudge", "show", batch_id, "--wait").output
     assert all(word in shown for word in ("ready, 1 of 1 judged", "1: WA → AC", submission_id))
     assert all(word in _run("rejudge", "list").output for word in ("ready", "test 7 was wrong"))
@@ -256,13 +260,13 @@ def test_a_rejudge_from_its_making_to_its_end(server: RunningServer, hall: Publi
     for ending, state in (("discard", "discarded"), ("cancel", "canceled")):
         made = _run("rejudge", "create", submission_id, "--reason", "once more").output.strip()
         if ending == "discard":
-            server.do(_judge_latest(hall, Verdict.WA))
+            server.do(_judge_latest(published_problem, Verdict.WA))
         assert f"{made}: {state}" in _run("rejudge", ending, made, "--reason", "no").output
     assert _run("rejudge", "apply", batch_id).exit_code == 3, "it was applied"
 
 
 def test_everything_wrong_with_a_chain_is_said_on_a_line_of_its_own(
-    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text("name: bad\ndag:\n  nodes:\n    - {id: a, type: noop, deps: [b]}\n    - {id: a, type: noop}\n")

@@ -19,15 +19,17 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "use-the-client
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
-async def _judge_all(hall: PublishedProblem) -> None:
+async def _judge_all(published_problem: PublishedProblem) -> None:
     """Give every program AC as soon as it is handed in."""
     wakeup = Wakeup()
-    hall.api.store.database.listen(CHANNEL_OUTBOX, wakeup.set)
+    published_problem.api.store.database.listen(CHANNEL_OUTBOX, wakeup.set)
     while True:
         wakeup.clear()
-        waiting = await hall.api.store.rows("SELECT id FROM jobs WHERE kind = 'judge' AND status = 'pending'")
+        waiting = await published_problem.api.store.rows(
+            "SELECT id FROM jobs WHERE kind = 'judge' AND status = 'pending'"
+        )
         for job in waiting:
-            await hall.finish(job["id"])
+            await published_problem.finish(job["id"])
         await wakeup.wait(1_000)
 
 

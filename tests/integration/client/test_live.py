@@ -30,7 +30,7 @@ DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps"
 
 
 @pytest.fixture
-def hall(server: RunningServer) -> PublishedProblem:
+def published_problem(server: RunningServer) -> PublishedProblem:
     return server.do(publish_problem(server.api))
 
 
@@ -39,19 +39,23 @@ def token(server: RunningServer) -> str:
     return server.do(server.api.user("admin"))[1]
 
 
-def _judge_later(server: RunningServer, hall: PublishedProblem, job_id: str, verdict: Verdict) -> threading.Thread:
-    thread = threading.Thread(target=lambda: server.do(hall.finish(job_id, verdict)))
+def _judge_later(
+    server: RunningServer, published_problem: PublishedProblem, job_id: str, verdict: Verdict
+) -> threading.Thread:
+    thread = threading.Thread(target=lambda: server.do(published_problem.finish(job_id, verdict)))
     thread.start()
     return thread
 
 
-def test_a_program_is_submitted_watched_and_read(server: RunningServer, hall: PublishedProblem, token: str) -> None:
+def test_a_program_is_submitted_watched_and_read(
+    server: RunningServer, published_problem: PublishedProblem, token: str
+) -> None:
     with Client(server.url, token) as client:
         made = client.submit("sum", "cpp", SOURCE, key="once")
         assert client.submit("sum", "cpp", SOURCE, key="once") == made, "the key stands for one submission"
         with pytest.raises(ConflictError):
             client.submit("sum", "cpp", SOURCE + "//", key="once")
-        judging = _judge_later(server, hall, made.job_id, Verdict.WA)
+        judging = _judge_later(server, published_problem, made.job_id, Verdict.WA)
         told = [(event.name, event.status) for event in client.watch(made.submission_id)]
         judging.join()
         assert told[-2:] == [("status", "wrong_answer"), ("end", "wrong_answer")]
@@ -69,13 +73,15 @@ def test_a_program_is_submitted_watched_and_read(server: RunningServer, hall: Pu
         assert raised.value.request_id
 
 
-def test_waiting_ends_with_the_last_verdict(server: RunningServer, hall: PublishedProblem, token: str) -> None:
+def test_waiting_ends_with_the_last_verdict(
+    server: RunningServer, published_problem: PublishedProblem, token: str
+) -> None:
     async def run() -> None:
         async with AsyncClient(server.url, token) as client:
             made = await client.submit_batch([SubmissionSpec("sum", "cpp", SOURCE) for _ in range(3)])
             waiting = asyncio.create_task(client.wait([item.submission_id for item in made]))
             for item in made:
-                await asyncio.to_thread(server.do, hall.finish(item.job_id))
+                await asyncio.to_thread(server.do, published_problem.finish(item.job_id))
             assert [item.verdict for item in await waiting] == ["AC"] * 3
 
     asyncio.run(run())

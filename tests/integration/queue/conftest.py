@@ -176,7 +176,7 @@ async def _running(*loops: Any) -> AsyncIterator[None]:
 
 
 @pytest.fixture(params=["embedded", "distributed"])
-async def drive(request: pytest.FixtureRequest) -> AsyncIterator[QueueHarness]:
+async def queue(request: pytest.FixtureRequest) -> AsyncIterator[QueueHarness]:
     """The drive in each mode in turn."""
     async with AsyncExitStack() as stack:
         if request.param == "embedded":
@@ -189,6 +189,6 @@ async def drive(request: pytest.FixtureRequest) -> AsyncIterator[QueueHarness]:
         stack.push_async_callback(stream.close)
         database = await stack.enter_async_context(open_database(url, migrate=False))
         jobs = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}, policy=QUICK)
-        drive = QueueHarness(url, database, stream, jobs, redis_url)
-        await drive.set_up()
-        yield drive
+        queue = QueueHarness(url, database, stream, jobs, redis_url)
+        await queue.set_up()
+        yield queue

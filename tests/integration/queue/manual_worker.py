@@ -55,8 +55,8 @@ class UnavailableDatabase:
 class RecordingStream:
     """A stream that remembers acknowledgements with what the job's row said at that moment, and can be away."""
 
-    def __init__(self, inner: Stream, drive: QueueHarness) -> None:
-        self._inner, self._drive = inner, drive
+    def __init__(self, inner: Stream, queue: QueueHarness) -> None:
+        self._inner, self._drive = inner, queue
         self.acks: list[tuple[str | None, str | None]] = []
         self.failing_acks = 0
         self.tried_acks = 0
@@ -99,17 +99,17 @@ class RecordingStream:
 class ManualWorker:
     """One worker that the test moves by hand, and what it sees."""
 
-    def __init__(self, drive: QueueHarness) -> None:
-        self.drive = drive
-        self.database = UnavailableDatabase(drive.database)
-        self.stream = RecordingStream(drive.stream, drive)
-        self.pump = Dispatcher(drive.database, drive.jobs, self.stream, name="pump")
+    def __init__(self, queue: QueueHarness) -> None:
+        self.queue = queue
+        self.database = UnavailableDatabase(queue.database)
+        self.stream = RecordingStream(queue.stream, queue)
+        self.dispatcher = Dispatcher(queue.database, queue.jobs, self.stream, name="pump")
 
     @asynccontextmanager
     async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:
         """A worker whose reading is called by the test."""
         told = WorkerSettings(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
-        worker = Worker(self.database, self.drive.jobs, self.stream, {JOB_KIND_JUDGE: self.drive.handler}, told)
+        worker = Worker(self.database, self.queue.jobs, self.stream, {JOB_KIND_JUDGE: self.queue.handler}, told)
         try:
             yield worker
         finally:
@@ -123,26 +123,26 @@ class ManualWorker:
         return await self.stream.read(consumer=consumer, limit=8, wait_ms=200)
 
     async def job(self) -> dict[str, Any]:
-        (row,) = await self.drive.rows("SELECT * FROM jobs")
+        (row,) = await self.queue.rows("SELECT * FROM jobs")
         return dict(row)
 
     async def delivered(self) -> str:
         """Submit one and deliver it; its job."""
-        await self.drive.submit()
-        await self.pump.dispatch_batch()
+        await self.queue.submit()
+        await self.dispatcher.dispatch_batch()
         return str((await self.job())["id"])
 
     async def quiet(self, worker: Worker) -> None:
         async def over() -> bool:
             return worker.running == 0 and worker._acknowledger.is_idle
 
-        await self.drive.until(over, "the worker has finished")
+        await self.queue.until(over, "the worker has finished")
 
     async def messages(self) -> int:
         return sum((await self.stream.depths()).values())
 
     async def write(self, sql: str, **parameters: object) -> None:
-        await self.drive.database.transact(lambda tx: tx.execute(Statement(sql, "A test's.", sql), **parameters))
+        await self.queue.database.transact(lambda tx: tx.execute(Statement(sql, "A test's.", sql), **parameters))
 
 
 def corrupt_message(message: Message, problem: Any, *, job_id: str | None) -> Message:
@@ -152,24 +152,26 @@ def corrupt_message(message: Message, problem: Any, *, job_id: str | None) -> Me
     )
 
 
-async def claim_without_heartbeat(stage: ManualWorker, *, lease_ms: int) -> str:
+async def claim_without_heartbeat(manual_worker: ManualWorker, *, lease_ms: int) -> str:
     """A job whose message somebody read, who claimed it and then said nothing more."""
-    job_id = await stage.delivered()
-    assert await stage.read("dead")
-    await stage.drive.database.transact(
-        lambda tx: stage.drive.jobs.claim(tx, [job_id], worker="dead", lease_ms=lease_ms)
+    job_id = await manual_worker.delivered()
+    assert await manual_worker.read("dead")
+    await manual_worker.queue.database.transact(
+        lambda tx: manual_worker.queue.jobs.claim(tx, [job_id], worker="dead", lease_ms=lease_ms)
     )
     return job_id
 
 
-async def finish(stage: ManualWorker, fence: Fence) -> Any:
+async def finish(manual_worker: ManualWorker, fence: Fence) -> Any:
     done = JobResult(fence, JobStatus.SUCCEEDED, {}, Judgement(Verdict.AC, time_ms=1, mem_kb=1))
-    return await stage.drive.database.transact(lambda tx: stage.drive.jobs.finish_and_claim_next(tx, [done]))
+    return await manual_worker.queue.database.transact(
+        lambda tx: manual_worker.queue.jobs.finish_and_claim_next(tx, [done])
+    )
 
 
-async def reclaim_now(stage: ManualWorker, worker: Worker) -> None:
+async def reclaim_now(manual_worker: ManualWorker, worker: Worker) -> None:
     """Take over whatever is pending, however short a time: the rows decide."""
-    messages = await stage.stream.autoclaim(consumer="worker", idle_ms=0, limit=8)
+    messages = await manual_worker.stream.autoclaim(consumer="worker", idle_ms=0, limit=8)
     usable = await worker._usable(messages)
     if usable:
         await worker._take_over(usable)

@@ -31,10 +31,10 @@ _ONE_ATTEMPT = Statement("test.one_attempt", "Leave jobs one attempt.", "UPDATE 
 class Intercepted:
     """A database whose transactions are followed by what the test says, after their commit."""
 
-    def __init__(self, drive: QueueHarness) -> None:
-        self._inner = drive.database
-        self.dialect = drive.database.dialect
-        self.listen = drive.database.listen
+    def __init__(self, queue: QueueHarness) -> None:
+        self._inner = queue.database
+        self.dialect = queue.database.dialect
+        self.listen = queue.database.listen
         self.after_commit: Callable[[Any], Awaitable[None]] | None = None
         self.reads_fail = False
 
@@ -54,11 +54,11 @@ class Intercepted:
 
 
 @asynccontextmanager
-async def working(drive: QueueHarness, database: Intercepted, **settings: Any) -> AsyncIterator[Worker]:
+async def working(queue: QueueHarness, database: Intercepted, **settings: Any) -> AsyncIterator[Worker]:
     told = WorkerSettings(
         "drained", **{"slots": 2, "lease_ms": 60_000, "read_wait_ms": 100, "retry": QUICK, **settings}
     )
-    worker = Worker(database, drive.jobs, drive.stream, {JOB_KIND_JUDGE: drive.handler}, told)
+    worker = Worker(database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, told)
     task = asyncio.create_task(worker.run())
     try:
         yield worker
@@ -83,43 +83,43 @@ def hold_the_claim(database: Intercepted) -> tuple[asyncio.Event, asyncio.Event]
     return committed, let_through
 
 
-async def test_drain_between_claim_and_start_lets_the_job_run(drive: QueueHarness) -> None:
-    database = Intercepted(drive)
+async def test_drain_between_claim_and_start_lets_the_job_run(queue: QueueHarness) -> None:
+    database = Intercepted(queue)
     committed, let_through = hold_the_claim(database)
-    async with drive.scheduler():
-        (submission,) = await drive.submit()
-        async with working(drive, database) as worker:
+    async with queue.scheduler():
+        (submission,) = await queue.submit()
+        async with working(queue, database) as worker:
             async with asyncio.timeout(120):
                 await committed.wait()
             worker.drain()
             let_through.set()
-            assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
-    assert [attempt for _, attempt in drive.handler.runs] == [1]
+            assert await queue.until_decided([submission]) == {submission: ("accepted", "AC")}
+    assert [attempt for _, attempt in queue.handler.runs] == [1]
 
 
-async def test_second_drain_between_claim_and_start_costs_no_attempt(drive: QueueHarness) -> None:
+async def test_second_drain_between_claim_and_start_costs_no_attempt(queue: QueueHarness) -> None:
     async def never_ends(_: Job) -> HandlerResult:
         await asyncio.Event().wait()
         return HandlerResult()
 
-    drive.handler.act = never_ends
-    database = Intercepted(drive)
+    queue.handler.act = never_ends
+    database = Intercepted(queue)
     committed, let_through = hold_the_claim(database)
-    await drive.submit()
-    async with drive.scheduler():
-        async with working(drive, database) as worker:
+    await queue.submit()
+    async with queue.scheduler():
+        async with working(queue, database) as worker:
             async with asyncio.timeout(120):
                 await committed.wait()
             worker.drain()
             worker.drain()
             let_through.set()
-        (job,) = await drive.rows("SELECT status, attempt_id, max_attempts, lease_owner FROM jobs")
+        (job,) = await queue.rows("SELECT status, attempt_id, max_attempts, lease_owner FROM jobs")
     assert job["status"] in ("pending", "queued")
     assert (job["attempt_id"], job["max_attempts"], job["lease_owner"]) == (1, 5, None)
 
 
 async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(
-    drive: QueueHarness, monkeypatch: pytest.MonkeyPatch
+    queue: QueueHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The grace is over once: a claim that used it up leaves no second one to the jobs that run."""
     deadlines: list[float] = []
@@ -135,37 +135,37 @@ async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(
 
     monkeypatch.setattr(Worker, "_stop_reading", stop)
     monkeypatch.setattr(Worker, "_finish_running", finish)
-    async with working(drive, Intercepted(drive)):
+    async with working(queue, Intercepted(queue)):
         pass
     assert len(deadlines) == 2
     assert deadlines[0] == deadlines[1]
 
 
-async def test_many_drains_leave_no_job_behind(drive: QueueHarness) -> None:
+async def test_many_drains_leave_no_job_behind(queue: QueueHarness) -> None:
     """However the drain falls, a worker that has stopped holds nothing, and no attempt was lost."""
 
     async def brief(job: Job) -> HandlerResult:
         await asyncio.sleep(0.002)
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
-    drive.handler.act = brief
+    queue.handler.act = brief
     submissions: list[str] = []
-    async with drive.scheduler():
+    async with queue.scheduler():
         for drained in range(12):
-            submissions += await drive.submit(6)
-            async with working(drive, Intercepted(drive)):
+            submissions += await queue.submit(6)
+            async with working(queue, Intercepted(queue)):
                 await asyncio.sleep(drained * 0.003)  # another moment each time
-            held = await drive.rows("SELECT id FROM jobs WHERE status = 'running'")
+            held = await queue.rows("SELECT id FROM jobs WHERE status = 'running'")
             assert held == []
-        async with drive.worker("last", slots=8):
-            await drive.until_decided(submissions)
-    spent = await drive.rows("SELECT reason FROM job_attempts WHERE reason IN ('lease_expired', 'reclaimed')")
+        async with queue.worker("last", slots=8):
+            await queue.until_decided(submissions)
+    spent = await queue.rows("SELECT reason FROM job_attempts WHERE reason IN ('lease_expired', 'reclaimed')")
     assert spent == []
 
 
-async def test_claims_whose_answer_was_lost_are_released_without_cost(drive: QueueHarness) -> None:
+async def test_claims_whose_answer_was_lost_are_released_without_cost(queue: QueueHarness) -> None:
     """The commit happened, its answer and the look-up failed: the worker remembers, and gives the jobs back."""
-    database = Intercepted(drive)
+    database = Intercepted(queue)
 
     async def lose(result: Any) -> None:
         if getattr(result, "done", None):
@@ -174,60 +174,60 @@ async def test_claims_whose_answer_was_lost_are_released_without_cost(drive: Que
             raise OutcomeUnknown
 
     database.after_commit = lose
-    async with drive.scheduler(), working(drive, database):
-        (submission,) = await drive.submit()
-        assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
-    (job,) = await drive.rows("SELECT attempt_id, max_attempts FROM jobs")
+    async with queue.scheduler(), working(queue, database):
+        (submission,) = await queue.submit()
+        assert await queue.until_decided([submission]) == {submission: ("accepted", "AC")}
+    (job,) = await queue.rows("SELECT attempt_id, max_attempts FROM jobs")
     assert (job["attempt_id"], job["max_attempts"]) == (2, 5)
-    assert [row["reason"] for row in await drive.rows("SELECT reason FROM job_attempts ORDER BY attempt_id")] == [
+    assert [row["reason"] for row in await queue.rows("SELECT reason FROM job_attempts ORDER BY attempt_id")] == [
         "never_started",
         "finished",
     ]
 
 
-async def test_a_take_over_whose_answer_was_lost_is_released_without_cost(drive: QueueHarness) -> None:
-    database, stage = Intercepted(drive), ManualWorker(drive)
-    stage.database = cast("UnavailableDatabase", database)
-    job_id = await claim_without_heartbeat(stage, lease_ms=10_000)
-    await stage.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
+async def test_a_take_over_whose_answer_was_lost_is_released_without_cost(queue: QueueHarness) -> None:
+    database, manual_worker = Intercepted(queue), ManualWorker(queue)
+    manual_worker.database = cast("UnavailableDatabase", database)
+    job_id = await claim_without_heartbeat(manual_worker, lease_ms=10_000)
+    await manual_worker.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
 
     async def lose(result: Any) -> None:
         if getattr(result, "done", None):
             raise OutcomeUnknown
 
-    async with stage.worker() as worker:
+    async with manual_worker.worker() as worker:
         database.after_commit = lose
         with pytest.raises(OutcomeUnknown):
-            await reclaim_now(stage, worker)
+            await reclaim_now(manual_worker, worker)
         database.after_commit = None
-        assert (await stage.job())["lease_owner"] == "worker"
+        assert (await manual_worker.job())["lease_owner"] == "worker"
         await worker._claimer.release_unsure(worker._running)
-    assert (await stage.job())["status"] == "pending"
-    rows = await drive.rows("SELECT reason FROM job_attempts ORDER BY attempt_id")
+    assert (await manual_worker.job())["status"] == "pending"
+    rows = await queue.rows("SELECT reason FROM job_attempts ORDER BY attempt_id")
     assert [row["reason"] for row in rows] == ["reclaimed", "never_started"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_last_attempt_is_confirmed_before_its_handler_is_called(drive: QueueHarness, *, fails: bool) -> None:
+async def test_last_attempt_is_confirmed_before_its_handler_is_called(queue: QueueHarness, *, fails: bool) -> None:
     """Where the start cannot be written, nothing runs and the attempt is given back."""
-    database = Intercepted(drive)
+    database = Intercepted(queue)
     seen: list[Any] = []
 
     async def look(job: Job) -> HandlerResult:
-        seen.extend(await drive.rows("SELECT heartbeat_at FROM jobs"))
-        return await drive.handler._accept(job)
+        seen.extend(await queue.rows("SELECT heartbeat_at FROM jobs"))
+        return await queue.handler._accept(job)
 
     async def lose(result: Any) -> None:
         if getattr(result, "done", None) and not isinstance(result.done[0], Job):
             database.after_commit = None
             raise Unavailable("the database is away")
 
-    drive.handler.act = look
+    queue.handler.act = look
     if fails:
         database.after_commit = lose
-    (submission,) = await drive.submit()
-    await drive.database.transact(lambda tx: tx.execute(_ONE_ATTEMPT))
-    async with drive.scheduler(), working(drive, database):
-        assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
-    assert [attempt for _, attempt in drive.handler.runs] == ([2] if fails else [1])
+    (submission,) = await queue.submit()
+    await queue.database.transact(lambda tx: tx.execute(_ONE_ATTEMPT))
+    async with queue.scheduler(), working(queue, database):
+        assert await queue.until_decided([submission]) == {submission: ("accepted", "AC")}
+    assert [attempt for _, attempt in queue.handler.runs] == ([2] if fails else [1])
     assert [row["heartbeat_at"] is not None for row in seen] == [True]

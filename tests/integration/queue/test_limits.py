@@ -18,12 +18,12 @@ from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.queue.conftest import QueueHarness
 
 
-async def logged_transitions(drive: QueueHarness) -> Counter[tuple[str, str]]:
-    rows = await drive.rows("SELECT from_status, to_status FROM job_status_log")
+async def logged_transitions(queue: QueueHarness) -> Counter[tuple[str, str]]:
+    rows = await queue.rows("SELECT from_status, to_status FROM job_status_log")
     return Counter((row["from_status"], row["to_status"]) for row in rows)
 
 
-async def test_jobs_over_the_limit_are_read_once_and_others_pass_them(drive: QueueHarness) -> None:
+async def test_jobs_over_the_limit_are_read_once_and_others_pass_them(queue: QueueHarness) -> None:
     most, at_once, gate = 0, 0, asyncio.Event()
 
     async def counted(job: Job) -> HandlerResult:
@@ -33,65 +33,65 @@ async def test_jobs_over_the_limit_are_read_once_and_others_pass_them(drive: Que
             most = max(most, at_once)
             await gate.wait()
             at_once -= 1
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
-    drive.handler.act = counted
-    async with drive.scheduler(), drive.worker(slots=4, limits={"language:java": 1}):
-        java = await drive.submit(40, "java")
-        cpp = await drive.submit(10, "cpp")
+    queue.handler.act = counted
+    async with queue.scheduler(), queue.worker(slots=4, limits={"language:java": 1}):
+        java = await queue.submit(40, "java")
+        cpp = await queue.submit(10, "cpp")
 
         async def passed() -> bool:
-            rows = await drive.rows("SELECT id FROM submissions WHERE language = 'cpp' AND status = 'accepted'")
+            rows = await queue.rows("SELECT id FROM submissions WHERE language = 'cpp' AND status = 'accepted'")
             return len(rows) == len(cpp)
 
-        await drive.until(passed, "the others pass what waits")
+        await queue.until(passed, "the others pass what waits")
         gate.set()
-        await drive.until_decided([*java, *cpp])
+        await queue.until_decided([*java, *cpp])
     assert most == 1
-    found = await logged_transitions(drive)
+    found = await logged_transitions(queue)
     assert found["queued", "pending"] == 0, "nothing went back to the outbox"
     assert found["running", "succeeded"] == 50
 
 
 async def test_what_is_beyond_the_bound_goes_back_and_is_judged(
-    drive: QueueHarness, monkeypatch: pytest.MonkeyPatch
+    queue: QueueHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parking, "PARKED_MAX", 2)
     monkeypatch.setattr(parking, "_DELAY_MS", (20, 50))
-    async with drive.scheduler(), drive.worker(slots=4, limits={"kind:judge": 1}):
-        decided = await drive.until_decided(await drive.submit(12))
+    async with queue.scheduler(), queue.worker(slots=4, limits={"kind:judge": 1}):
+        decided = await queue.until_decided(await queue.submit(12))
     assert set(decided.values()) == {("accepted", "AC")}
 
 
-async def test_a_drained_worker_gives_back_what_it_parked(drive: QueueHarness) -> None:
+async def test_a_drained_worker_gives_back_what_it_parked(queue: QueueHarness) -> None:
     hold = asyncio.Event()
 
     async def held(job: Job) -> HandlerResult:
         await hold.wait()
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
-    drive.handler.act = held
-    async with drive.scheduler(), drive.worker("first", slots=4, limits={"kind:judge": 1}) as worker:
-        submissions = await drive.submit(5)
+    queue.handler.act = held
+    async with queue.scheduler(), queue.worker("first", slots=4, limits={"kind:judge": 1}) as worker:
+        submissions = await queue.submit(5)
 
         async def parked() -> bool:
             return len(worker._parking) == 4
 
-        await drive.until(parked, "the others are parked")
+        await queue.until(parked, "the others are parked")
         worker.drain()
 
         async def given_back() -> bool:
             return len(worker._parking) == 0
 
-        await drive.until(given_back, "they are given back")
+        await queue.until(given_back, "they are given back")
         hold.set()
-        async with drive.worker("second", slots=4):
-            await drive.until_decided(submissions)
-    rows = await drive.rows("SELECT actor FROM jobs WHERE status = 'succeeded'")
+        async with queue.worker("second", slots=4):
+            await queue.until_decided(submissions)
+    rows = await queue.rows("SELECT actor FROM jobs WHERE status = 'succeeded'")
     assert Counter(row["actor"] for row in rows) == {"first": 1, "second": 4}
 
 
-async def test_a_takeover_keeps_to_the_limits(drive: QueueHarness) -> None:
+async def test_a_takeover_keeps_to_the_limits(queue: QueueHarness) -> None:
     """Messages of a dead reader are taken over one at a time where one at a time may run."""
     most, at_once = 0, 0
 
@@ -101,35 +101,35 @@ async def test_a_takeover_keeps_to_the_limits(drive: QueueHarness) -> None:
         most = max(most, at_once)
         await asyncio.sleep(0.01)
         at_once -= 1
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
-    drive.handler.act = counted
-    submissions = await drive.submit(6)
-    async with drive.scheduler():
+    queue.handler.act = counted
+    submissions = await queue.submit(6)
+    async with queue.scheduler():
 
         async def read_by_the_dead() -> bool:
-            await drive.stream.read(consumer="dead", limit=8, wait_ms=50)
-            return sum((await drive.stream.pending_counts()).values()) == 6
+            await queue.stream.read(consumer="dead", limit=8, wait_ms=50)
+            return sum((await queue.stream.pending_counts()).values()) == 6
 
-        await drive.until(read_by_the_dead, "a reader that died has every message")
-        async with drive.worker(slots=4, limits={"kind:judge": 1}):
-            decided = await drive.until_decided(submissions)
+        await queue.until(read_by_the_dead, "a reader that died has every message")
+        async with queue.worker(slots=4, limits={"kind:judge": 1}):
+            decided = await queue.until_decided(submissions)
     assert set(decided.values()) == {("accepted", "AC")}
     assert most == 1
 
 
 async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
-    drive: QueueHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    queue: QueueHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hold = asyncio.Event()
 
     async def held(job: Job) -> HandlerResult:
         await hold.wait()
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
-    drive.handler.act = held
+    queue.handler.act = held
     settings = WorkerSettings("broken", slots=4, read_wait_ms=100, limits={"kind:judge": 1})
-    worker = Worker(drive.database, drive.jobs, drive.stream, {JOB_KIND_JUDGE: drive.handler}, settings)
+    worker = Worker(queue.database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, settings)
     admit = worker._parking.admit
 
     async def poisoned(messages: Mapping[str, Message]) -> tuple[dict[str, Message], list[Message]]:
@@ -139,14 +139,14 @@ async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
         return await admit(messages)
 
     monkeypatch.setattr(worker._parking, "admit", poisoned)
-    async with drive.scheduler():
+    async with queue.scheduler():
         running = asyncio.create_task(worker.run())
-        await drive.submit(5)
+        await queue.submit(5)
 
         async def parked() -> bool:
             return len(worker._parking) == 4
 
-        await drive.until(parked, "the others are parked")
+        await queue.until(parked, "the others are parked")
         hold.set()
         with pytest.raises(KeyError, match="a bug in admission"):
             async with asyncio.timeout(120):

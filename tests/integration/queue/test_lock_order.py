@@ -45,8 +45,8 @@ class NoFollowUpSlots:
 class CountingDatabase:
     """A database that counts how often operations were begun: one that met a deadlock is begun again."""
 
-    def __init__(self, drive: QueueHarness) -> None:
-        self._inner, self.tries = drive.database, 0
+    def __init__(self, queue: QueueHarness) -> None:
+        self._inner, self.tries = queue.database, 0
 
     async def transact(self, operation: Any) -> Any:
         async def counted(tx: Tx) -> Any:
@@ -56,34 +56,34 @@ class CountingDatabase:
         return await self._inner.transact(counted)
 
 
-@pytest.mark.parametrize("drive", ["distributed"], indirect=True)  # SQLite has one writer
-async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(drive: QueueHarness) -> None:
+@pytest.mark.parametrize("queue", ["distributed"], indirect=True)  # SQLite has one writer
+async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(queue: QueueHarness) -> None:
     """The later job succeeded and the earlier is to be retried, while a renewal that has the one wants the other."""
-    await drive.submit(2)
-    ids = sorted(row["id"] for row in await drive.rows("SELECT id FROM jobs"))
-    claimed = await drive.database.transact(lambda tx: drive.jobs.claim(tx, ids, worker="w", lease_ms=60_000))
+    await queue.submit(2)
+    ids = sorted(row["id"] for row in await queue.rows("SELECT id FROM jobs"))
+    claimed = await queue.database.transact(lambda tx: queue.jobs.claim(tx, ids, worker="w", lease_ms=60_000))
     jobs = {job.id: job for job in claimed.done}
     fences = [Fence(job_id, jobs[job_id].attempt_id, "w") for job_id in ids]
-    counted, nowhere = CountingDatabase(drive), cast("Places", NoFollowUpSlots())
-    finisher = Finisher(cast("Database", counted), drive.jobs, policy=QUICK, random_unit=lambda: 0.5, places=nowhere)
+    counted, nowhere = CountingDatabase(queue), cast("Places", NoFollowUpSlots())
+    finisher = Finisher(cast("Database", counted), queue.jobs, policy=QUICK, random_unit=lambda: 0.5, places=nowhere)
     renewals = 0
 
     async def renew(tx: Tx) -> None:
         nonlocal renewals
         renewals += 1
         for number, fence in enumerate(fences):
-            assert not (await drive.jobs.renew(tx, [fence], lease_ms=60_000)).refused
+            assert not (await queue.jobs.renew(tx, [fence], lease_ms=60_000)).refused
             if number == 0:
                 finishing.append(asyncio.gather(*(finisher.finish(end) for end in _ends(jobs, fences))))
-                await drive.until(waits, "the ends wait for the renewal")
+                await queue.until(waits, "the ends wait for the renewal")
 
     async def waits() -> bool:
         assert not finishing[0].done(), finishing[0]
         sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        return bool(await drive.rows(sql))
+        return bool(await queue.rows(sql))
 
     finishing: list[asyncio.Future[list[RefusalReason | None]]] = []
-    await drive.database.transact(renew)
+    await queue.database.transact(renew)
     assert await finishing[0] == [None, None]
     assert (renewals, counted.tries) == (1, 1)
 
@@ -97,35 +97,35 @@ def _ends(jobs: dict[str, Job], fences: list[Fence]) -> list[AttemptResult]:
     ]
 
 
-@pytest.mark.parametrize("drive", ["distributed"], indirect=True)  # SQLite has one writer
-async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(drive: QueueHarness) -> None:
+@pytest.mark.parametrize("queue", ["distributed"], indirect=True)  # SQLite has one writer
+async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(queue: QueueHarness) -> None:
     """Judged, retried, canceled, drained, delivered twice and given up: every transaction keeps to the order."""
 
     async def mixed(job: Job) -> HandlerResult:
         if job.attempt_id == 1 and job.id > middle:
             raise RuntimeError("once")
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
-    drive.handler.act = mixed
+    queue.handler.act = mixed
     with watching() as watch:
-        submissions = await drive.submit(12)
-        ids = sorted(row["id"] for row in await drive.rows("SELECT id FROM jobs"))
+        submissions = await queue.submit(12)
+        ids = sorted(row["id"] for row in await queue.rows("SELECT id FROM jobs"))
         middle = ids[6]
-        rejudging, batch_id = RejudgeCommands(drive.jobs), new_id()
-        async with drive.scheduler(), drive.worker(limits={"kind:judge": 1}):
+        rejudging, batch_id = RejudgeCommands(queue.jobs), new_id()
+        async with queue.scheduler(), queue.worker(limits={"kind:judge": 1}):
             for submission in submissions[:3]:
                 with suppress(InvalidTransition):
-                    await drive.database.transact(
+                    await queue.database.transact(
                         partial(
-                            SubmissionCommands(drive.jobs).cancel, submission_id=submission, actor="ada", reason="no"
+                            SubmissionCommands(queue.jobs).cancel, submission_id=submission, actor="ada", reason="no"
                         )
                     )
-            await drive.until_decided(submissions)
+            await queue.until_decided(submissions)
             batch = NewRejudgeBatch(
-                batch_id, drive.person, RejudgeSelection(), VerdictPolicy.LATEST, RevisionChoice.PINNED, "again"
+                batch_id, queue.person, RejudgeSelection(), VerdictPolicy.LATEST, RevisionChoice.PINNED, "again"
             )
-            await drive.database.transact(lambda tx: rejudging.create(tx, batch))
-            await drive.database.transact(lambda tx: rejudging.cancel(tx, batch_id, actor=drive.person, reason="no"))
+            await queue.database.transact(lambda tx: rejudging.create(tx, batch))
+            await queue.database.transact(lambda tx: rejudging.cancel(tx, batch_id, actor=queue.person, reason="no"))
     assert watch.violations == {}
 
 

@@ -26,7 +26,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 @pytest.fixture
-def lines() -> Iterator[io.StringIO]:
+def log_lines() -> Iterator[io.StringIO]:
     """What is logged, as JSON, one event a line."""
     root = logging.getLogger()
     before = (root.handlers, root.level)
@@ -37,34 +37,34 @@ def lines() -> Iterator[io.StringIO]:
     root.setLevel(before[1])
 
 
-async def test_one_trace_runs_from_the_submission_to_the_verdict(drive: QueueHarness, lines: io.StringIO) -> None:
+async def test_one_trace_runs_from_the_submission_to_the_verdict(queue: QueueHarness, log_lines: io.StringIO) -> None:
     async def speaks(job: Job) -> HandlerResult:
         get_logger("the.sandbox").info("program_ran")  # whatever is logged while the job runs
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
-    drive.handler.act = speaks
-    new = NewSubmission(new_id(), drive.person, drive.problem, drive.revision, "cpp", "digest", 1, trace_id=TRACE)
-    async with drive.scheduler(), drive.worker():
-        await drive.database.transact(lambda tx: SubmissionCommands(drive.jobs).submit(tx, [new]))
-        await drive.until_decided([new.id])
+    queue.handler.act = speaks
+    new = NewSubmission(new_id(), queue.person, queue.problem, queue.revision, "cpp", "digest", 1, trace_id=TRACE)
+    async with queue.scheduler(), queue.worker():
+        await queue.database.transact(lambda tx: SubmissionCommands(queue.jobs).submit(tx, [new]))
+        await queue.until_decided([new.id])
 
         async def ended() -> bool:
-            return '"job_finished"' in lines.getvalue() and '"job_dispatched"' in lines.getvalue()
+            return '"job_finished"' in log_lines.getvalue() and '"job_dispatched"' in log_lines.getvalue()
 
-        await drive.until(ended, "the end is logged")
-    (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
+        await queue.until(ended, "the end is logged")
+    (job,) = await queue.rows("SELECT id, trace_id FROM jobs")
     assert job["trace_id"] == TRACE
-    said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
+    said = [event for event in map(json.loads, log_lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
     assert {event["trace_id"] for event in said} == {TRACE}
     stages = {event["stage"]: event for event in said if "stage" in event}
     assert set(stages) == {"enqueued", "delivered", "started", "finished"}
     for event in stages.values():
-        assert (event["submission_id"], event["user_id"], event["language"]) == (new.id, drive.person, "cpp")
+        assert (event["submission_id"], event["user_id"], event["language"]) == (new.id, queue.person, "cpp")
     assert stages["finished"]["attempt_id"] == 1
     assert [event["attempt_id"] for event in said if event["event"] == "program_ran"] == [1]
 
 
-async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: QueueHarness, lines: io.StringIO) -> None:
+async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(queue: QueueHarness, log_lines: io.StringIO) -> None:
     """A job that is lost, its late writes, an error, a burial: each line names job, attempt and trace."""
     woken = asyncio.Event()
 
@@ -72,36 +72,36 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: QueueHar
         await woken.wait()
         raise RuntimeError("the sandbox broke")
 
-    drive.handler.act = act
-    async with drive.scheduler():
-        (submission,) = await drive.submit()
-        async with drive.worker("lost", slots=1, lease_ms=100, heartbeat_ms=400):
-            await drive.until_running()
+    queue.handler.act = act
+    async with queue.scheduler():
+        (submission,) = await queue.submit()
+        async with queue.worker("lost", slots=1, lease_ms=100, heartbeat_ms=400):
+            await queue.until_running()
 
             async def lost() -> bool:
-                return '"lease_lost"' in lines.getvalue()
+                return '"lease_lost"' in log_lines.getvalue()
 
-            await drive.until(lost, "its lease is lost, and it notices")
+            await queue.until(lost, "its lease is lost, and it notices")
         woken.set()
-        async with drive.worker("sound"):
-            assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
-    (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
-    said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
+        async with queue.worker("sound"):
+            assert await queue.until_decided([submission]) == {submission: ("error", "SE")}
+    (job,) = await queue.rows("SELECT id, trace_id FROM jobs")
+    said = [event for event in map(json.loads, log_lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
     assert {event["trace_id"] for event in said} == {job["trace_id"]}
     expected = {"lease_lost", "job_lease_expired", "job_failed", "job_finished"}
     of_attempts = [event for event in said if event["event"] in expected]
     assert {event["event"] for event in of_attempts} == expected
     assert all(event["attempt_id"] >= 1 and event["stage"] for event in of_attempts)
-    assert {(event["submission_id"], event["user_id"]) for event in of_attempts} == {(submission, drive.person)}
+    assert {(event["submission_id"], event["user_id"]) for event in of_attempts} == {(submission, queue.person)}
     refused = [event for event in said if event["event"] == "job_write_refused" and event["attempt_id"]]
     assert refused, "the late renewal"
     asked = {"reason", "db_attempt_id", "db_status", "db_lease_owner", "db_lease_until"}
     assert all(asked <= event.keys() for event in refused)
 
 
-async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(drive: QueueHarness) -> None:
-    await drive.submit()
-    (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
+async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(queue: QueueHarness) -> None:
+    await queue.submit()
+    (job,) = await queue.rows("SELECT id, trace_id FROM jobs")
     assert job["trace_id"] == job["id"].replace("-", "")
 
 
@@ -137,7 +137,7 @@ def _all_figures() -> dict[str, float]:
 
 
 @pytest.mark.slow
-async def test_each_figure_of_the_drive_moves(drive: QueueHarness) -> None:
+async def test_each_figure_of_the_drive_moves(queue: QueueHarness) -> None:
     metrics.DEAD_LETTERS.set(0)
     before = _all_figures()
     fails = {"left": 1}
@@ -146,29 +146,29 @@ async def test_each_figure_of_the_drive_moves(drive: QueueHarness) -> None:
         if job.submission_id == poison or (fails["left"] and fails.pop("left")):
             fails.setdefault("left", 0)
             raise RuntimeError("the sandbox broke")
-        return await drive.handler._accept(job)
+        return await queue.handler._accept(job)
 
     async def stuck(_: Job) -> HandlerResult:
         await asyncio.Event().wait()
         return HandlerResult()
 
-    drive.handler.act = stuck
-    async with drive.scheduler():
-        (stalled,) = await drive.submit()
-        async with drive.worker("lost", slots=1, lease_ms=LOST_AFTER_MS, heartbeat_ms=60_000):
-            await drive.until_running()
-        drive.handler.act = act
-        poison, fine = await drive.submit(2)
-        async with drive.worker():
-            decided = await drive.until_decided([stalled, poison, fine])
-            census = QueueGauges(drive.database, drive.stream)
+    queue.handler.act = stuck
+    async with queue.scheduler():
+        (stalled,) = await queue.submit()
+        async with queue.worker("lost", slots=1, lease_ms=LOST_AFTER_MS, heartbeat_ms=60_000):
+            await queue.until_running()
+        queue.handler.act = act
+        poison, fine = await queue.submit(2)
+        async with queue.worker():
+            decided = await queue.until_decided([stalled, poison, fine])
+            census = QueueGauges(queue.database, queue.stream)
 
             async def moved() -> bool:
                 await census.run_once()
                 after = _all_figures()
                 return all(after.get(name, 0) > before.get(name, 0) for name in MOVING)
 
-            await drive.until(moved, f"each of {MOVING} moves")
+            await queue.until(moved, f"each of {MOVING} moves")
     assert decided == {stalled: ("accepted", "AC"), fine: ("accepted", "AC"), poison: ("error", "SE")}
 
 
@@ -184,25 +184,25 @@ def test_every_figure_that_was_asked_for_is_declared() -> None:
     assert not [metric.name for metric in metrics.ALL_METRICS if {"job_id", "user_id", "trace_id"} & set(metric.labels)]
 
 
-async def test_a_full_stream_holds_delivery_back_and_drops_nothing(drive: QueueHarness) -> None:
+async def test_a_full_stream_holds_delivery_back_and_drops_nothing(queue: QueueHarness) -> None:
     """What workers have not read stays below the stream's bound: the rest waits in the outbox, and says why."""
-    pump = Dispatcher(drive.database, drive.jobs, drive.stream, name="pump", batch=4, ahead=6)
-    submissions = await drive.submit(20)
-    while await pump.dispatch_batch():
+    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="pump", batch=4, ahead=6)
+    submissions = await queue.submit(20)
+    while await dispatcher.dispatch_batch():
         pass
-    depth = sum((await drive.stream.depths()).values())
+    depth = sum((await queue.stream.depths()).values())
     assert depth == 6
     assert metric_value("stream_full", band="2") == 1
-    (waiting,) = await drive.rows("SELECT count(*) AS n FROM jobs WHERE status = 'pending'")
+    (waiting,) = await queue.rows("SELECT count(*) AS n FROM jobs WHERE status = 'pending'")
     assert waiting["n"] == 14
-    running = asyncio.create_task(pump.run())
-    async with drive.worker(slots=4):
-        decided = await drive.until_decided(submissions)
+    running = asyncio.create_task(dispatcher.run())
+    async with queue.worker(slots=4):
+        decided = await queue.until_decided(submissions)
 
         async def has_room() -> bool:
             return metric_value("stream_full", band="2") == 0
 
-        await drive.until(has_room, "the pump has seen that there is room again")
+        await queue.until(has_room, "the pump has seen that there is room again")
     running.cancel()
     assert set(decided.values()) == {("accepted", "AC")}
-    assert len(drive.handler.runs) == 20, "each was announced once"
+    assert len(queue.handler.runs) == 20, "each was announced once"

@@ -34,73 +34,73 @@ class FailsOnClaim(JudgeRunListener):
         await super().on_started(tx, jobs)
 
 
-async def test_a_job_that_cannot_be_claimed_is_set_aside_and_the_others_run(drive: QueueHarness) -> None:
+async def test_a_job_that_cannot_be_claimed_is_set_aside_and_the_others_run(queue: QueueHarness) -> None:
     owner = FailsOnClaim()
-    drive.jobs = JobCommands({JOB_KIND_JUDGE: owner}, policy=QUICK)
-    submissions = await drive.submit(5)
-    rows = await drive.rows("SELECT id, submission_id FROM jobs ORDER BY id")
+    queue.jobs = JobCommands({JOB_KIND_JUDGE: owner}, policy=QUICK)
+    submissions = await queue.submit(5)
+    rows = await queue.rows("SELECT id, submission_id FROM jobs ORDER BY id")
     owner.poison = {rows[0]["id"]}
-    async with drive.worker(slots=8), drive.scheduler():
+    async with queue.worker(slots=8), queue.scheduler():
 
         async def given_up() -> bool:
-            return bool(await drive.rows("SELECT id FROM jobs WHERE error_code = 'LISTENER_FAILED'"))
+            return bool(await queue.rows("SELECT id FROM jobs WHERE error_code = 'LISTENER_FAILED'"))
 
-        await drive.until(given_up, "the poisoned job is a dead letter")
+        await queue.until(given_up, "the poisoned job is a dead letter")
 
         async def others() -> bool:
-            done = await drive.rows("SELECT id FROM submissions WHERE status = 'accepted'")
+            done = await queue.rows("SELECT id FROM submissions WHERE status = 'accepted'")
             return len(done) == len(submissions) - 1
 
-        await drive.until(others, "its neighbours are judged")
-        (letter,) = await drive.database.read(dead_letters.page)
+        await queue.until(others, "its neighbours are judged")
+        (letter,) = await queue.database.read(dead_letters.page)
         assert letter.job_id == rows[0]["id"]
         owner.poison = set()  # the bug is mended, and the letter replayed
-        await drive.database.transact(
-            lambda tx: dead_letters.replay(tx, drive.jobs, [letter.id], actor="ops", reason="mended")
+        await queue.database.transact(
+            lambda tx: dead_letters.replay(tx, queue.jobs, [letter.id], actor="ops", reason="mended")
         )
-        decided = await drive.until_decided(submissions)
+        decided = await queue.until_decided(submissions)
     assert set(decided.values()) == {("accepted", "AC")}
 
 
-async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_code(drive: QueueHarness) -> None:
+async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_code(queue: QueueHarness) -> None:
     """Only what is infrastructure's fault is tried again; the jury's is told apart by its code."""
 
     async def broken(_: Job) -> HandlerResult:
         return HandlerResult(JobStatus.FAILED, {}, Judgement(Verdict.SE), JURY_FAULT, "its checker crashed")
 
-    drive.handler.act = broken
-    async with drive.scheduler(), drive.worker():
-        (submission,) = await drive.submit()
-        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
-        (job,) = await drive.rows("SELECT status, attempt_id, reason, error_code, error FROM jobs")
+    queue.handler.act = broken
+    async with queue.scheduler(), queue.worker():
+        (submission,) = await queue.submit()
+        assert await queue.until_decided([submission]) == {submission: ("error", "SE")}
+        (job,) = await queue.rows("SELECT status, attempt_id, reason, error_code, error FROM jobs")
         assert (job["status"], job["attempt_id"], job["reason"]) == ("failed", 1, "failed")
         assert (job["error_code"], job["error"]) == ("JURY_FAULT", "its checker crashed")
-        (letter,) = await drive.database.read(dead_letters.page)
-        drive.handler.act = drive.handler._accept
-        await drive.database.transact(
-            lambda tx: dead_letters.replay(tx, drive.jobs, [letter.id], actor="ops", reason="mended")
+        (letter,) = await queue.database.read(dead_letters.page)
+        queue.handler.act = queue.handler._accept
+        await queue.database.transact(
+            lambda tx: dead_letters.replay(tx, queue.jobs, [letter.id], actor="ops", reason="mended")
         )
 
         async def accepted() -> bool:
-            return bool(await drive.rows("SELECT id FROM submissions WHERE verdict = 'AC'"))
+            return bool(await queue.rows("SELECT id FROM submissions WHERE verdict = 'AC'"))
 
-        await drive.until(accepted, "the replay gives the verdict")
+        await queue.until(accepted, "the replay gives the verdict")
 
 
-async def test_a_timeout_of_the_handler_itself_is_kept_as_it_was_raised(drive: QueueHarness) -> None:
+async def test_a_timeout_of_the_handler_itself_is_kept_as_it_was_raised(queue: QueueHarness) -> None:
     async def times_out(_: Job) -> HandlerResult:
         raise TimeoutError("the storage did not answer")
 
-    drive.handler.act = times_out
-    (submission,) = await drive.submit()
-    await drive.database.transact(lambda tx: tx.execute(_ONE_ATTEMPT))
-    async with drive.scheduler(), drive.worker():
-        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
-    (letter,) = await drive.database.read(dead_letters.page)
+    queue.handler.act = times_out
+    (submission,) = await queue.submit()
+    await queue.database.transact(lambda tx: tx.execute(_ONE_ATTEMPT))
+    async with queue.scheduler(), queue.worker():
+        assert await queue.until_decided([submission]) == {submission: ("error", "SE")}
+    (letter,) = await queue.database.read(dead_letters.page)
     assert letter.error == "TimeoutError: the storage did not answer"
 
 
-async def test_a_job_that_outlives_its_deadline_is_killed_and_ends(drive: QueueHarness) -> None:
+async def test_a_job_that_outlives_its_deadline_is_killed_and_ends(queue: QueueHarness) -> None:
     """Its worker lives and renews its lease: without the deadline the job would run for ever."""
     killed = 0
 
@@ -112,11 +112,11 @@ async def test_a_job_that_outlives_its_deadline_is_killed_and_ends(drive: QueueH
             killed += 1
         return HandlerResult()
 
-    drive.handler.act = hangs
-    (submission,) = await drive.submit()
-    await drive.database.transact(lambda tx: tx.execute(_DEADLINE))
-    async with drive.scheduler(), drive.worker():
-        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+    queue.handler.act = hangs
+    (submission,) = await queue.submit()
+    await queue.database.transact(lambda tx: tx.execute(_DEADLINE))
+    async with queue.scheduler(), queue.worker():
+        assert await queue.until_decided([submission]) == {submission: ("error", "SE")}
     assert killed == 4, "every attempt was killed"
-    (letter,) = await drive.database.read(dead_letters.page)
+    (letter,) = await queue.database.read(dead_letters.page)
     assert "outlived its deadline of 20 ms" in (letter.error or "")

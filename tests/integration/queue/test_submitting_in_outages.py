@@ -57,7 +57,7 @@ async def test_117_a_submission_is_accepted_while_redis_is_away(postgres_url: st
 
 
 @pytest.fixture
-async def hall(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
@@ -77,19 +77,19 @@ async def _switch(store: StoreHarness, *, read_only: bool) -> None:
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8"])
 async def test_a_submission_to_a_read_only_database_is_refused_for_now(
-    hall: PublishedProblem, content_type: str
+    published_problem: PublishedProblem, content_type: str
 ) -> None:
     """As after a failover: 503 with ``Retry-After``, by both ways in; accepted as soon as it is writable again."""
-    _, token = await hall.api.user("contestant")
-    async with hall.api.client(token, headers={"Content-Type": content_type}) as client:
+    _, token = await published_problem.api.user("contestant")
+    async with published_problem.api.client(token, headers={"Content-Type": content_type}) as client:
 
         async def submit() -> httpx.Response:
-            return await client.post("/api/v1/submissions", json=hall.submission_body())
+            return await client.post("/api/v1/submissions", json=published_problem.submission_body())
 
         assert (await submit()).status_code == 202
-        await _switch(hall.api.store, read_only=True)
+        await _switch(published_problem.api.store, read_only=True)
         refused = [await submit() for _ in range(6)]  # the first may meet a connection that was ended
-        await _switch(hall.api.store, read_only=False)
+        await _switch(published_problem.api.store, read_only=False)
         async with asyncio.timeout(120):
             while (accepted := await submit()).status_code == 503:
                 await asyncio.sleep(0.05)

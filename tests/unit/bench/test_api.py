@@ -102,19 +102,19 @@ def test_turns_are_taken_backwards_every_other_round_and_the_first_only_warms_up
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> ApiFixture:
+async def api_fixture(tmp_path: Path) -> ApiFixture:
     return await seed_database(f"sqlite:///{tmp_path}/a.db", 2)
 
 
-async def test_the_floor_writes_what_the_store_writes(house: ApiFixture) -> None:
+async def test_the_floor_writes_what_the_store_writes(api_fixture: ApiFixture) -> None:
     async with AsyncExitStack() as stack:
-        bares, recorder = await open_bare(house.url, 2, stack)
+        bares, recorder = await open_bare(api_fixture.url, 2, stack)
         assert isinstance(bares[0], RawSqlite)
-        work = [await recorded(recorder, house.example, at * 3, 3) for at in range(4)]
+        work = [await recorded(recorder, api_fixture.example, at * 3, 3) for at in range(4)]
         assert [len(calls) for calls in work] == [4] * 4
         answer = await commit_all(bares, work)
         assert len(answer["waits_ms"]) == 4
-    path = Path(house.url.removeprefix("sqlite:///"))
+    path = Path(api_fixture.url.removeprefix("sqlite:///"))
     with sqlite3.connect(path) as connection:
         counts = [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -124,19 +124,19 @@ async def test_the_floor_writes_what_the_store_writes(house: ApiFixture) -> None
     assert counts == [12] * 4
 
 
-async def test_requests_are_good_submissions_of_people_who_exist(house: ApiFixture) -> None:
-    (asked,) = house.submits(1)
+async def test_requests_are_good_submissions_of_people_who_exist(api_fixture: ApiFixture) -> None:
+    (asked,) = api_fixture.submits(1)
     head, _, body = asked.partition("\r\n\r\n")
     assert json.loads(body) == {"problem": SLUG, "language": "cpp17", "source": SOURCE}
-    assert house.tokens[0] in head
-    assert len(json.loads(house.batches(1, 5)[0].partition("\r\n\r\n")[2])["items"]) == 5
-    assert len(house.streams(2, 3)) == 5
-    database = SqliteDatabase(Path(house.url.removeprefix("sqlite:///")))
+    assert api_fixture.tokens[0] in head
+    assert len(json.loads(api_fixture.batches(1, 5)[0].partition("\r\n\r\n")[2])["items"]) == 5
+    assert len(api_fixture.streams(2, 3)) == 5
+    database = SqliteDatabase(Path(api_fixture.url.removeprefix("sqlite:///")))
     try:
         named = await database.read(lambda tx: submission_queries.resolve_problems(tx, [SLUG]))
     finally:
         await database.close()
-    assert named[SLUG].published_revision_id == house.revision_id
+    assert named[SLUG].published_revision_id == api_fixture.revision_id
 
 
 async def test_the_constant_is_as_long_as_it_is_told() -> None:

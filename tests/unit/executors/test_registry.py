@@ -22,7 +22,7 @@ OURS = {"noop", "sleep", "http", "sandbox", "judge", "problem.verify", "problem.
 
 
 @pytest.fixture
-def registry_with_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExecutorRegistry]:
+def with_example_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExecutorRegistry]:
     """The registry as it is once a third party's package is installed."""
     monkeypatch.syspath_prepend(PLUGIN)
     yield executor_registry.discover_executors()
@@ -39,31 +39,31 @@ def test_ours_are_registered_and_all_of_them_work() -> None:
         assert described.cfg_schema.get("additionalProperties") is False, f"{described.type} would swallow misspellings"
 
 
-async def test_a_third_partys_executor_works(registry_with_plugin: ExecutorRegistry) -> None:
-    assert registry_with_plugin.executors["greet"].distribution == "adjudge-example-plugin"
-    registry_with_plugin.check("greet", {"name": "{{ parameters.who }}"}, templated=True)
-    executor: Executor = registry_with_plugin.build({"greeting": "Servus", "unused": 1})["greet"]
+async def test_a_third_partys_executor_works(with_example_plugin: ExecutorRegistry) -> None:
+    assert with_example_plugin.executors["greet"].distribution == "adjudge-example-plugin"
+    with_example_plugin.check("greet", {"name": "{{ parameters.who }}"}, templated=True)
+    executor: Executor = with_example_plugin.build({"greeting": "Servus", "unused": 1})["greet"]
     context = FakeNodeContext({"name": "Ada"})
     result = await executor.execute(context)
     assert getattr(result, "artifact", None) == {"text": "Servus, Ada!"}
     assert context.lines == ["Servus, Ada!"]
 
 
-def test_broken_ones_disable_themselves_with_a_reason(registry_with_plugin: ExecutorRegistry) -> None:
-    assert set(registry_with_plugin.disabled) == {"missing", "misnamed", "invalid_schema"}
-    assert "No module named 'example_plugin.nowhere'" in registry_with_plugin.disabled["missing"].reason
-    assert "entry point is named 'misnamed'" in registry_with_plugin.disabled["misnamed"].reason
-    assert "no JSON Schema" in registry_with_plugin.disabled["invalid_schema"].reason
+def test_broken_ones_disable_themselves_with_a_reason(with_example_plugin: ExecutorRegistry) -> None:
+    assert set(with_example_plugin.disabled) == {"missing", "misnamed", "invalid_schema"}
+    assert "No module named 'example_plugin.nowhere'" in with_example_plugin.disabled["missing"].reason
+    assert "entry point is named 'misnamed'" in with_example_plugin.disabled["misnamed"].reason
+    assert "no JSON Schema" in with_example_plugin.disabled["invalid_schema"].reason
     with pytest.raises(InvalidInput, match="the executor 'missing' is disabled: adjudge-example-plugin"):
-        registry_with_plugin.check("missing", {})
+        with_example_plugin.check("missing", {})
 
 
-def test_nobody_takes_our_types(registry_with_plugin: ExecutorRegistry) -> None:
-    assert registry_with_plugin.executors["noop"].distribution == "adjudge"
+def test_nobody_takes_our_types(with_example_plugin: ExecutorRegistry) -> None:
+    assert with_example_plugin.executors["noop"].distribution == "adjudge"
 
 
-def test_one_that_cannot_be_built_is_left_out(registry_with_plugin: ExecutorRegistry) -> None:
-    built = registry_with_plugin.build({})
+def test_one_that_cannot_be_built_is_left_out(with_example_plugin: ExecutorRegistry) -> None:
+    built = with_example_plugin.build({})
     assert "unknown_dependency" not in built
     assert {"noop", "greet"} <= set(built)
 

@@ -39,7 +39,7 @@ async def test_many_pumps_together_announce_no_more_ahead_than_one(sqlite_store:
 
 
 @pytest.fixture
-def said() -> Iterator[io.StringIO]:
+def published_messages() -> Iterator[io.StringIO]:
     stream = io.StringIO()
     logs.configure("warning", "json", stream)
     yield stream
@@ -47,7 +47,7 @@ def said() -> Iterator[io.StringIO]:
 
 
 async def test_a_backlog_is_told_of_once_however_often_there_is_a_little_room(
-    sqlite_store: StoreHarness, said: io.StringIO
+    sqlite_store: StoreHarness, published_messages: io.StringIO
 ) -> None:
     store, stream = sqlite_store, MemoryStream()
     pump = Dispatcher(store.database, store.jobs, stream, name="pump", batch=4, ahead=20)
@@ -58,4 +58,4 @@ async def test_a_backlog_is_told_of_once_however_often_there_is_a_little_room(
                 pass
             await stream.ack(await stream.read(consumer="w", limit=6, wait_ms=0))
         await stream.ack(await stream.read(consumer="w", limit=20, wait_ms=0))
-        assert said.getvalue().count("stream_full") == backlog
+        assert published_messages.getvalue().count("stream_full") == backlog

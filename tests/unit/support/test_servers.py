@@ -127,7 +127,7 @@ time.sleep(600)
 
 
 @pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def private_server_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A place for folders of servers where no other test run sweeps."""
     with tempfile.TemporaryDirectory(prefix="apart-", dir="/tmp") as place:
         Path(place).chmod(0o755)
@@ -136,11 +136,11 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, apart: Path) -> None:
+def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, private_server_folder: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-c", _RUN_AND_WAIT],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(apart)},
+        env={**os.environ, "TMPDIR": str(private_server_folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -155,7 +155,7 @@ def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, apar
         _wait_for_end(server)
     finally:
         os.close(server)
-    assert Path(folder).parent == apart
+    assert Path(folder).parent == private_server_folder
     if end is signal.SIGKILL:
         assert Path(folder).exists()
         remove_stale_folders()
