@@ -35,7 +35,7 @@ class PausedSolution:
         self.source = _WAITING.format(name=self._name, here=PROGRAM_DIRECTORY, rest=SUM)
 
     async def open(self, numbers: str = "") -> None:
-        """Let the test with this input go on, or all of them; the program must have been handed in."""
+        """Let the test with this input go on, or all of them; the program must have been submitted."""
         folder = await self._folder()
         (folder / f"open{numbers and '-'}{numbers.replace(' ', '-')}").touch()
 

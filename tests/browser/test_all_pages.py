@@ -140,8 +140,8 @@ async def test_an_address_that_leads_nowhere_says_so(up: Installation, visit: Vi
     tab = await visit(up)
     tab.expected.append("status of 404")
     page = await tab.open(f"/{HOSTILE.replace('/', '%2F')}")
-    await expect(page.locator("h1")).to_have_text("There is no such page")
-    await page.get_by_role("link", name="To the front page").click()
+    await expect(page.locator("h1")).to_have_text("Page not found")
+    await page.get_by_role("link", name="Home").click()
     await expect(page).to_have_url(re.compile("/problems$"))
 
 
@@ -159,14 +159,14 @@ async def test_first_tab_reaches_the_skip_link_on_every_page_of_the_bar(
         current = page.locator(".top [aria-current]")
         await expect(current).to_be_in_viewport()
         await page.keyboard.press("Tab")
-        await expect(page.get_by_role("link", name="Skip to the content"), path).to_be_focused()
+        await expect(page.get_by_role("link", name="Skip to content"), path).to_be_focused()
 
 
 async def test_the_keyboard_reaches_the_content_first_and_leaves_the_editor(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     page = await tab.open("/problems/sum")
     await page.keyboard.press("Tab")
-    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.locator("main")).to_be_focused()
     await page.locator(".cm-content").focus()

@@ -21,7 +21,7 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation,
     await page.get_by_role("button", name="Start").click()
     await page.wait_for_url("**/runs/*")
     arrived = list(tab.navigations)
-    await expect(_node(page, "ask")).to_contain_text("waits for an approval")
+    await expect(_node(page, "ask")).to_contain_text("waiting for approval")
     await expect(page.locator(".notice")).to_contain_text("ask asks: Go on?")
     await expect(page.locator("svg.dag .node.good")).to_have_count(1)
     assert tab.navigations == arrived, "the run was followed without loading the page again"

@@ -108,11 +108,11 @@ class ChainRunControl:
             raise WrongRunState(f"Run {run_id!r} is already {run.status}.", status=str(run.status))
         if run.status in (ChainRunStatus.STOPPING, ChainRunStatus.STOPPED):
             return run.status
-        await tx.execute(by_hand.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop requested")
+        await tx.execute(by_hand.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop_requested")
         # Jobs made before the run was locked are not held: jobs come before runs. The patrol cancels them.
         waiting = [row["id"] for row in jobs if row["status"] != "running"]
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
-        rows = await tx.fetch(by_hand.STOP_IDLE, run_id=run_id, actor=actor, reason=reason or "run stopped")
+        rows = await tx.fetch(by_hand.STOP_IDLE, run_id=run_id, actor=actor, reason=reason or "run_stopped")
         stopped = [
             FinishedNode(run_id, found, row["type"], NodeStatus.STOPPED, _parent(found), pool=row["concurrency_pool"])
             for row in rows
@@ -138,7 +138,7 @@ class ChainRunControl:
         await self._reopen_above(tx, sheet, node_id, by)
         await self._go_on(tx, sheet, by, starts, await self._join_at_once(tx, sheet, node_id))
         letters = {sheet.job[start.node_id]: start.job_id for start in starts}
-        await _settle_letters(tx, letters, "replayed", actor, "its node was retried by hand")
+        await _settle_letters(tx, letters, "replayed", actor, "its node was retried manually")
         await _record(tx, "retry", run_id, node_id, by)
         return await chain_queries.find_node(tx, run_id, node_id)
 
@@ -160,11 +160,11 @@ class ChainRunControl:
             sheet.reopen(node_id, NodeStatus.RUNNING)
             await self._reopen_above(tx, sheet, node_id, by)
         closing = NodeClosing(
-            run_id, node_id, NodeStatus.SUCCESS, reason or "completed by hand", source, actor, artifact=artifact
+            run_id, node_id, NodeStatus.SUCCESS, reason or "completed_manually", source, actor, artifact=artifact
         )
         over = await close_nodes(tx, [closing])
         letters = dict.fromkeys(sheet.job[item] for item in (node_id, *sheet.instances.get(node_id, ())))
-        await _settle_letters(tx, letters, "discarded", actor, "its node was completed by hand")
+        await _settle_letters(tx, letters, "discarded", actor, "its node was completed manually")
         await self._go_on(tx, sheet, by, over=over)
         await _record(tx, "complete", run_id, node_id, by)
         return await chain_queries.find_node(tx, run_id, node_id)
@@ -248,7 +248,7 @@ class ChainRunControl:
         for node_id in targets:
             sheet.reopen(node_id, NodeStatus.RETRYING)
         rows = sorted((run_id, node_id, job_id) for node_id, job_id in job_ids.items())
-        await tx.fetch(by_hand.RETRY_NODES, rows, **by.why("retried by hand"))
+        await tx.fetch(by_hand.RETRY_NODES, rows, **by.why("retried_manually"))
         return [
             ReadyNode(run_id, node_id, sheet.dag.node_for(node_id), job_ids[node_id], sheet.attempt[node_id])
             for node_id in targets

@@ -248,5 +248,5 @@ def _suspend_row(job: Job, outcome: object) -> tuple[object, ...]:
         None if outcome.timeout_ms is None else outcome.timeout_ms * 1_000,
         outcome.artifact.text,
         outcome.artifact.size_bytes,
-        f"waits for {outcome.wait_kind}",
+        f"waiting_for_{outcome.wait_kind}",
     )

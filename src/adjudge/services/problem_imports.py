@@ -190,7 +190,7 @@ async def cancel_import(parts: Parts, viewer: Viewer, import_id: str) -> ImportR
     async def write(tx: Tx) -> None:
         row = await imports.find(tx, import_id)
         _check_visible(viewer, row)
-        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled manually")
+        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled_manually")
         if not outcome.done:
             raise Conflict("The import has already finished.", import_id=import_id)
 

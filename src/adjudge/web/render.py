@@ -66,13 +66,13 @@ class PageRenderer:
         self._templates.globals.update(
             asset=self.assets.url,
             has_asset=self.assets.__contains__,
-            compared=align_lines,
-            meaning=status_class,
+            align_lines=align_lines,
+            status_class=status_class,
             navigation=navigation,
-            pieces=link_lines,
+            link_lines=link_lines,
             version=__version__,
         )
-        self._templates.filters.update(moment=timestamp, size=format_bytes, lasted=format_duration)
+        self._templates.filters.update(timestamp=timestamp, size=format_bytes, duration=format_duration)
 
     async def render(self, request: Request, template: str, *, status: int = 200, **shown: object) -> Response:
         """Render ``template`` for whoever is asking, in their language."""
@@ -86,7 +86,7 @@ class PageRenderer:
             csrf_field=_csrf_field(viewer),
             languages=i18n.available_languages(),
             path=request.url.path,
-            done=spoken.texts.get(f"done.{request.query_params.get('done', '')}", ""),
+            done=spoken.texts.get(f"flash.{request.query_params.get('done', '')}", ""),
             **shown,
         )
         return _html(request, text, status, spoken.language, nonce)

@@ -37,7 +37,7 @@ async def test_an_operation_shows_what_to_type(pages: AsgiApp) -> None:
     assert submit.curl.startswith("curl -X POST")
     assert '"problem": "multiples"' in submit.curl
     assert [body.media_type for body in submit.bodies] == ["application/json", "multipart/form-data"]
-    assert [answer.link for answer in submit.answers] == ["Submitted"]
+    assert [answer.link for answer in submit.answers] == ["SubmissionCreated"]
 
 
 def test_types_are_said_in_words() -> None:

@@ -58,15 +58,15 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: AsgiApp) -> No
         assert await _finish_next(pages, NodeSuspended("approval", f"{run_id}/ask/1", question)) == "ask"
         state = (await setter.get(f"{path}/state")).text
         assert "data-live-done" not in state
-        assert "ask asks: Go on &lt;script&gt;" in state, "the run's page says who is waited for"
-        assert "waits for an approval" in state
+        assert "ask requires approval: Go on &lt;script&gt;" in state, "the run's page says who is waited for"
+        assert "waiting for approval" in state
         node = await setter.get(f"{path}/nodes/ask")
         assert "Go on &lt;script&gt;" in node.text
-        unsaid = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": " "})
+        unsaid = await setter.post(f"{path}/nodes/ask/decide", data={"decision": "approve", "reason": " "})
         assert unsaid.status_code == 400
-        neither = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "perhaps", "reason": "good"})
-        assert (neither.status_code, "say yes or no" in neither.text) == (400, True)
-        said = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": "good"})
+        neither = await setter.post(f"{path}/nodes/ask/decide", data={"decision": "perhaps", "reason": "good"})
+        assert (neither.status_code, "expected approve or reject" in neither.text) == (400, True)
+        said = await setter.post(f"{path}/nodes/ask/decide", data={"decision": "approve", "reason": "good"})
         assert said.status_code == 303
         assert "data-live-done" in (await setter.get(f"{path}/state")).text
 
@@ -144,5 +144,5 @@ async def test_a_long_log_is_read_from_its_end(pages: AsgiApp) -> None:
         shown = (await setter.get(f"{path}/nodes/check/state")).text
     assert "line 502;" in shown
     assert "line 2;" not in shown
-    assert "The last 500 lines." in shown
+    assert "Last 500 lines." in shown
     assert shown.index("line 3;") < shown.index("line 4;")

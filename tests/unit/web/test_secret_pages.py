@@ -21,7 +21,7 @@ async def shown(client: httpx.AsyncClient, path: str, **headers: str) -> str:
 
 async def test_a_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages: AsgiApp) -> None:
     async with pages.as_role("admin") as client:
-        assert "There are none." in await shown(client, ROOT)
+        assert "No secrets." in await shown(client, ROOT)
         for value in (VALUE, f"{VALUE}-2"):
             answer = await client.post(ROOT, data={"name": " TOKEN ", "value": value})
             assert (answer.status_code, answer.headers["Location"]) == (303, f"{ROOT}?done=saved")
@@ -31,7 +31,7 @@ async def test_a_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages
         assert listed.count(row["created_by"]) >= 2, "who set it and who changed it"
         assert VALUE not in listed
         removed = await client.post(f"{ROOT}/TOKEN/delete")
-        assert (removed.status_code, removed.headers["Location"]) == (303, f"{ROOT}?done=removed")
+        assert (removed.status_code, removed.headers["Location"]) == (303, f"{ROOT}?done=deleted")
         assert "<code>TOKEN</code>" not in await shown(client, ROOT)
         assert (await client.post(f"{ROOT}/TOKEN/delete")).status_code == 404
         actions = await pages.store.rows("SELECT action FROM audit_log WHERE object_id = 'TOKEN' ORDER BY id")

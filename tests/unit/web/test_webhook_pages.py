@@ -53,7 +53,7 @@ async def ended(pages: AsgiApp, *, well: bool) -> None:
 
 async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
-        assert "You have no webhooks" in await shown(client, ROOT)
+        assert "No webhooks." in await shown(client, ROOT)
         assert ROOT in await shown(client, "/me")
         assert ROOT in await shown(client, "/me/tokens")
         answer = await client.post(ROOT, data=FORM)
@@ -62,7 +62,7 @@ async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: AsgiApp) ->
         assert (await pages.store.row("SELECT secret FROM webhooks"))["secret"] == secret
         listed = await shown(client, ROOT)
         assert "hook?a=&lt;b&gt;" in listed
-        assert "a submission was judged, a submission was canceled" in listed
+        assert "submission judged, submission canceled" in listed
         assert "whsec_" not in listed
         assert "whsec_" not in await shown(client, await made(client))
 
@@ -90,37 +90,37 @@ async def test_a_webhook_is_changed_switched_off_and_removed(pages: AsgiApp) -> 
         path = await made(client)
         form = {"url": "https://new.example.org/", "event": "submission.rejudged"}
         assert await done(client, f"{path}/edit", **form) == f"{path}?done=saved"
-        assert await done(client, f"{path}/switch", to="off") == f"{path}?done=switched_off"
+        assert await done(client, f"{path}/switch", to="off") == f"{path}?done=disabled"
         (found,) = (await client.get("/api/v1/webhooks")).json()["items"]
         assert (found["url"], found["events"], found["is_active"]) == (form["url"], [form["event"]], False)
         assert f"{path}/ping" not in await shown(client, path)
         refused = await client.post(f"{path}/ping")
-        assert (refused.status_code, "switch it on first" in refused.text) == (409, True)
-        assert await done(client, f"{path}/switch", to="on") == f"{path}?done=switched_on"
+        assert (refused.status_code, "enable it first" in refused.text) == (409, True)
+        assert await done(client, f"{path}/switch", to="on") == f"{path}?done=enabled"
         assert f"{path}/ping" in await shown(client, path)
-        assert await done(client, f"{path}/remove") == f"{ROOT}?done=removed"
+        assert await done(client, f"{path}/remove") == f"{ROOT}?done=deleted"
         assert (await client.get(path)).status_code == 404
 
 
 async def test_deliveries_are_logged_watched_and_repeated(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
-        assert "Nothing has been delivered yet" in await shown(client, path)
+        assert "No deliveries yet" in await shown(client, path)
         assert await done(client, f"{path}/ping") == f"{path}?done=pinged"
         waiting = await shown(client, f"{path}/state")
-        assert "on its way" in waiting
+        assert "pending" in waiting
         assert "data-live-done" not in waiting
         assert "/repeat" not in waiting
         await ended(pages, well=False)
         failed = await shown(client, f"{path}/state")
         assert "&lt;b&gt;refused&lt;/b&gt;" in failed
-        assert "answer 500" in failed
+        assert "HTTP 500" in failed
         assert "data-live-done" in failed
         found = re.search(r'action="([^"]+/repeat)"', failed)
         assert found, failed
-        assert await done(client, found[1]) == f"{path}?done=repeated"
+        assert await done(client, found[1]) == f"{path}?done=redelivered"
         await ended(pages, well=True)
-        assert "answer 204" in await shown(client, path)
+        assert "HTTP 204" in await shown(client, path)
         await done(client, f"{path}/switch", to="off")
         assert "/repeat" not in await shown(client, path), "it would be refused"
         assert (await client.post(found[1])).status_code == 409
@@ -151,7 +151,7 @@ async def test_a_webhook_that_fails_says_so_and_what_of(pages: AsgiApp) -> None:
         assert "The last 2 deliveries failed." in await shown(client, path)
         await pages.store.write("UPDATE webhooks SET is_active = 0, disabled_at = 1, disabled_reason = '<i>gone</i>'")
         for where in (ROOT, path):
-            assert "switched off: it failed too often" in await shown(client, where)
+            assert "disabled after repeated failures" in await shown(client, where)
         assert "&lt;i&gt;gone&lt;/i&gt;" in await shown(client, path)
         await done(client, f"{path}/switch", to="on")
         assert "failed too often" not in await shown(client, path)

@@ -83,7 +83,7 @@ FIND_BY_KEY = Statement(
 )
 
 RUN_BEGINS = (
-    "prior_status = status, status = 'running', started_at = {now}, updated_at = {now}, reason = 'first node ready'"
+    "prior_status = status, status = 'running', started_at = {now}, updated_at = {now}, reason = 'first_node_ready'"
 )
 
 START_RUNS = Statement(

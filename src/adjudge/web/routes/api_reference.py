@@ -20,6 +20,6 @@ def router(pages: PageRenderer) -> APIRouter:
     async def api_docs(request: Request) -> Response:
         if not known:  # when every route is there
             known.append(build_reference(request.app.openapi()))
-        return await pages.render(request, "api_docs.html", reference=known[0])
+        return await pages.render(request, "api_reference.html", reference=known[0])
 
     return routes

@@ -103,12 +103,12 @@ def _add_run_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> Non
     async def run(request: Request, viewer: RunReader, run_id: str) -> Response:
         changes = await chains.list_status_changes(parts, viewer, run_id, limit=_LINES)
         shown = await _run_state(parts, viewer, request, run_id)
-        return await pages.render(request, "run.html", changes=changes, **shown)
+        return await pages.render(request, "chain_run.html", changes=changes, **shown)
 
     @routes.get("/runs/{run_id}/state")
     async def run_state(request: Request, viewer: RunReader, run_id: str) -> Response:
         """The part of the page that changes while the run goes on."""
-        return await pages.render(request, "run_state.html", **await _run_state(parts, viewer, request, run_id))
+        return await pages.render(request, "chain_run_state.html", **await _run_state(parts, viewer, request, run_id))
 
     @routes.get("/runs/{run_id}/nodes/{node_id}")
     async def node(request: Request, viewer: RunReader, run_id: str, node_id: str) -> Response:
@@ -141,7 +141,7 @@ async def _draw_run(parts: Parts, spoken: Translations, run: ChainRunRow, nodes:
 
     def caption(node_id: str) -> str:
         node, waits_for = standing[node_id], _waiting_for(standing[node_id])
-        return spoken.label("wait", waits_for) if waits_for else spoken.label("node_status", node.status)
+        return spoken.label("waiting_for", waits_for) if waits_for else spoken.label("node_status", node.status)
 
     def colour(node_id: str) -> str:
         return "warn" if _waiting_for(standing[node_id]) else status_class(standing[node_id].status)
@@ -161,7 +161,7 @@ def _is_small_enough(dependencies: Mapping[str, Sequence[str]]) -> bool:
 
 def _waiting_for(node: ChainNodeRow) -> str | None:
     """What keeps a node that could go on."""
-    return node.wait_on or ("place" if node.slot == "wanted" else None)
+    return node.wait_on or ("slot" if node.slot == "wanted" else None)
 
 
 def _gantt(spoken: Translations, nodes: Sequence[ChainNodeRow]) -> str:
@@ -232,11 +232,11 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
 
     @routes.post("/runs/{run_id}/nodes/{node_id}/decide")
     async def decide(request: Request, viewer: RunReader, run_id: str, node_id: str) -> Response:
-        answer = await forms.text(request, "answer", limit=10)
-        if answer not in ("yes", "no"):
-            raise InvalidInput("(deleted)", field="answer")
+        decision = await forms.text(request, "decision", limit=10)
+        if decision not in ("approve", "reject"):
+            raise InvalidInput("decision: expected approve or reject.", field="decision")
         reason = await _reason(request)
-        await chains.decide_node(parts, viewer, run_id, node_id, approved=answer == "yes", reason=reason)
+        await chains.decide_node(parts, viewer, run_id, node_id, approved=decision == "approve", reason=reason)
         return redirect(f"/runs/{run_id}")
 
 

@@ -125,7 +125,7 @@ def _add_dead_letter_routes(routes: APIRouter, pages: PageRenderer, parts: Parts
         place = decode_cursor(cursor, [str])
         found = await ops.list_dead_letters(parts, state=state, after=str(place[0]) if place else "", limit=_PAGE + 1)
         more = urlencode({"state": state, "cursor": encode_cursor([found[_PAGE - 1].id])}) if len(found) > _PAGE else ""
-        return await pages.render(request, "ops_letters.html", letters=found[:_PAGE], state=state, more=more)
+        return await pages.render(request, "dead_letters.html", letters=found[:_PAGE], state=state, more=more)
 
     @routes.post("/ops/dead-letters")
     async def settle(request: Request, viewer: Operator) -> Response:
@@ -145,18 +145,18 @@ def _add_dead_letter_routes(routes: APIRouter, pages: PageRenderer, parts: Parts
 def _add_audit_and_job_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     @routes.get("/ops/jobs/{job_id}")
     async def job(request: Request, viewer: Reader, job_id: str) -> Response:  # noqa: ARG001  # asked for by its point
-        story = await ops.get_job_history(parts, job_id)
-        names = await ops.user_names(parts, [change.actor for change in story.log])
-        return await pages.render(request, "ops_job.html", story=story, names=names)
+        history = await ops.get_job_history(parts, job_id)
+        names = await ops.user_names(parts, [change.actor for change in history.log])
+        return await pages.render(request, "job.html", history=history, names=names)
 
     @routes.get("/ops/find")
     async def find(viewer: Reader, job: Annotated[str, Query(max_length=64)]) -> Response:
         wanted = job.strip()
         try:
-            story = await ops.get_job_history(parts, wanted)
+            history = await ops.get_job_history(parts, wanted)
         except NotFound:
             return redirect(f"/submissions/{(await submissions.get_submission_uncached(parts, viewer, wanted)).id}")
-        return redirect(f"/ops/jobs/{story.job['id']}")
+        return redirect(f"/ops/jobs/{history.job['id']}")
 
     @routes.get("/ops/audit")
     async def audit(
@@ -169,4 +169,4 @@ def _add_audit_and_job_routes(routes: APIRouter, pages: PageRenderer, parts: Par
         before = int(place[0] or 0) if place else None
         found = await ops.list_audit_entries(parts, actor=actor, of=None, before=before, limit=_PAGE + 1)
         more = urlencode({"actor": actor, "cursor": encode_cursor([found[_PAGE - 1].id])}) if len(found) > _PAGE else ""
-        return await pages.render(request, "ops_audit.html", entries=found[:_PAGE], actor=actor, more=more)
+        return await pages.render(request, "audit_log.html", entries=found[:_PAGE], actor=actor, more=more)

@@ -89,7 +89,7 @@ def _add_import_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
 
 async def _import(parts: Parts, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
     found = await problem_imports.get_import(parts, viewer, import_id)
-    return {"found": found, "jury": found.jury, "plot": _jury_plot(request, found.jury)}
+    return {"problem_import": found, "jury": found.jury, "plot": _jury_plot(request, found.jury)}
 
 
 def _add_problem_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
@@ -97,7 +97,7 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
     async def manage(request: Request, viewer: Writer, name: str) -> Response:
         return await pages.render(
             request,
-            "setting_problem.html",
+            "problem_admin_detail.html",
             problem=await problem_revisions.get_problem_admin(parts, viewer, name),
             revisions=(await problem_revisions.list_revisions(parts, viewer, name, cursor=None, limit=100)).items,
         )

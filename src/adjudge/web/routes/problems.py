@@ -110,9 +110,9 @@ async def show_problem(
         templates=await _templates(parts, shown),
         lacking=await _unavailable_languages(parts, viewer, shown),
         recent=recent,
-        standing=await get_user_progress(parts, viewer, shown.id),
+        progress=await get_user_progress(parts, viewer, shown.id),
         is_own=await _is_own(parts, viewer, name),
-        tally=(await list_problem_stats(parts)).get(shown.id, ProblemStats()),
+        stats=(await list_problem_stats(parts)).get(shown.id, ProblemStats()),
     )
 
 

@@ -67,7 +67,7 @@ async def _created(parts: Parts, viewer: Viewer, request: Request) -> str:
 async def _listed(pages: PageRenderer, parts: Parts, request: Request, error: AdjudgeError | None = None) -> Response:
     return await pages.render(
         request,
-        "rejudge.html",
+        "rejudge_batches.html",
         status=error.http_status if error else 200,
         batches=await rejudge.list_batches(parts, before=None, limit=50),
         verdicts=list(Verdict),

@@ -49,6 +49,6 @@ def router(pages: PageRenderer, parts: Parts) -> APIRouter:
     @routes.post(ROOT + "/{name}/delete")
     async def delete(viewer: Writer, name: str) -> Response:
         await secrets.delete(parts, viewer, name)
-        return redirect(ROOT, done="removed")
+        return redirect(ROOT, done="deleted")
 
     return routes

@@ -133,7 +133,7 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
     async def switch(request: Request, viewer: Owner, webhook_id: str) -> Response:
         is_active = await forms.text(request, "to") == "on"
         await webhooks.update_webhook(parts, viewer, webhook_id, url=None, events=None, is_active=is_active)
-        return redirect(f"{ROOT}/{webhook_id}", done="switched_on" if is_active else "switched_off")
+        return redirect(f"{ROOT}/{webhook_id}", done="enabled" if is_active else "disabled")
 
     @routes.post(ROOT + "/{webhook_id}/ping")
     async def ping(viewer: Owner, webhook_id: str) -> Response:
@@ -143,9 +143,9 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
     @routes.post(ROOT + "/{webhook_id}/remove")
     async def remove(viewer: Owner, webhook_id: str) -> Response:
         await webhooks.delete_webhook(parts, viewer, webhook_id)
-        return redirect(ROOT, done="removed")
+        return redirect(ROOT, done="deleted")
 
     @routes.post(ROOT + "/{webhook_id}/deliveries/{delivery_id}/repeat")
     async def repeat(viewer: Owner, webhook_id: str, delivery_id: str) -> Response:
         await webhooks.redeliver(parts, viewer, webhook_id, delivery_id)
-        return redirect(f"{ROOT}/{webhook_id}", done="repeated")
+        return redirect(f"{ROOT}/{webhook_id}", done="redelivered")

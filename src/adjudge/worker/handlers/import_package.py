@@ -86,7 +86,7 @@ class ProblemImportHandler:
             files = await asyncio.to_thread(stack.enter_context, open_package(archive, None, scratch))
             package = await asyncio.to_thread(_read, files, _name(row))
             if package.generated_files:
-                reporter.report("making tests", 0, len(package.generated_files))
+                reporter.report("generating_tests", 0, len(package.generated_files))
             package = await generate_missing_files(package, self._judge)
             return await self._kept(row, package, reporter)
 
