@@ -22,6 +22,7 @@ import uvloop
 from adjudge.domain.ids import new_id
 from adjudge.store.engine.connect import sqlite_path
 from adjudge.store.engine.postgres import DATABASE_CLOCK, SESSION
+from adjudge.store.engine.script import Inputs, PostgresScripts, Returned, Script
 from adjudge.store.engine.statement import Dialect, RenderedStatement, Rows, Statement, render
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging.commands import SubmissionCommands
@@ -39,6 +40,7 @@ class RecordingTx:
         self.dialect = dialect
         self._now = now
         self._rendered: dict[str, RenderedStatement] = {}
+        self._scripts = PostgresScripts(now)
         self.calls: Calls = []
 
     def _note(self, statement: Statement, rows: Rows | None, parameters: dict[str, object]) -> None:
@@ -60,6 +62,13 @@ class RecordingTx:
     async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Any]:
         """Note it like any other."""
         return await self.fetch(statement, rows, **parameters)
+
+    async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
+        """Note it as the one statement that it is on PostgreSQL; every input row is as good as written."""
+        text = self._scripts.of(script, inputs, is_last=last)
+        self.calls.append((text.sql, text.arguments(inputs, parameters)))
+        rows = [list(row) for row in next(iter(inputs.values()))]
+        return {step.name: rows for step in script.steps if step.is_output}
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Nothing is committed."""

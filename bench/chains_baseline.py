@@ -17,6 +17,7 @@ from adjudge.domain.ids import new_id
 from adjudge.store.engine.postgres import SESSION
 from adjudge.store.jobs import statements as sql
 from adjudge.store.jobs.models import Fence, JobResult, NewJob, finish_row, insert_row
+from bench import raw_statements as raw
 from bench.chains_progress import start_on_command
 from bench.queue_baseline import LEASE_US, WORKER, BarePostgres, BareSqlite, Call, RawDriver
 from bench.queue_progress import SharedProgress
@@ -29,15 +30,15 @@ def _insertable() -> tuple[object, ...]:
 async def line(bare: RawDriver, board: SharedProgress, number: int, size: int) -> None:
     """Take ``size`` steps, one after another."""
     row = _insertable()
-    await bare.transact((sql.INSERT, [row], {}))
+    await bare.transact((raw.INSERT, [row], {}))
     for step in range(size):
         (claimed,) = await bare.transact((sql.CLAIM, [(row[0],)], {"worker": WORKER, "lease_us": LEASE_US}))
         if step == 0:
             board.started(number)
         fence = Fence(claimed[0]["id"], claimed[0]["attempt_id"], WORKER)
         row = _insertable()
-        finish: Call = (sql.FINISH, [finish_row(JobResult(fence))], {})
-        await (bare.transact(finish, (sql.INSERT, [row], {})) if step < size - 1 else bare.transact(finish))
+        finish: Call = (raw.FINISH, [finish_row(JobResult(fence))[:8]], {})
+        await (bare.transact(finish, (raw.INSERT, [row], {})) if step < size - 1 else bare.transact(finish))
     board.done(number)
 
 

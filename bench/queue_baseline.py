@@ -34,6 +34,7 @@ from adjudge.store.jobs import outbox
 from adjudge.store.jobs import statements as sql
 from adjudge.store.jobs.models import Fence, JobResult, finish_row, insert_row
 from adjudge.stream import MessageBody, codec, redis_scripts
+from bench import raw_statements as raw
 from bench.queue_adjudge import new_jobs
 from bench.queue_progress import CONCURRENCY, SharedProgress, send_line, submit_on_command
 
@@ -87,10 +88,10 @@ class BarePostgres:
         return answers
 
     async def take_due(self) -> list[Any]:
-        return (await self.transact((outbox.TAKE_DUE, None, TAKING)))[0]
+        return (await self.transact((raw.TAKE_DUE, None, TAKING)))[0]
 
     async def note(self, sent: Rows) -> None:
-        await self.transact((sql.MARK_DELIVERED, sent, {"actor": WORKER}))
+        await self.transact((raw.MARK_DELIVERED, sent, {"actor": WORKER}))
 
 
 class BareSqlite:
@@ -117,20 +118,20 @@ class BareSqlite:
 
     async def take_due(self) -> list[Any]:
         _, rows = await self.transact(
-            (outbox.TAKE, None, TAKING),
-            lambda answers: (outbox.READ_MESSAGES, [(row["job_id"],) for row in answers[0]], {}),
+            (raw.TAKE, None, TAKING),
+            lambda answers: (raw.READ_TAKEN, [(row["job_id"],) for row in answers[0]], {}),
         )
         return rows
 
     async def note(self, sent: Rows) -> None:
         ids = [(row[0],) for row in sent]
-        await self.transact((outbox.MARK_DELIVERED, sent, {}), (sql.MARK_QUEUED, ids, {"actor": WORKER}))
+        await self.transact((raw.DELIVERED, sent, {}), (raw.MARK_QUEUED, ids, {"actor": WORKER}))
 
 
 async def enqueue(bare: RawDriver, numbers: Sequence[int]) -> None:
     jobs = new_jobs(numbers)
     rows = [(job.id, job.priority, 0) for job in jobs]
-    await bare.transact((sql.INSERT, [insert_row(job) for job in jobs], {}), (outbox.INSERT, rows, {}))
+    await bare.transact((raw.INSERT, [insert_row(job) for job in jobs], {}), (outbox.INSERT, rows, {}))
 
 
 async def pump(bare: RawDriver, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
@@ -138,7 +139,9 @@ async def pump(bare: RawDriver, publish: Callable[[list[Any]], Awaitable[list[st
     rows = await bare.take_due()
     if rows:
         entries = await publish(rows)
-        await bare.note(sorted((row["id"], entry, row["takings"]) for row, entry in zip(rows, entries, strict=True)))
+        await bare.note(
+            sorted((row["id"], entry, row["dispatch_seq"]) for row, entry in zip(rows, entries, strict=True))
+        )
     return len(rows)
 
 
@@ -149,8 +152,8 @@ async def work(bare: RawDriver, board: SharedProgress, job_ids: Sequence[str]) -
     numbers = [json.loads(row["payload"])["n"] for row in claimed]
     for number in numbers:
         board.started(number)
-    finishes = sorted(finish_row(JobResult(Fence(row["id"], row["attempt_id"], WORKER))) for row in claimed)
-    await bare.transact((sql.FINISH, finishes, {}))
+    finishes = sorted(finish_row(JobResult(Fence(row["id"], row["attempt_id"], WORKER)))[:8] for row in claimed)
+    await bare.transact((raw.FINISH, finishes, {}))
     for number in numbers:
         board.done(number)
 

@@ -28,6 +28,7 @@ from adjudge.store.jobs import outbox
 from adjudge.store.jobs import statements as sql
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Fence, JobResult, NewJob, finish_row, insert_row
+from bench import raw_statements as raw
 from bench.harness import Bench, Goal, sized
 from bench.store_history import load_postgres, load_sqlite
 from tests.support.server_process import ServerNotInstalled
@@ -135,11 +136,11 @@ def raw_cycle(driver: RawDriver) -> Cycle:
         ids = sorted((job.id,) for job in batch)
         finishes = [JobResult(Fence(job.id, 1, WORKER), result={"ok": True}) for job in batch]
         enqueue = [
-            call(sql.INSERT, [insert_row(job) for job in batch]),
+            call(raw.INSERT, [insert_row(job) for job in batch]),
             call(outbox.INSERT, [(job.id, job.priority, 0) for job in batch]),
         ]
         claim = [call(sql.CLAIM, ids, worker=WORKER, lease_us=LEASE_MS * 1_000)]
-        finish = [call(sql.FINISH, [finish_row(item) for item in finishes])]
+        finish = [call(raw.FINISH, [finish_row(item)[:8] for item in finishes])]
         began = time.perf_counter()
         await driver.transact(enqueue)
         await driver.transact(claim)

@@ -35,6 +35,7 @@ from adjudge.observe import metrics
 from adjudge.registry import http_failures
 from adjudge.store.engine import postgres_errors, sqlite_errors
 from adjudge.store.engine.db_triggers import LOG_CLEANUPS, TABLE_TRIGGERS, LogCleanupTrigger
+from adjudge.store.engine.script import Script
 from adjudge.store.engine.statement import Statement
 from adjudge.store.schema import METADATA
 from adjudge.stream import failures as redis_failures
@@ -218,13 +219,13 @@ def _json_type(schema: Mapping[str, Any]) -> str:
     )
 
 
-def statements() -> list[Statement]:
-    """All named statements of the store."""
-    found: dict[int, Statement] = {}
+def statements() -> list[Statement | Script]:
+    """Every named statement and script of the store."""
+    found: dict[int, Statement | Script] = {}
     for module in pkgutil.walk_packages(store.__path__, "adjudge.store."):
         if not module.ispkg and ".migrations" not in module.name:
             for value in vars(importlib.import_module(module.name)).values():
-                if isinstance(value, Statement):
+                if isinstance(value, Statement | Script):
                     found[id(value)] = value
     return sorted(found.values(), key=lambda statement: statement.name)
 

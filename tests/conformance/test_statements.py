@@ -8,14 +8,17 @@ import pkgutil
 import re
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing
 from functools import partial
+from itertools import product
 
 import pytest
 
 from adjudge import store as store_package
 from adjudge.store import Tx
 from adjudge.store.engine.columns import METADATA
+from adjudge.store.engine.script import Script, render_postgres, render_sqlite
 from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, render
 from tests.support.store_harness import POSTGRES_NOW, StoreHarness, adhoc_statement
 
@@ -37,6 +40,16 @@ def all_statements() -> list[Statement]:
                 if isinstance(value, Statement):
                     found[id(value)] = value
     return sorted(found.values(), key=lambda statement: statement.name)
+
+
+def all_scripts() -> list[Script]:
+    found: dict[int, Script] = {}
+    for module in pkgutil.walk_packages(store_package.__path__, "adjudge.store."):
+        if not module.ispkg and not module.name.endswith(".env"):  # Alembic's env runs only inside Alembic
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, Script):
+                    found[id(value)] = value
+    return sorted(found.values(), key=lambda script: script.name)
 
 
 async def echo(store: StoreHarness, rows: Rows) -> list[Row]:
@@ -102,7 +115,7 @@ async def test_a_statement_on_rows_asks_for_them(store: StoreHarness) -> None:
 
 
 def test_every_statement_has_a_name_and_a_purpose_of_its_own() -> None:
-    statements = all_statements()
+    statements: list[Statement | Script] = [*all_statements(), *all_scripts()]
     assert len(statements) > 200
     assert [name for name, count in Counter(item.name for item in statements).items() if count > 1] == []
     assert [purpose for purpose, count in Counter(item.purpose for item in statements).items() if count > 1] == []
@@ -133,6 +146,23 @@ async def _plan(statement: Statement, dialect: Dialect, tx: Tx) -> None:
         else:
             sql = re.sub(r"\?1\b", "'[]'", sql) if statement.input_columns and not is_single else sql
             await tx.fetch(adhoc_statement("EXPLAIN " + re.sub(r"\?\d+", "NULL", sql)))
+
+
+async def test_every_script_can_be_planned(store: StoreHarness) -> None:
+    for script in all_scripts():
+        await store.transact(partial(_plan_script, script, store.dialect))
+
+
+async def _plan_script(script: Script, dialect: Dialect, tx: Tx) -> None:
+    if dialect is Dialect.POSTGRES:
+        for singles in product((False, True), repeat=len(script.inputs)):
+            for is_last in (False, True):
+                sql = render_postgres(script, POSTGRES_NOW, singles, is_last=is_last).sql
+                await tx.execute(adhoc_statement(f"PREPARE planned AS {sql}"))
+                await tx.execute(adhoc_statement("DEALLOCATE planned"))
+        return
+    for step in render_sqlite(script, "0"):
+        await tx.fetch(adhoc_statement("EXPLAIN " + re.sub(r"\?\d+", "NULL", step.sql)))
 
 
 WHOLE_TABLE = {
@@ -169,12 +199,22 @@ def test_no_statement_reads_a_large_table_whole(sqlite_url: str) -> None:
                 scans = _scans(connection, statement)
                 if any(table in LARGE and index not in partial_indexes for table, index in scans):
                     found[statement.name] = scans
+        for script in all_scripts():
+            for step in render_sqlite(script, "0"):
+                scans = _scanned(connection, [step.sql])
+                if any(table in LARGE and index not in partial_indexes for table, index in scans):
+                    found[f"{script.name}.{step.step.name}"] = scans
     assert found.keys() == WHOLE_TABLE.keys(), found
 
 
 def _scans(connection: sqlite3.Connection, statement: Statement) -> list[tuple[str, str]]:
     """Tables that SQLite would read from end to end, each with the index that it would do so by."""
-    texts = {render(statement, Dialect.SQLITE, "0", is_single=is_single).sql for is_single in (False, True)}
+    return _scanned(
+        connection, {render(statement, Dialect.SQLITE, "0", is_single=is_single).sql for is_single in (False, True)}
+    )
+
+
+def _scanned(connection: sqlite3.Connection, texts: Iterable[str]) -> list[tuple[str, str]]:
     plans = [connection.execute("EXPLAIN QUERY PLAN " + re.sub(r"\?\d+", "NULL", sql)) for sql in texts]
     plan = "\n".join(row[3] for rows in plans for row in rows)
     return re.findall(r"^SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", plan, re.MULTILINE)
@@ -201,20 +241,38 @@ async def test_rows_handed_in_are_looked_up_by_key(postgres_store: StoreHarness)
     assert {name: plan for name, plan in plans.items() if other_keys.search(plan)} == {}
 
 
+async def test_scripts_look_rows_up_by_key(postgres_store: StoreHarness) -> None:
+    """Of every relation of a script, however many rows it has: a wrong estimate must not make it read a table."""
+    plans = {}
+    for script in all_scripts():
+        for singles in product((False, True), repeat=len(script.inputs)):
+            rendered = render_postgres(script, "0", singles, is_last=True)
+            count = sum(len(columns) for columns in script.inputs.values()) + len(rendered.parameters)
+            plans[script.name, singles] = await postgres_store.transact(partial(_explain_text, rendered.sql, count))
+    assert {name: plan for name, plan in plans.items() if "Seq Scan" in plan} == {}
+    other_keys = re.compile("using (jobs_(running|queued|waiting))")
+    assert {name: plan for name, plan in plans.items() if other_keys.search(plan)} == {}
+
+
 async def _explain(statement: Statement, is_single: bool, tx: Tx) -> str:
+    """How PostgreSQL would go about a statement."""
+    rendered = render(statement, Dialect.POSTGRES, "0", is_single=is_single)
+    return await _explain_text(rendered.sql, rendered.column_count + len(rendered.parameters), tx)
+
+
+async def _explain_text(sql: str, arguments: int, tx: Tx) -> str:
     """How PostgreSQL would go about it.
 
     The planner is made to forget what it may have counted meanwhile: autovacuum passes by when it likes, and of a table
     that it met with a few rows in one page, the planner would read that page.
     """
-    rendered = render(statement, Dialect.POSTGRES, "0", is_single=is_single)
-    nulls = ", ".join(["NULL"] * (rendered.column_count + len(rendered.parameters)))
+    nulls = ", ".join(["NULL"] * arguments)
     await tx.execute(
         adhoc_statement("UPDATE pg_class SET relpages = 0, reltuples = -1 WHERE relkind = 'r' AND oid >= 16384")
     )
     await tx.execute(adhoc_statement("DELETE FROM pg_statistic WHERE starelid >= 16384"))
     await tx.execute(adhoc_statement("SET LOCAL plan_cache_mode = force_generic_plan"))
-    await tx.execute(adhoc_statement(f"PREPARE explained AS {rendered.sql}"))
-    rows = await tx.fetch(adhoc_statement(f"EXPLAIN EXECUTE explained({nulls})"))
+    await tx.execute(adhoc_statement(f"PREPARE explained AS {sql}"))
+    rows = await tx.fetch(adhoc_statement(f"EXPLAIN EXECUTE explained{f'({nulls})' if nulls else ''}"))
     await tx.execute(adhoc_statement("DEALLOCATE explained"))
     return "\n".join(row["QUERY PLAN"] for row in rows)

@@ -66,7 +66,7 @@ async def test_a_last_statement_commits_and_is_the_last(store: StoreHarness) -> 
     await store.transact(partial(add, name="ada"))
     assert (await store.transact(alone), rung) == (["bea"], ["alone"])
     await store.transact(behind_another)
-    with pytest.raises(InternalFault, match="after fetch_last"):
+    with pytest.raises(InternalFault, match="has committed"):
         await store.transact(not_the_last)
     assert await names(store) == ["bea", "cyd"]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from adjudge.store import Tx
+from adjudge.store.engine.script import Script
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs import statements as job_statements
 from adjudge.store.jobs.commands import JobCommands
@@ -23,6 +24,17 @@ def without(statement: Statement, *guards: str) -> Statement:
         assert guard in text, guard
         text = text.replace(guard, "1 = 1")
     return replace(statement, name=f"{statement.name}.broken", sql=text)
+
+
+def without_in(script: Script, step: str, *guards: str, **instead: str) -> Script:
+    """A script one step of which lets everything through that the guards would not; ``instead`` are other changes."""
+    (old,) = [item for item in script.steps if item.name == step]
+    text = old.sql
+    for guard, replacement in {**dict.fromkeys(guards, "1 = 1"), **instead}.items():
+        assert guard in text, guard
+        text = text.replace(guard, replacement)
+    steps = tuple(replace(item, sql=text) if item is old else item for item in script.steps)
+    return replace(script, name=f"{script.name}.broken", steps=steps)
 
 
 def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from adjudge.store.engine.postgres import _PostgresTx
+from adjudge.store.engine.script import Inputs, Script, Step
 from adjudge.store.engine.statement import Dialect, Rows, Statement, render
 
 ORDER: Final = (
@@ -56,18 +57,19 @@ Nodes are changed by whoever holds their open job, who may then wait for the run
 before the chain of the run that waits, in that order also when it ends. What retention deletes has ended: it
 holds what the rows belong to, passes by what is locked, and nobody locks the jobs of what has ended.
 """
-_TAKES_OUTBOX_ALONE: Final = frozenset({"outbox.take_due"})
+_TAKES_OUTBOX_ALONE: Final = frozenset({"outbox.take_due.taken"})
 """The one statement that locks outbox rows without their jobs: it passes by what is locked, and is alone."""
 _LOCKED: Final = {"chain_concurrency.lock_chain_of_run": ["chains"]}
 """What the text of a statement does not show plainly."""
 
 
-def locked_tables(statement: Statement) -> list[str]:
-    """The ordered tables whose rows a statement locks, in the order of its text."""
+def locked_tables(statement: Statement | Step) -> list[str]:
+    """The ordered tables whose rows a statement, or a step of a script, locks, in the order of its text."""
     if statement.name in _LOCKED:
         return _LOCKED[statement.name]
     found, source = [], None
-    for match in _LOCKS.finditer(render(statement, Dialect.POSTGRES, "now").sql):
+    sql = statement.sql if isinstance(statement, Step) else render(statement, Dialect.POSTGRES, "now").sql
+    for match in _LOCKS.finditer(sql):
         if match["source"]:
             source = match["source"] if match["source"] in ORDER else source
             continue
@@ -87,40 +89,53 @@ class LockOrder:
 
     def note(self, tx: object, statement: Statement, rows: Rows | None) -> None:
         """A transaction is about to run a statement."""
-        if statement.name not in self._known:
-            self._known[statement.name] = locked_tables(statement)
+        self._note(tx, statement.name, statement, rows)
+        if statement.name == "jobs.insert" and rows is not None:
+            self._held[id(tx)][2].update(str(row[0]) for row in rows)
+
+    def note_script(self, tx: object, script: Script, inputs: Inputs) -> None:
+        """A transaction is about to run a script, whose steps lock their rows in the order in which they stand."""
+        for step in script.steps:
+            self._note(tx, f"{script.name}.{step.name}", step, None)
+        self._held[id(tx)][2].update(str(row[0]) for row in inputs.get("new_job", ()))
+
+    def _note(self, tx: object, name: str, statement: Statement | Step, rows: Rows | None) -> None:
+        if name not in self._known:
+            self._known[name] = locked_tables(statement)
         _, held, born = self._held.setdefault(id(tx), (tx, [], set()))
-        for table in self._known[statement.name]:
+        for table in self._known[name]:
             if table == "jobs" and rows is not None and {str(row[0]) for row in rows} <= born:
                 continue  # made by this transaction: nobody else sees them
-            if statement.name in _EXEMPT.get(table, ()):
+            if name in _EXEMPT.get(table, ()):
                 continue
             if table == OUTBOX:
-                if statement.name not in _TAKES_OUTBOX_ALONE and not born and all(kept != "jobs" for _, kept in held):
-                    self.violations[statement.name] = f"{statement.name} locks outbox rows whose jobs are not held."
+                if name not in _TAKES_OUTBOX_ALONE and not born and all(kept != "jobs" for _, kept in held):
+                    self.violations[name] = f"{name} locks outbox rows whose jobs are not held."
                 continue
             later = [item for item in held if ORDER.index(item[1]) > ORDER.index(table)]
             if later and all(kept != table for _, kept in held):
                 (before, kept), path = later[0], [name for name, _ in held]
-                self.violations[f"{before} > {statement.name}"] = (
-                    f"{statement.name} locks {table} after {before} locked {kept}: {path}"
-                )
-            held.append((statement.name, table))
-        if statement.name in ("jobs.insert", "jobs.enqueue") and rows is not None:
-            born.update(str(row[0]) for row in rows)
+                self.violations[f"{before} > {name}"] = f"{name} locks {table} after {before} locked {kept}: {path}"
+            held.append((name, table))
 
 
 @contextmanager
 def watching() -> Iterator[LockOrder]:
     """Watch every transaction on PostgreSQL that this process begins meanwhile."""
-    watch, run = LockOrder(), _PostgresTx._run
+    watch, run, run_script = LockOrder(), _PostgresTx._run, _PostgresTx.run
 
     async def noted(self: Any, call: Any, statement: Statement, rows: Rows | None, parameters: Any) -> Any:
         watch.note(self, statement, rows)
         return await run(self, call, statement, rows, parameters)
 
+    async def noted_script(self: Any, script: Script, inputs: Inputs, /, **parameters: Any) -> Any:
+        watch.note_script(self, script, inputs)
+        return await run_script(self, script, inputs, **parameters)
+
     _PostgresTx._run = noted  # type: ignore[method-assign]
+    _PostgresTx.run = noted_script  # type: ignore[method-assign]
     try:
         yield watch
     finally:
         _PostgresTx._run = run  # type: ignore[method-assign]
+        _PostgresTx.run = run_script  # type: ignore[method-assign]

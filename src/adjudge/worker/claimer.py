@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import replace
 
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
+from adjudge.domain.states import JobStatus
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.jobs.commands import NEVER_STARTED, JobCommands
 from adjudge.store.jobs.isolation import Isolation
-from adjudge.store.jobs.models import BatchResult, Fence, Job, JobRelease
+from adjudge.store.jobs.models import BatchResult, Fence, Job, JobResult
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler, with_preloaded
 
@@ -118,9 +119,11 @@ class Claimer:
             held = await self._jobs.find_held(tx, ids, worker=self._name)
             fences = [Fence(job.id, job.attempt_id, self._name) for job in held]
             releases = [
-                JobRelease(fence, 0, NEVER_STARTED, uses_attempt=False) for fence in fences if fence not in running
+                JobResult(fence, JobStatus.PENDING, reason=NEVER_STARTED, refund=True, job=job)
+                for job, fence in zip(held, fences, strict=True)
+                if fence not in running
             ]
-            return (await self._jobs.release(tx, releases)).done
+            return (await self._jobs.finish_and_claim_next(tx, releases)).done
 
         released = await self._isolation.run(job_ids, release)
         self.unsure.difference_update(job_ids)

@@ -26,7 +26,7 @@ from adjudge.store import Database, Tx
 from adjudge.store.engine.driver import Unfit
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.metrics import log_fields
-from adjudge.store.jobs.models import Fence, FollowUpSlots, Job, JobRelease, JobResult, Offer, RefusedWrite
+from adjudge.store.jobs.models import Fence, FollowUpSlots, Job, JobResult, Offer, RefusedWrite
 from adjudge.worker.handler import HandlerResult
 
 _log = get_logger(__name__)
@@ -183,9 +183,7 @@ class Finisher:
     async def _write_step(self, batch: list[_PendingResult]) -> list[_PendingResult]:
         """Write what there is a short way for; return the others, and what the short way was not for after all."""
         ends = [waiting.end for waiting in batch]
-        finishes = [
-            _finish(end, end.completion, None) for end in ends if end.completion and end.completion.may_spawn_followups
-        ]
+        finishes = [self._finish(end) for end in ends if end.completion and end.completion.may_spawn_followups]
         step = self._jobs.plan(finishes, self._places.room(ends)) if finishes else None
         if step is None:
             return batch
@@ -260,17 +258,10 @@ class Finisher:
     async def _write_all(self, tx: Tx, batch: Sequence[_PendingResult]) -> list[RefusedWrite]:
         for waiting in batch:
             waiting.offer = self._places.offer(waiting.end)
-        finishes = [_finish(item.end, item.end.completion, item.offer) for item in batch if item.end.completion]
-        ends = [item.end for item in batch]
-        final = [_burial(end, end.error) for end in ends if end.error is not None and _is_final(end.error)]
-        again = [self._release(end) for end in ends if end.completion is None and not _is_final(end.error)]
-        if len(ends) > max(len(finishes), len(final), len(again)):
-            await self._jobs.lock(tx, [end.fence.job_id for end in ends])
-        refused = [*(await self._jobs.finish_and_claim_next(tx, finishes)).refused]
+        finishes = [self._finish(item.end, item.offer) for item in batch]
+        refused = (await self._jobs.finish_and_claim_next(tx, finishes)).refused
         await self._brief(tx, [item.offer for item in batch if item.offer is not None])
-        refused += (await self._jobs.finish_as_dead_letter(tx, final)).refused
-        refused += (await self._jobs.release(tx, again)).refused
-        return refused
+        return [*refused]
 
     async def _brief(self, tx: Tx, offers: Sequence[Offer]) -> None:
         by_job = {offer.taken.id: offer for offer in offers if offer.taken is not None}
@@ -278,11 +269,20 @@ class Finisher:
             for job in await self._places.preload(tx, [offer.taken for offer in by_job.values() if offer.taken]):
                 by_job[job.id].taken = job
 
-    def _release(self, end: AttemptResult) -> JobRelease:
-        if end.error is None:
-            return JobRelease(end.fence, 0, end.reason, uses_attempt=False)
-        delay_ms = _policy_of(end.job, self._policy).delay_ms(end.fence.attempt_id, self._random_unit())
-        return JobRelease(end.fence, delay_ms, "retry", error_code(end.error), _text(end.error))
+    def _finish(self, end: AttemptResult, offer: Offer | None = None) -> JobResult:
+        """How the attempt ends: as its handler says, by its error, or handed back."""
+        job, fence, error = end.job, end.fence, end.error
+        if end.completion is not None:
+            return _completed(end, end.completion, offer)
+        if error is None:
+            return JobResult(fence, JobStatus.PENDING, reason=end.reason, refund=True, job=job)
+        code, text = error_code(error), _text(error)
+        if classify(error) is RetryClass.FINAL:
+            return JobResult(fence, JobStatus.FAILED, reason="failed", error_code=code, error=text, job=job)
+        delay_ms = _policy_of(job, self._policy).delay_ms(fence.attempt_id, self._random_unit())
+        return JobResult(
+            fence, JobStatus.PENDING, reason="retry", error_code=code, error=text, delay_ms=delay_ms, job=job
+        )
 
 
 def _policy_of(job: Job, usual: RetryPolicy) -> RetryPolicy:
@@ -302,20 +302,19 @@ def _text(error: BaseException) -> str:
     return words.encode(errors="replace").decode().replace("\0", "␀")
 
 
-def _finish(end: AttemptResult, completion: HandlerResult, offer: Offer | None) -> JobResult:
+def _completed(end: AttemptResult, completion: HandlerResult, offer: Offer | None) -> JobResult:
     if completion.status is JobStatus.SUCCEEDED:
         return JobResult(
-            end.fence, completion.status, completion.result, completion.typed_result, offer=offer, job=end.job
+            end.fence, result=completion.result, typed_result=completion.typed_result, offer=offer, job=end.job
         )
-    code, error = completion.error_code or "FAILED", completion.error
     return JobResult(
         end.fence,
         completion.status,
         completion.result,
         completion.typed_result,
         "failed",
-        code,
-        error,
+        completion.error_code or "FAILED",
+        completion.error,
         dead_letter=completion.dead_letter,
         job=end.job,
     )
@@ -323,10 +322,6 @@ def _finish(end: AttemptResult, completion: HandlerResult, offer: Offer | None) 
 
 def _is_final(error: BaseException | None) -> bool:
     return error is not None and classify(error) is RetryClass.FINAL
-
-
-def _burial(end: AttemptResult, error: BaseException) -> JobResult:
-    return JobResult(end.fence, JobStatus.FAILED, None, None, "failed", error_code(error), _text(error))
 
 
 def _settle(waiting: _PendingResult, reason: RefusalReason | None) -> None:

@@ -24,7 +24,7 @@ from adjudge.store.chains.models import (
 )
 from adjudge.store.engine.driver import Tx, Unfit
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import BatchResult, Job, JobRelease, JobResult, NewJob
+from adjudge.store.jobs.models import BatchResult, Job, JobResult, NewJob
 from tests.support.store_harness import StoreHarness, fence_of
 
 LEASE_MS = 15_000
@@ -192,12 +192,22 @@ class ChainHarness:
     async def fail(self, *jobs: Job, error: str = "broken") -> BatchResult[Job]:
         """End jobs badly, for good."""
         ends = [JobResult(fence_of(job), JobStatus.FAILED, error_code="BROKEN", error=error) for job in jobs]
-        return await self.store.transact(lambda tx: self.jobs.finish_as_dead_letter(tx, ends))
+        return await self.store.transact(lambda tx: self.jobs.finish_and_claim_next(tx, ends))
 
     async def release(self, *jobs: Job, delay_ms: int = 0) -> BatchResult[Job]:
         """Hand jobs back after a failed attempt."""
-        ends = [JobRelease(fence_of(job), delay_ms, "retry", "HICCUP", "a hiccup") for job in jobs]
-        return await self.store.transact(lambda tx: self.jobs.release(tx, ends))
+        ends = [
+            JobResult(
+                fence_of(job),
+                JobStatus.PENDING,
+                reason="retry",
+                error_code="HICCUP",
+                error="a hiccup",
+                delay_ms=delay_ms,
+            )
+            for job in jobs
+        ]
+        return await self.store.transact(lambda tx: self.jobs.finish_and_claim_next(tx, ends))
 
     async def step(self, *node_ids: str, outcome: object = None) -> list[str]:
         """Claim and finish what waits; return which nodes that were."""

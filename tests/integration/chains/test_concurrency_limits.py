@@ -362,7 +362,7 @@ class RecordingTx:
 
     def __init__(self, tx: Tx, heard: list[str]) -> None:
         self._tx, self._heard, self.dialect = tx, heard, tx.dialect
-        self.on_commit, self.notify, self.fetch_last = tx.on_commit, tx.notify, tx.fetch_last
+        self.on_commit, self.notify, self.fetch_last, self.run = tx.on_commit, tx.notify, tx.fetch_last, tx.run
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         self._heard.append(statement.name)

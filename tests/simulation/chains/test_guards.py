@@ -18,8 +18,8 @@ from adjudge.executors.subchain import SubchainExecutor
 from adjudge.store.chains import advance_statements, waits
 from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains import statements as chain_statements
-from adjudge.store.jobs import statements as job_statements
-from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without
+from adjudge.store.jobs import scripts as job_scripts
+from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without, without_in
 from tests.simulation.simulate import simulate
 from tests.simulation.world import FaultProbabilities
 
@@ -30,7 +30,8 @@ _FENCE = "attempt_id = given_attempt AND lease_owner = given_owner"
 def _finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
     """Neither the long way nor the short one asks who comes with what a node left behind."""
     finish_without_its_fence(patch)
-    patch.setattr(job_statements, "FINISH", without(job_statements.FINISH, _FENCE, "lease_until > {now}"))
+    broken = without_in(job_scripts.FINISH, "finished_job", _FENCE, "lease_until > {now}")
+    patch.setattr(job_scripts, "FINISH", broken)
 
 
 def _checkpoint_without_its_fence(patch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.ip_addresses import unwrap_ipv4
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store.jobs.models import JobRelease, JobResult
+from adjudge.store.jobs.models import JobResult
 from adjudge.store.webhooks.commands import ATTEMPTS, WebhookDeliveryListener
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.webhook import DeliveryFailed, HostAllowList, WebhookHandler
@@ -79,8 +79,8 @@ async def deliver(hall: PublishedProblem, allowed: HostAllowList = LOOPBACK, **o
         async with aclosing(handler):
             done = await handler.run(job)
     except DeliveryFailed as error:
-        release = JobRelease(fence_of(job), 0, "retry", error.code, str(error))
-        await hall.api.store.transact(lambda tx: hall.api.store.jobs.release(tx, [release]))
+        release = JobResult(fence_of(job), JobStatus.PENDING, reason="retry", error_code=error.code, error=str(error))
+        await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [release]))
         raise
     finish = JobResult(fence_of(job), done.status, done.result, done.typed_result, dead_letter=done.dead_letter)
     await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [finish]))

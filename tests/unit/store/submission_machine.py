@@ -25,7 +25,7 @@ from adjudge.store import Tx
 from adjudge.store.accounts import users
 from adjudge.store.engine.statement import Row
 from adjudge.store.jobs import dead_letters
-from adjudge.store.jobs.models import BatchResult, Fence, JobRelease, JobResult, PoisonJob
+from adjudge.store.jobs.models import BatchResult, Fence, JobResult, PoisonJob
 from adjudge.store.judging import commands as submission_commands
 from adjudge.store.judging.models import Judgement, NewSubmission, SubmissionUpdate
 from adjudge.store.judging.rejudge import (
@@ -237,7 +237,9 @@ class SubmissionMachine(RuleBasedStateMachine):
         job_id = self.picked(pick, "running")
 
         async def write(tx: Tx, fence: Fence) -> BatchResult[Any]:
-            return await self.store.jobs.release(tx, [JobRelease(fence, 0, "again")])
+            return await self.store.jobs.finish_and_claim_next(
+                tx, [JobResult(fence, JobStatus.PENDING, reason="again")]
+            )
 
         if self.fenced(job_id, is_stale, write):
             run = self.runs[job_id]

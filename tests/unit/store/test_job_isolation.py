@@ -11,6 +11,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.watchdog import Reconciler, Watchdog
 from adjudge.store import Tx
+from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.isolation import ROUNDS_ALL_FAILED, TRIES, Isolation
 from adjudge.store.jobs.models import FinishedJob, Job
@@ -186,6 +187,8 @@ async def test_a_row_that_can_never_be_delivered_is_buried(
     letter = await store.row("SELECT job_id, error FROM dead_letters")
     assert letter["job_id"] == bad
     assert poisoned or "payload is not an object" in letter["error"]
+    await store.clock.advance(ms=3_600_000)
+    assert bad not in [row.job_id for row in await store.transact(lambda tx: outbox.take_due(tx, limit=100))]
     assert (await store.row("SELECT state FROM outbox WHERE job_id = :id", id=bad))["state"] == "dropped"
 
 

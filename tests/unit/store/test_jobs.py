@@ -10,8 +10,9 @@ from adjudge.domain.errors import InvalidTransition, RefusalReason
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
+from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import BatchResult, Fence, Job, JobRelease, JobResult, NewJob, PoisonJob
+from adjudge.store.jobs.models import BatchResult, Fence, Job, JobResult, NewJob, PoisonJob
 from adjudge.store.jobs.statements import RETURNED
 from tests.support.store_harness import StoreHarness, fence_of, metric_value
 
@@ -26,6 +27,10 @@ def reasons(outcome: BatchResult[Any]) -> list[str]:
 async def finish(store: StoreHarness, *fences: Fence, **fields: Any) -> BatchResult[Job]:
     finishes = [JobResult(fence, **fields) for fence in fences]
     return await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, finishes))
+
+
+def retry(fence: Fence, reason: str, **fields: Any) -> JobResult:
+    return JobResult(fence, JobStatus.PENDING, reason=reason, **fields)
 
 
 async def log(store: StoreHarness, job_id: str) -> list[tuple[object, ...]]:
@@ -112,7 +117,7 @@ async def test_an_expired_lease_writes_nothing_more(store: StoreHarness) -> None
     assert reasons(await finish(store, fence)) == ["lease_lost_or_owner_mismatch"]
     renewed = await store.transact(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
     assert reasons(renewed) == ["lease_lost_or_owner_mismatch"]
-    released = await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence, 0, "late")]))
+    released = await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [retry(fence, "late")]))
     assert reasons(released) == ["lease_lost_or_owner_mismatch"]
     assert (await store.job(fence.job_id))["status"] == "running"
 
@@ -175,7 +180,9 @@ async def test_reclaim_past_the_bound_buries(store: StoreHarness) -> None:
 async def test_release_waits_out_its_delay_and_is_announced_again(store: StoreHarness) -> None:
     fence = await store.claimed()
     outcome = await store.transact(
-        lambda tx: store.jobs.release(tx, [JobRelease(fence, 2_000, "sandbox_away", "SANDBOX")])
+        lambda tx: store.jobs.finish_and_claim_next(
+            tx, [retry(fence, "sandbox_away", delay_ms=2_000, error_code="SANDBOX")]
+        )
     )
     assert [job.status for job in outcome.done] == [JobStatus.PENDING]
     assert [str(item.reason) for item in (await store.claim(fence.job_id)).refused] == ["not_due"]
@@ -188,20 +195,21 @@ async def test_release_waits_out_its_delay_and_is_announced_again(store: StoreHa
 async def test_release_of_the_last_attempt_buries(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
     outcome = await store.transact(
-        lambda tx: store.jobs.release(tx, [JobRelease(fence, 0, "sandbox_away", None, "no box")])
+        lambda tx: store.jobs.finish_and_claim_next(tx, [retry(fence, "sandbox_away", error="no box")])
     )
     assert [job.status for job in outcome.done] == [JobStatus.FAILED]
     letter = await store.row("SELECT * FROM dead_letters")
     assert (letter["error_code"], letter["error"]) == ("RETRIES_EXHAUSTED", "no box")
+    assert await store.transact(lambda tx: outbox.take_due(tx, limit=10)) == []
     assert (await store.row("SELECT state FROM outbox"))["state"] == "dropped"
 
 
 async def test_a_drained_job_costs_none_of_its_attempts(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
-    release = JobRelease(fence, 0, "drain", uses_attempt=False)
-    assert [job.status for job in (await store.transact(lambda tx: store.jobs.release(tx, [release]))).done] == [
-        "pending"
-    ]
+    release = retry(fence, "drain", refund=True)
+    assert [
+        job.status for job in (await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [release]))).done
+    ] == ["pending"]
     assert len((await store.claim(fence.job_id)).done) == 1
 
 
@@ -219,7 +227,7 @@ async def test_a_batch_answers_for_every_claim_even_two_of_one_job(store: StoreH
 
 async def test_a_batch_of_releases_names_each_claimant_as_the_actor(store: StoreHarness) -> None:
     fences = [await store.claimed(worker=worker) for worker in ("w1", "w2")]
-    await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence, 0, "again") for fence in fences]))
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [retry(fence, "again") for fence in fences]))
     assert [(await store.job(fence.job_id))["actor"] for fence in fences] == ["w1", "w2"]
 
 
@@ -237,6 +245,7 @@ async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(s
     renewed = await store.transact(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
     assert reasons(renewed) == ["already_finished"]
     assert sorted(reasons(await cancel())) == ["already_finished", "already_finished", "not_found"]
+    assert await store.transact(lambda tx: outbox.take_due(tx, limit=10)) == []
     assert {row["state"] for row in await store.rows("SELECT state FROM outbox")} == {"dropped"}
 
 
@@ -250,11 +259,13 @@ async def test_bury_quarantines_waiting_jobs_only(store: StoreHarness) -> None:
     assert (await store.row("SELECT error_code FROM dead_letters"))["error_code"] == "UNKNOWN_KIND"
 
 
-async def test_bury_claimed_is_fenced_like_any_finish(store: StoreHarness) -> None:
+async def test_failed_finish_is_fenced_like_any_other(store: StoreHarness) -> None:
     fence = await store.claimed()
     thief = Fence(fence.job_id, 1, "thief")
-    burials = [JobResult(item, reason="broken", error_code="BROKEN", error="why") for item in (thief, fence)]
-    outcome = await store.transact(lambda tx: store.jobs.finish_as_dead_letter(tx, burials))
+    burials = [
+        JobResult(item, JobStatus.FAILED, reason="broken", error_code="BROKEN", error="why") for item in (thief, fence)
+    ]
+    outcome = await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, burials))
     assert [job.error_code for job in outcome.done] == ["BROKEN"]
     assert reasons(outcome) == ["already_finished"]
 
@@ -333,9 +344,7 @@ async def test_batches_of_nothing_are_nothing(store: StoreHarness) -> None:
     assert await store.transact(lambda tx: jobs.enqueue(tx, [])) == []
     assert await store.claim() == BatchResult(())
     assert await store.transact(lambda tx: jobs.finish_and_claim_next(tx, [])) == BatchResult(())
-    assert await store.transact(lambda tx: jobs.release(tx, [])) == BatchResult(())
     assert await store.transact(lambda tx: jobs.renew(tx, [], lease_ms=1)) == BatchResult(())
-    assert await store.transact(lambda tx: jobs.finish_as_dead_letter(tx, [])) == BatchResult(())
 
 
 async def test_transitions_durations_and_conflicts_of_judge_runs_are_counted(store: StoreHarness) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from adjudge.domain.states import JobStatus
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs import outbox
-from adjudge.store.jobs.models import DispatchedMessage, JobRelease
+from adjudge.store.jobs.models import DispatchedMessage, JobResult
 from adjudge.store.jobs.outbox import DueRow
 from tests.support.store_harness import StoreHarness, fence_of
 
@@ -63,7 +64,8 @@ async def test_a_delivery_noted_late_does_not_count_for_a_job_that_was_put_back(
     job_id = await store.enqueue()
     (old,) = await take(store)
     (job,) = (await store.claim(job_id)).done
-    await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence_of(job), 2_000, "again")]))
+    again = JobResult(fence_of(job), JobStatus.PENDING, reason="again", delay_ms=2_000)
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [again]))
     await note(store, old)
     assert (await store.job(job_id))["status"] == "pending"
     await store.clock.advance(ms=2_000)

@@ -7,7 +7,7 @@ import pytest
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidStatus, InvalidTransition, NotFound
 from adjudge.domain.states import JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store.jobs.models import JobRelease, JobResult, PoisonJob
+from adjudge.store.jobs.models import JobResult, PoisonJob
 from adjudge.store.judging import commands as submission_commands
 from adjudge.store.judging.models import CaseResultRow, Judgement, SubmissionIds, SubmissionUpdate
 from tests.support.store_harness import StoreHarness, fence_of, metric_value
@@ -61,7 +61,9 @@ async def test_a_verdict_its_tests_and_the_status_appear_together(store: StoreHa
 async def test_a_submission_stays_judging_while_its_run_is_retried(store: StoreHarness) -> None:
     (item,) = await store.submit()
     (job,) = (await store.claim(item.job_id)).done
-    await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence_of(job), 0, "again")]))
+    await store.transact(
+        lambda tx: store.jobs.finish_and_claim_next(tx, [JobResult(fence_of(job), JobStatus.PENDING, reason="again")])
+    )
     assert await standing(store, item) == ("judging", None, 2)
     await judge(store, item)
     assert await standing(store, item) == ("accepted", "AC", 3)

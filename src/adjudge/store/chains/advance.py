@@ -22,8 +22,7 @@ from adjudge.store.chains import statements as nodes
 from adjudge.store.engine.driver import Tx, Unfit
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.statement import Dialect, Row
-from adjudge.store.jobs import outbox
-from adjudge.store.jobs import statements as jobs
+from adjudge.store.jobs import outbox, scripts
 from adjudge.store.jobs.models import JobResult, NewJob, finish_row
 
 
@@ -138,7 +137,8 @@ async def _in_turn(
 ) -> AdvanceResult:
     """The same by several statements, where each costs no round trip."""
     by_job = {end.finish.fence.job_id: end for end in ends}
-    over = [row["id"] for row in await tx.fetch(jobs.FINISH, [finish_row(end.finish) for end in ends])]
+    finished = await tx.run(scripts.FINISH, {"result": [finish_row(end.finish) for end in ends]})
+    over = [row[0] for row in finished["finished_job"]]
     rows = [_node_row(by_job[job_id]) for job_id in over]
     ended = {(row["run_id"], row["node_id"]): row for row in await tx.fetch(nodes.FINISH_NODES, rows)} if rows else {}
     tally: dict[str, int] = {}

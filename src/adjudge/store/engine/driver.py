@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from adjudge.domain.errors import InternalFault
 from adjudge.observe.logs import get_logger
+from adjudge.store.engine.script import Inputs, Returned, Script
 from adjudge.store.engine.statement import Dialect, Row, Rows, Statement
 
 T = TypeVar("T")
@@ -34,6 +35,15 @@ class Tx(Protocol):
 
     async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
         """Run ``statement`` and return how many rows it changed."""
+        ...
+
+    async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
+        """Run ``script`` and return the rows that its steps returned.
+
+        One that is the ``last`` of its transaction is followed by nothing but the commit. Where it is the first as well
+        and ``script.complete`` holds, PostgreSQL commits it by itself: one round trip instead of three. Where it does
+        not hold, ``transact`` runs the operation again, in an ordinary transaction that may go on after the script.
+        """
         ...
 
     async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
@@ -56,15 +66,19 @@ class Tx(Protocol):
 Operation = Callable[[Tx], Awaitable[T]]
 
 
-STATEMENT_AFTER_LAST = InternalFault("Statement executed after fetch_last.")
-"""What such a statement fails with."""
-
-
 class Unfit(Exception):
     """The rows are not such as a statement was made for: nothing of it happened, and there is a longer way.
 
     A statement says so on PostgreSQL by dividing by zero, the one way to raise an error from within an expression.
     """
+
+
+COMMITTED = InternalFault("A statement came after the script that has committed its transaction.")
+"""What such a statement fails with."""
+
+
+class ScriptIncomplete(Exception):
+    """A script that was to commit by itself is not complete: nothing of it happened."""
 
 
 class Database(Protocol):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
 import asyncpg
 
 from adjudge.domain.errors import InternalFault, OutcomeUnknown, Unavailable
-from adjudge.store.engine.driver import STATEMENT_AFTER_LAST, Operation, run_callbacks
+from adjudge.store.engine.driver import COMMITTED, Operation, ScriptIncomplete, run_callbacks
 from adjudge.store.engine.postgres_errors import AGAIN, DRIVER_ERRORS, UNCERTAIN, translated
 from adjudge.store.engine.postgres_notify import PostgresNotifier
 from adjudge.store.engine.postgres_pool import TIMEOUT_SEC, Connection, ConnectionPool, connection_errors, is_closed
+from adjudge.store.engine.script import INCOMPLETE, Inputs, PostgresScripts, Returned, Script
 from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, StatementCache
 
 T = TypeVar("T")
@@ -51,13 +52,15 @@ _STATEMENT_SHARE = 0.9
 
 def _failed(error: Exception, begin: str) -> Exception:
     """What a failed statement means; what the transaction has to deal with stays as it is."""
+    if getattr(error, "constraint_name", None) == INCOMPLETE:
+        return ScriptIncomplete()
     if begin is _BEGIN_READING and isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return InternalFault(f"An operation that only reads wants to write: {error}.")
     return error if isinstance(error, (*AGAIN, *UNCERTAIN)) else translated(error)
 
 
 class _PostgresTx:
-    """Statements on one connection. The transaction begins with the first of them, unless that concludes it."""
+    """Statements on one connection. The transaction begins with the first of them, unless that commits by itself."""
 
     dialect = Dialect.POSTGRES
 
@@ -65,14 +68,20 @@ class _PostgresTx:
         self,
         connection: Connection,
         texts: StatementCache,
+        scripts: PostgresScripts,
         bells: PostgresNotifier,
         begin: str,
+        *,
+        may_commit: bool,
     ) -> None:
         self._connection = connection
         self._begin = begin
         self._begun = False
-        self.concluding = False
+        self.is_last = False
+        """Whether the statement under way commits by itself."""
         self._texts = texts
+        self._scripts = scripts
+        self._may_commit = may_commit
         self._bells = bells
         self.failure: Exception | None = None
         self.callbacks: list[Callable[[], None]] = []
@@ -84,10 +93,19 @@ class _PostgresTx:
         tag: str = await self._run(self._connection.execute, statement, rows, parameters)
         return int(tag.rpartition(" ")[2]) if tag[-1].isdigit() else 0
 
+    async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
+        self.is_last = last and self._may_commit and not self._begun
+        rendered = self._scripts.of(script, inputs, is_last=self.is_last)
+        arguments = rendered.arguments(inputs, parameters)
+        rows = await self._send(self._connection.fetch, rendered.sql, arguments)
+        if self.is_last:
+            self.failure = COMMITTED
+        return rendered.returned(rows[0])
+
     async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
-        self.concluding = not self._begun
+        self.is_last = not self._begun
         found = await self.fetch(statement, rows, **parameters)
-        self.failure = STATEMENT_AFTER_LAST
+        self.failure = COMMITTED
         return found
 
     async def commit(self) -> None:
@@ -107,16 +125,22 @@ class _PostgresTx:
         rows: Rows | None,
         parameters: dict[str, object],
     ) -> Any:
+        rendered = self._texts.get(statement, rows)
+        arguments = rendered.arguments(rows, parameters)
+        return await self._send(call, rendered.sql, arguments, by_values=statement.force_custom_plan)
+
+    async def _send(
+        self, call: Callable[..., Awaitable[Any]], sql: str, arguments: Sequence[object], *, by_values: bool = False
+    ) -> Any:
         if self.failure is not None:
             raise self.failure
-        rendered = self._texts.get(statement, rows)
         try:
-            if not self._begun and not self.concluding:
+            if not self._begun and not self.is_last:
                 await self._connection.execute(self._begin)
                 self._begun = True
-            if statement.force_custom_plan:
+            if by_values:
                 await self._connection.execute(_PLAN_BY_VALUES)
-            return await call(rendered.sql, *rendered.arguments(rows, parameters))
+            return await call(sql, *arguments)
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
             self.failure = _failed(error, self._begin)
             if self.failure is error:
@@ -134,7 +158,7 @@ async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
     """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
     try:
         result = await operation(tx)
-        if tx.failure is not None and tx.failure is not STATEMENT_AFTER_LAST:
+        if tx.failure is not None and tx.failure is not COMMITTED:
             raise tx.failure
     except Exception:  # who is canceled gives the connection back at once, and giving it back undoes what was begun
         await tx.rollback()
@@ -150,6 +174,7 @@ class PostgresDatabase:
     def __init__(self, connections: ConnectionPool, now: str = DATABASE_CLOCK) -> None:
         self._connections = connections
         self._texts = StatementCache(Dialect.POSTGRES, now)
+        self._scripts = PostgresScripts(now)
         self._bells = PostgresNotifier(connections)
 
     @classmethod
@@ -167,27 +192,30 @@ class PostgresDatabase:
 
     async def transact(self, operation: Operation[T]) -> T:
         """Run ``operation`` in one transaction, again from the top where PostgreSQL asks for it."""
-        for attempt in range(1, _TRIES + 1):
+        may_commit, failures = True, 0
+        while True:
             try:
-                return await self._once(operation)
+                return await self._once(operation, may_commit=may_commit)
+            except ScriptIncomplete:
+                may_commit = False
             except AGAIN as error:
-                if attempt == _TRIES:
+                failures += 1
+                if failures == _TRIES:
                     raise Unavailable(f"PostgreSQL kept refusing the transaction: {error}.") from error
-                await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))  # noqa: S311 — it only spreads the herd
-        raise AssertionError("unreachable")
+                await asyncio.sleep(random.uniform(0, 0.005 * 2**failures))  # noqa: S311 — it only spreads the herd
 
-    async def _once(self, operation: Operation[T]) -> T:
+    async def _once(self, operation: Operation[T], *, may_commit: bool) -> T:
         committing, tx = False, None
         try:
             async with self._connections.acquire() as connection:
-                tx = self._tx(connection, _BEGIN)
+                tx = self._tx(connection, _BEGIN, may_commit=may_commit)
                 result = await _operated(operation, tx)
                 committing = True
                 await tx.commit()
         except AGAIN:
             raise
         except DRIVER_ERRORS as error:
-            if isinstance(error, UNCERTAIN) and (committing or (tx is not None and tx.concluding)):
+            if isinstance(error, UNCERTAIN) and (committing or (tx is not None and tx.is_last)):
                 raise OutcomeUnknown from error
             raise translated(error) from error
         run_callbacks(tx.callbacks)
@@ -204,8 +232,8 @@ class PostgresDatabase:
         except DRIVER_ERRORS as error:
             raise translated(error) from error
 
-    def _tx(self, connection: Connection, begin: str) -> _PostgresTx:
-        return _PostgresTx(connection, self._texts, self._bells, begin)
+    def _tx(self, connection: Connection, begin: str, *, may_commit: bool = False) -> _PostgresTx:
+        return _PostgresTx(connection, self._texts, self._scripts, self._bells, begin, may_commit=may_commit)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of every process on this database."""

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from adjudge.domain.errors import Unavailable
-from adjudge.store.engine.driver import STATEMENT_AFTER_LAST, Operation, run_callbacks
+from adjudge.store.engine.driver import COMMITTED, Operation, run_callbacks
 from adjudge.store.engine.notify import LocalNotifier
+from adjudge.store.engine.script import Inputs, Returned, Script, SqliteStep, render_sqlite
 from adjudge.store.engine.sqlite_errors import translated
-from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, StatementCache
+from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, StatementCache, as_json
 
 T = TypeVar("T")
 Clock = Callable[[], int]
@@ -80,6 +81,7 @@ class SqliteTx:
         self._now = 0
         connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
         self._texts = StatementCache(Dialect.SQLITE, _NOW)
+        self._scripts: dict[str, list[SqliteStep]] = {}
         self.begin([])
 
     def begin(self, callbacks: list[Callable[[], None]]) -> None:
@@ -102,15 +104,15 @@ class SqliteTx:
         try:
             return answer(self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters))))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
-            self.failure = translated(error, may_write=self._may_write)
-            if self.failure is error:
+            failure = self._doom(error)
+            if failure is error:
                 raise
-            raise self.failure from error
+            raise failure from error
 
     async def run_operation(self, operation: Operation[T]) -> T:
         """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
         result = await operation(self)
-        if self.failure is not None and self.failure is not STATEMENT_AFTER_LAST:
+        if self.failure is not None and self.failure is not COMMITTED:
             raise self.failure
         return result
 
@@ -122,10 +124,51 @@ class SqliteTx:
         """Run ``statement`` and return how many rows it changed."""
         return self._run(statement, rows, parameters, _changed)
 
+    async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
+        """Run the steps of ``script`` one after another: round trips cost nothing here."""
+        if self.failure is not None:
+            raise self.failure
+        steps = self._scripts.get(script.name)
+        if steps is None:
+            steps = self._scripts[script.name] = render_sqlite(script, _NOW)
+        relations: Returned = {name: [*rows] for name, rows in inputs.items()}
+        texts: dict[str, str] = {}
+        self._now = self._clock()  # one moment for the whole script
+        try:
+            for item in steps:
+                self._run_step(item, relations, texts, parameters)
+        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
+            failure = self._doom(error)
+            if failure is error:
+                raise
+            raise failure from error
+        if last and not script.complete:
+            self.failure = COMMITTED
+        outputs = [step for step in script.steps if step.is_output]
+        return {step.name: [row[: len(step.returns)] for row in relations[step.name]] for step in outputs}
+
+    def _run_step(
+        self, item: SqliteStep, relations: Returned, texts: dict[str, str], parameters: dict[str, object]
+    ) -> None:
+        step = item.step
+        if item.relations and not relations[item.relations[0]]:
+            relations[step.name] = []
+            return
+        for name in item.relations:
+            if name not in texts:
+                texts[name] = as_json(relations[name])
+        arguments = [*(texts[name] for name in item.relations), *(parameters[name] for name in item.parameters)]
+        rows = self.connection.execute(item.sql, cast("Any", arguments)).fetchall()
+        relations[step.name] = item.with_carried(rows, relations[step.carries] if step.carries else ())
+
+    def _doom(self, error: Exception) -> Exception:
+        self.failure = translated(error, may_write=self._may_write)
+        return self.failure
+
     async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         """Run the last statement: round trips cost nothing here."""
         found = await self.fetch(statement, rows, **parameters)
-        self.failure = STATEMENT_AFTER_LAST
+        self.failure = COMMITTED
         return found
 
     def on_commit(self, callback: Callable[[], None]) -> None:

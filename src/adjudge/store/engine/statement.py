@@ -81,7 +81,7 @@ class RenderedStatement:
         arguments = self._relation(rows) if self.column_count else []
         arguments.extend([named[parameter] for parameter in self.parameters])
         if self.dialect is Dialect.SQLITE:
-            _refuse_zero_bytes(arguments)
+            refuse_zero_bytes(arguments)
         return arguments
 
     def _relation(self, rows: Rows | None) -> list[object]:
@@ -90,20 +90,20 @@ class RenderedStatement:
         if self.is_single_row:
             return list(rows[0])
         if self.dialect is Dialect.SQLITE:
-            return [_as_json(rows)]
+            return [as_json(rows)]
         return [list(column) for column in zip(*rows, strict=True)] or [[]] * self.column_count
 
 
-def _as_json(rows: Rows) -> str:
+def as_json(rows: Rows) -> str:
     """The rows as one text. Half a surrogate pair stays as it is, for the driver to refuse as it does elsewhere."""
     text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
     if "\\u0000" in text:
         for row in rows:
-            _refuse_zero_bytes(row)
+            refuse_zero_bytes(row)
     return text
 
 
-def _refuse_zero_bytes(values: Iterable[object]) -> None:
+def refuse_zero_bytes(values: Iterable[object]) -> None:
     """PostgreSQL has no text with a zero byte and SQLite would cut it there: neither may be given one."""
     for value in values:
         if isinstance(value, str) and "\0" in value:

@@ -20,18 +20,18 @@ from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_CANCELED, CHANNEL_OUTBOX
 from adjudge.store.engine.statement import Dialect, Row, Rows, Statement
 from adjudge.store.jobs import metrics as accounts
-from adjudge.store.jobs import outbox, write_refusals
+from adjudge.store.jobs import outbox, scripts, write_refusals
 from adjudge.store.jobs import statements as sql
-from adjudge.store.jobs.groups import by_kind, end_of, fence_of, first_by_fence, ordered
+from adjudge.store.jobs.groups import by_kind, end_of, first_by_fence, ordered
 from adjudge.store.jobs.models import (
     MILLISECOND,
     BatchResult,
     DispatchedMessage,
     Fence,
+    FinishedJob,
     FollowUpSlots,
     Job,
     JobListener,
-    JobRelease,
     JobResult,
     NewJob,
     Offer,
@@ -42,11 +42,10 @@ from adjudge.store.jobs.models import (
     ReplayListener,
     Step,
     Stepping,
-    dead_letter_row,
     finish_row,
+    finished_job,
     insert_row,
     job_from_row,
-    release_row,
     replay_job,
 )
 
@@ -55,6 +54,7 @@ NEVER_STARTED = "never_started"
 """Why an attempt was given back: its claim was never followed by a start."""
 LISTENER_FAILED = "LISTENER_FAILED"
 """The error code of a job whose owner could not be told of what became of it."""
+_ENDS = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.PENDING)
 _REFUNDS_MAX = 3
 """How often a last attempt whose worker was lost before the start is given back before the job is buried after all."""
 
@@ -85,17 +85,19 @@ class JobCommands:
         """
         if not jobs:
             return []
-        at_once = tx.dialect is Dialect.POSTGRES and not offers
         rows = [insert_row(job, self._policy.max_attempts) for job in jobs]
-        created = {row["id"] for row in await tx.fetch(sql.ENQUEUE if at_once else sql.INSERT, rows)}
+        if offers:
+            created = {row["id"] for row in await tx.fetch(sql.INSERT, rows)}
+        else:
+            created = {row[0] for row in (await tx.run(scripts.CREATE, {"new_job": rows}))["created_job"]}
         if born := [job for job in jobs if job.id in created]:
             tx.on_commit(lambda: accounts.record_enqueued(born))
         taken = await self._hand_over(tx, {key: offer for key, offer in (offers or {}).items() if key in created})
         waiting = [job for job in jobs if job.id in created and job.id not in taken]
-        if at_once and waiting:
-            tx.notify(CHANNEL_OUTBOX)
-        elif waiting:
+        if offers:
             await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
+        elif waiting:
+            tx.notify(CHANNEL_OUTBOX)
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
         standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
         return [standing.get(job.id, job.id) for job in jobs]
@@ -163,24 +165,51 @@ class JobCommands:
             await _update(tx, sql.LOCK, job_ids)
 
     async def finish_and_claim_next(self, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
-        """End jobs with their results, and write what that means for their owners.
+        """End attempts, and write what that means for the jobs' owners.
 
-        What failed gets a dead letter, unless its handler says that it needs none.
+        What failed gets a dead letter, unless its handler says that it needs none. What is to be tried again goes back
+        to the outbox; without an attempt left it fails, which the returned job says.
         """
         for finish in finishes:
-            if finish.status not in (JobStatus.SUCCEEDED, JobStatus.FAILED):
-                raise InvalidTransition(f"A claim ends a job as succeeded or failed, not as {finish.status}.")
+            if finish.status not in _ENDS:
+                raise InvalidTransition(f"An attempt ends as succeeded, failed or pending, not as {finish.status}.")
         if not finishes:
             return BatchResult(())
         first, late = first_by_fence(finishes)
-        rows = await tx.fetch(sql.FINISH, [finish_row(first[fence]) for fence in ordered(first)])
-        won = {fence_of(row): row for row in rows}
-        failed = [fence.job_id for fence in won if first[fence].status is JobStatus.FAILED and first[fence].dead_letter]
-        if failed:
-            await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), job_id) for job_id in failed])
-        done = await self._ended(tx, rows, {fence.job_id: first[fence] for fence in won})
+        rows = [finish_row(first[fence], self._letter_id(first[fence])) for fence in ordered(first)]
+        found = {Fence(*row[:3]): row for row in (await tx.run(scripts.FINISH, {"result": rows}))["finished_job"]}
+        won = {fence: first[fence] for fence in ordered(found)}
+        jobs = await self._finished_jobs(tx, won, found)
+        await self._tell_finished(tx, jobs, {fence.job_id: finish for fence, finish in won.items()})
         late += [fence for fence in first if fence not in won]
-        return BatchResult(done, await self._refuse_fences(tx, late))
+        return BatchResult(jobs, await self._refuse_fences(tx, late))
+
+    def _letter_id(self, finish: JobResult) -> str | None:
+        """The id of the dead letter that the end may lead to."""
+        is_last_word = finish.status is JobStatus.FAILED and finish.dead_letter
+        return self._new_id() if is_last_word or (finish.status is JobStatus.PENDING and not finish.refund) else None
+
+    async def _finished_jobs(
+        self, tx: Tx, won: Mapping[Fence, JobResult], rows: Mapping[Fence, Sequence[Any]]
+    ) -> tuple[Job, ...]:
+        unknown = [fence.job_id for fence, finish in won.items() if finish.job is None]
+        read = {row["id"]: job_from_row(row) for row in await _update(tx, sql.FIND, unknown)}
+        return tuple(
+            finished_job(finish.job or read[fence.job_id], finish, rows[fence]) for fence, finish in won.items()
+        )
+
+    async def _tell_finished(self, tx: Tx, jobs: Sequence[Job], finishes: Mapping[str, JobResult]) -> None:
+        again = [job for job in jobs if job.status is JobStatus.PENDING]
+        if again:
+            tx.notify(CHANNEL_OUTBOX)
+        for kind, group in by_kind(jobs).items():
+            if owner := self._listeners.get(kind):
+                over = [job for job in group if job.status is not JobStatus.PENDING]
+                if over:
+                    await owner.on_finished(tx, [end_of(job, finishes[job.id]) for job in over])
+                if len(over) < len(group):
+                    await owner.on_released(tx, [job for job in group if job.status is JobStatus.PENDING])
+        accounts.record_transitions(tx, jobs)
 
     def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
         """The short way for those of the ends that there is one for; the others are for ``finish``."""
@@ -190,27 +219,10 @@ class JobCommands:
                 return step
         return None
 
-    async def release(self, tx: Tx, releases: Sequence[JobRelease]) -> BatchResult[Job]:
-        """Hand jobs back for another attempt; one that has none left is buried, which the returned job says."""
-        if not releases:
-            return BatchResult(())
-        first, late = first_by_fence(releases)
-        rows = await tx.fetch(
-            sql.RELEASE, [release_row(first[fence]) for fence in ordered(first)], actor=None, expired=False
-        )
-        won = {fence_of(row) for row in rows}
-        released = await self._released(tx, rows, {fence.job_id: first[fence].delay_ms for fence in won})
-        left = [fence for fence in ordered(first) if fence not in won]
-        buried = await self._bury(tx, [dead_letter_row(first[fence]) for fence in left], actor=None)
-        won |= {Fence(job.id, job.attempt_id, job.actor or "") for job in buried}
-        late += [fence for fence in left if fence not in won]
-        return BatchResult((*released, *buried), await self._refuse_fences(tx, late))
-
     async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> BatchResult[Job]:
         """End jobs that nobody wants any more."""
         rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
-        await outbox.drop(tx, [row["id"] for row in rows])
-        done = await self._ended(tx, rows, {})
+        done = await self._ended(tx, rows)
         if any(job.prior_status == JobStatus.RUNNING for job in done):
             tx.notify(CHANNEL_CANCELED)
         return BatchResult(done, await self._refuse(tx, job_ids, done, write_refusals.explain_claim))
@@ -230,19 +242,6 @@ class JobCommands:
         ]
         done = await self._bury(tx, rows, actor=actor)
         return BatchResult(done, await self._refuse(tx, list(wanted), done, write_refusals.explain_claim))
-
-    async def finish_as_dead_letter(self, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
-        """End claimed jobs that failed for good through our own fault, with a dead letter each."""
-        first, late = first_by_fence(finishes)
-        rows = [
-            (fence.job_id, fence.attempt_id, "running", fence.lease_owner, item.reason, item.error_code, item.error)
-            for fence in ordered(first)
-            for item in (first[fence],)
-        ]
-        done = await self._bury(tx, rows, actor=None)
-        won = {Fence(job.id, job.attempt_id, job.actor or "") for job in done}
-        late += [fence for fence in first if fence not in won]
-        return BatchResult(done, await self._refuse_fences(tx, late))
 
     async def expired(self, tx: Tx, *, limit: int = 500, after: str = "") -> dict[str, list[str]]:
         """Find jobs whose lease has expired, by kind; given a job's id, those after it."""
@@ -271,12 +270,10 @@ class JobCommands:
                 row["lease_owner"],
                 delays[row["id"]] * MILLISECOND,
                 *((1, NEVER_STARTED) if row["id"] in unstarted else (0, LEASE_EXPIRED)),
-                None,
-                None,
             )
             for row in again
         ]
-        freed = await tx.fetch(sql.RELEASE, rows, actor=actor, expired=True) if rows else []
+        freed = await tx.fetch(sql.RELEASE_EXPIRED, rows, actor=actor) if rows else []
         released = await self._released(tx, freed, delays)
         lost = [row for row in spent if row["id"] not in unstarted]
         return (*released, *await self._bury_exhausted(tx, lost, actor=actor))
@@ -294,11 +291,10 @@ class JobCommands:
         """
         if not deliveries:
             return
-        if tx.dialect is Dialect.POSTGRES:
-            rows = await tx.fetch_last(sql.MARK_DELIVERED, outbox.delivery_rows(deliveries), actor=actor)
-        else:
-            rows = await _update(tx, sql.MARK_QUEUED, await outbox.mark_delivered(tx, deliveries), actor=actor)
-        accounts.record_transitions(tx, [job_from_row(row) for row in rows if row["kind"] in accounts.COUNTED_KINDS])
+        found = await tx.run(
+            scripts.MARK_DELIVERED, {"delivery": outbox.delivery_rows(deliveries)}, last=True, actor=actor
+        )
+        accounts.count_queued(tx, [kind for _, kind in found["queued_job"]])
 
     async def not_delivered(self, tx: Tx, rows: Sequence[tuple[str, str]]) -> None:
         """Keep why deliveries failed: rows of (job_id, error)."""
@@ -398,11 +394,11 @@ class JobCommands:
         accounts.record_transitions(tx, jobs)
         return jobs
 
-    async def _ended(self, tx: Tx, rows: Sequence[Row], finishes: Mapping[str, JobResult]) -> tuple[Job, ...]:
+    async def _ended(self, tx: Tx, rows: Sequence[Row]) -> tuple[Job, ...]:
         jobs = tuple(job_from_row(row) for row in rows)
         for kind, group in by_kind(jobs).items():
             if owner := self._listeners.get(kind):
-                await owner.on_finished(tx, [end_of(job, finishes.get(job.id)) for job in group])
+                await owner.on_finished(tx, [FinishedJob(job) for job in group])
         accounts.record_transitions(tx, jobs)
         return jobs
 
@@ -412,9 +408,8 @@ class JobCommands:
         buried = await tx.fetch(sql.DEAD_LETTER, rows, actor=actor)
         if not buried:
             return ()
-        await outbox.drop(tx, [row["id"] for row in buried])
         await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), row["id"]) for row in buried])
-        return await self._ended(tx, buried, {}) if tells_owner else tuple(job_from_row(row) for row in buried)
+        return await self._ended(tx, buried) if tells_owner else tuple(job_from_row(row) for row in buried)
 
     async def _bury_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
         error = "Its worker was lost on the last attempt it had."

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
-from adjudge.store.engine.statement import Row
-from adjudge.store.jobs.models import Fence, FinishedJob, Job, JobRelease, JobResult
+from adjudge.store.jobs.models import Fence, FinishedJob, Job, JobResult
 
 
 def by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
@@ -23,17 +21,14 @@ def _lock_rank(group: tuple[str, list[Job]]) -> tuple[int, str]:
     return (1 if group[0] == "node" else 0, group[0])
 
 
-def end_of(job: Job, finish: JobResult | None) -> FinishedJob:
+def end_of(job: Job, finish: JobResult) -> FinishedJob:
     """What the owner of an ended job is told."""
-    return FinishedJob(job) if finish is None else FinishedJob(job, finish.typed_result, finish.offer)
+    return FinishedJob(job, finish.typed_result, finish.offer)
 
 
-F = TypeVar("F", JobResult, JobRelease)
-
-
-def first_by_fence(items: Sequence[F]) -> tuple[dict[Fence, F], list[Fence]]:
+def first_by_fence(items: Sequence[JobResult]) -> tuple[dict[Fence, JobResult], list[Fence]]:
     """What each claim says, and the claims that said something twice: the first word stands, a second is late."""
-    first: dict[Fence, F] = {}
+    first: dict[Fence, JobResult] = {}
     late = [item.fence for item in items if first.setdefault(item.fence, item) is not item]
     return first, late
 
@@ -41,8 +36,3 @@ def first_by_fence(items: Sequence[F]) -> tuple[dict[Fence, F], list[Fence]]:
 def ordered(fences: Iterable[Fence]) -> list[Fence]:
     """By job, so that transactions that want the same rows take them in the same order."""
     return sorted(fences)
-
-
-def fence_of(row: Row) -> Fence:
-    """The fence that a write was let through by; the claimant is the actor of such a write."""
-    return Fence(row["id"], row["attempt_id"], row["actor"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store.chains.models import node_attempt
@@ -74,6 +75,13 @@ def _kinds(jobs: Sequence[Job | NewJob]) -> dict[str, int]:
     for job in jobs:
         found[job.kind] = found.get(job.kind, 0) + 1
     return found
+
+
+def count_queued(tx: Tx, kinds: Sequence[str]) -> None:
+    """Count judge runs whose message is in the stream, once that is committed."""
+    if number := sum(kind in COUNTED_KINDS for kind in kinds):
+        counter = metrics.JUDGE_RUN_TRANSITIONS.labels(str(JobStatus.PENDING), str(JobStatus.QUEUED))
+        tx.on_commit(lambda: counter.inc(number))
 
 
 def record_transitions(tx: Tx, jobs: Sequence[Job]) -> None:

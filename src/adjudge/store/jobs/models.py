@@ -104,10 +104,11 @@ class Offer:
 
 
 class JobResult(NamedTuple):
-    """How a claim ends a job. ``outcome`` is what the job's owner writes in the same transaction."""
+    """How a claim ends its attempt. ``outcome`` is what the job's owner writes in the same transaction."""
 
     fence: Fence
     status: JobStatus = JobStatus.SUCCEEDED
+    """What the job becomes: succeeded, failed, or pending to be tried again, which fails without an attempt left."""
     result: Mapping[str, Any] | None = None
     typed_result: object = None
     reason: str | None = "finished"
@@ -115,22 +116,13 @@ class JobResult(NamedTuple):
     error: str | None = None
     dead_letter: bool = True
     """Whether a failed job becomes a dead letter: not where another party failed, whose owner can try again."""
+    delay_ms: int = 0
+    """Until it is tried again."""
+    refund: bool = False
+    """Whether the attempt costs the job none: its worker hands it back in good order, or never started it."""
     offer: Offer | None = None
     job: Job | None = None
-    """The job itself, where it is at hand: what may then take a short way."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobRelease:
-    """How a claim hands a job back."""
-
-    fence: Fence
-    delay_ms: int
-    reason: str
-    error_code: str | None = None
-    error: str | None = None
-    uses_attempt: bool = True
-    """False for a worker that drains: handing back in good order costs the job none of its attempts."""
+    """The job as its claim returned it; read from its row where the caller does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +309,8 @@ def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[obje
     )
 
 
-def finish_row(finish: JobResult) -> tuple[object, ...]:
-    """What ``jobs.finish`` is given."""
+def finish_row(finish: JobResult, letter_id: str | None = None) -> tuple[object, ...]:
+    """What ``jobs.finish`` is given; ``letter_id`` is that of the dead letter, should there be one."""
     fence = finish.fence
     result = None if finish.result is None else json.dumps(finish.result)
     return (
@@ -330,31 +322,25 @@ def finish_row(finish: JobResult) -> tuple[object, ...]:
         finish.reason,
         finish.error_code,
         finish.error,
+        finish.delay_ms * MILLISECOND,
+        int(finish.refund),
+        letter_id,
     )
 
 
-def release_row(release: JobRelease) -> tuple[object, ...]:
-    """What ``jobs.release`` is given."""
-    fence = release.fence
-    free = 0 if release.uses_attempt else 1
-    delay_us = release.delay_ms * MILLISECOND
-    return (
-        fence.job_id,
-        fence.attempt_id,
-        fence.lease_owner,
-        delay_us,
-        free,
-        release.reason,
-        release.error_code,
-        release.error,
+def finished_job(job: Job, finish: JobResult, row: Sequence[Any]) -> Job:
+    """The job as ``jobs.finish`` left it, from the columns that the step returned."""
+    status, error_code, finished_at, max_attempts, *_ = row[3:]
+    return job._replace(
+        status=_STATUS[status],
+        prior_status=JobStatus.RUNNING,
+        max_attempts=max_attempts,
+        actor=finish.fence.lease_owner,
+        reason=finish.reason,
+        error_code=error_code,
+        lease_until=None,
+        finished_at=finished_at,
     )
-
-
-def dead_letter_row(release: JobRelease) -> tuple[object, ...]:
-    """What ``jobs.bury`` is given for a job that could not be released because it has no attempt left."""
-    fence = release.fence
-    code = release.error_code or "RETRIES_EXHAUSTED"
-    return (fence.job_id, fence.attempt_id, "running", fence.lease_owner, release.reason, code, release.error)
 
 
 def replay_job(letter: Row, job_id: str, actor: str) -> NewJob:

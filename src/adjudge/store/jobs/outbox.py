@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from adjudge.domain.priority import band_of
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
-from adjudge.store.engine.statement import Dialect, Rows, Statement
+from adjudge.store.engine.script import Script, Step
+from adjudge.store.engine.statement import Rows, Statement
 from adjudge.store.jobs.models import DispatchedMessage
 
 # Rows are found by their job; ``COALESCE`` keeps PostgreSQL from starting at the partial index of what is pending.
@@ -38,13 +39,6 @@ INSERT_AGAIN = Statement(
 )
 """A job that was claimed as it was created has no row until it comes back."""
 
-DROP = Statement(
-    "outbox.drop",
-    "Deliver no more messages about jobs that have ended.",
-    "UPDATE outbox SET state = 'dropped' FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'",
-    input_columns={"given_id": "text"},
-)
-
 CAPACITY_PARAMETERS = ("urgent_room", "high_room", "ordinary_room", "low_room")
 """How many rows may be taken of each band, in the order of the bands; a priority in the outbox is a band."""
 
@@ -61,28 +55,39 @@ def _due(lock: str = "") -> str:
     )
 
 
-def _take(smaller: str) -> str:
-    return f"""
+_TAKE = """
     UPDATE outbox SET attempts = attempts + 1, dispatch_seq = dispatch_seq + 1,
-        next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
+        next_attempt_at = {now} + CAST(:base_us AS bigint)
+            * (1 << CAST(CASE WHEN attempts < 10 THEN attempts ELSE 10 END AS integer)),
+        state = CASE WHEN (SELECT status FROM jobs WHERE jobs.id = job_id) IN ('succeeded', 'failed', 'canceled')
+            THEN 'dropped' ELSE state END
     """
-
-
-_TOLD = "jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts"
-
-TAKE_DUE = Statement(
+_TAKEN = """
+    RETURNING outbox.id AS row_id, job_id AS taken_id, attempts AS attempts, dispatch_seq AS dispatch_seq,
+              created_at AS announced_at, state AS taken_state
+    """
+TAKE_DUE = Script(
     "outbox.take_due",
-    "Take due rows of each band for delivery and read their messages.",
-    f"""
-    WITH taken AS (
-        {_take("LEAST").strip()}
-        WHERE id = ANY (ARRAY({_due("FOR UPDATE SKIP LOCKED")}))
-        RETURNING outbox.id AS position, job_id, attempts, dispatch_seq, created_at
-    )
-    SELECT {_TOLD}, {{now}} - taken.created_at AS waited_us, dispatch_seq
-    FROM taken JOIN jobs ON jobs.id = job_id ORDER BY position
-    """,
-    only_dialect=Dialect.POSTGRES,
+    "Take due rows of each band for delivery, drop those of jobs that have ended, and read the messages to publish.",
+    {},
+    (
+        Step(
+            "taken",
+            f"{_TAKE} WHERE id = ANY (ARRAY({_due('FOR UPDATE SKIP LOCKED')})) {_TAKEN}",
+            ("row_id", "taken_id", "attempts", "dispatch_seq", "announced_at", "taken_state"),
+            is_output=False,
+            sqlite=f"{_TAKE} WHERE id IN ({_due()}) {_TAKEN}",
+        ),
+        Step(
+            "message",
+            """
+            SELECT jobs.id AS job_id, kind, jobs.priority AS priority, trace_id, CAST(payload AS text) AS payload,
+                   attempts, {now} - announced_at AS waited_us, dispatch_seq
+            FROM {taken} JOIN jobs ON jobs.id = taken_id WHERE taken_state = 'pending' ORDER BY row_id
+            """,
+            ("job_id", "kind", "priority", "trace_id", "payload", "attempts", "waited_us", "dispatch_seq"),
+        ),
+    ),
 )
 """Should the relay die, the rows come due again, later each time.
 
@@ -90,27 +95,7 @@ The array is what makes PostgreSQL choose once. Were the rows to be ``IN`` the c
 table and choose anew for each row it meets; and as a choice passes by what is locked, each would be another.
 """
 
-TAKE = Statement(
-    "outbox.take",
-    "Take due rows of each band for delivery.",
-    f"{_take('min')} WHERE id IN ({_due()}) RETURNING job_id",
-    only_dialect=Dialect.SQLITE,
-)
-
-NOTE_DELIVERED = """
-    UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
-    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND dispatch_seq = given_dispatch_seq
-    RETURNING job_id
-    """
 DELIVERY = {"given_id": "text", "given_entry_id": "text", "given_dispatch_seq": "bigint"}
-
-MARK_DELIVERED = Statement(
-    "outbox.mark_delivered",
-    "Mark rows delivered unless a newer delivery was requested.",
-    NOTE_DELIVERED,
-    input_columns=DELIVERY,
-    only_dialect=Dialect.SQLITE,
-)
 
 MARK_FAILED = Statement(
     "outbox.mark_failed",
@@ -141,9 +126,10 @@ POSTPONE = Statement(
 READ_MESSAGES = Statement(
     "outbox.read_messages",
     "Read the messages of the given jobs.",
-    f"""
-    SELECT {_TOLD}, {{now}} - outbox.created_at AS waited_us, dispatch_seq
-    FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
+    """
+    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts,
+           {now} - outbox.created_at AS waited_us, dispatch_seq
+    FROM {given} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,
     input_columns={"given_id": "text"},
@@ -197,12 +183,6 @@ async def insert_again(tx: Tx, rows: Rows) -> None:
         tx.notify(CHANNEL_OUTBOX)
 
 
-async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
-    """Deliver no more messages about these jobs."""
-    if job_ids:
-        await tx.execute(DROP, [(job_id,) for job_id in job_ids])
-
-
 async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, base_us: int = 1_000_000) -> list[DueRow]:
     """Take up to ``limit`` due rows of each band; other relays skip them until they come due again.
 
@@ -211,10 +191,8 @@ async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, ba
     """
     limits = [min(limit, room) for room in rooms or [limit] * len(CAPACITY_PARAMETERS)]
     asked: dict[str, object] = {"base_us": base_us, **dict(zip(CAPACITY_PARAMETERS, limits, strict=True))}
-    if tx.dialect is Dialect.POSTGRES:
-        return [DueRow(*row) for row in await tx.fetch_last(TAKE_DUE, **asked)]
-    taken = await tx.fetch(TAKE, **asked)
-    return await load_messages(tx, [row["job_id"] for row in taken]) if taken else []
+    found = await tx.run(TAKE_DUE, {}, last=True, **asked)
+    return [DueRow(*row) for row in found["message"]]
 
 
 async def load_messages(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
@@ -237,11 +215,6 @@ async def count_pending(tx: Tx) -> int:
 def delivery_rows(deliveries: Sequence[DispatchedMessage]) -> Rows:
     """What to note, in the order in which rows are locked."""
     return sorted((item.job_id, item.entry_id, item.dispatch_seq) for item in deliveries)
-
-
-async def mark_delivered(tx: Tx, deliveries: Sequence[DispatchedMessage]) -> list[str]:
-    """Note deliveries; return the jobs for which they are still the last word."""
-    return [row["job_id"] for row in await tx.fetch(MARK_DELIVERED, delivery_rows(deliveries))] if deliveries else []
 
 
 async def mark_failed(tx: Tx, rows: Rows) -> None:

@@ -7,7 +7,7 @@ from, because neither database can return the old value of an updated column.
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Dialect, Statement
-from adjudge.store.jobs import outbox
+from adjudge.store.jobs.scripts import NEW_JOB
 
 RETURNED = (
     "id, kind, status, prior_status, attempt_id, max_attempts, priority, timeout_ms, submission_id, rejudge_batch_id, "
@@ -34,42 +34,11 @@ _INSERT = """
     FROM {given} WHERE true
     ON CONFLICT (kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
     RETURNING id"""
-_INSERTED = {
-    "given_id": "text",
-    "given_kind": "text",
-    "given_dedupe_key": "text",
-    "given_submission_id": "text",
-    "given_rejudge_batch_id": "text",
-    "given_chain_run_id": "text",
-    "given_node_id": "text",
-    "given_origin_job_id": "text",
-    "given_max_attempts": "bigint",
-    "given_priority": "bigint",
-    "given_timeout_ms": "bigint",
-    "given_delay_us": "bigint",
-    "given_payload": "jsonb",
-    "given_actor": "text",
-    "given_trace_id": "text",
-}
-
 INSERT = Statement(
     "jobs.insert",
     "Insert jobs, skipping those whose dedupe key exists.",
     _INSERT,
-    input_columns=_INSERTED,
-)
-
-ENQUEUE = Statement(
-    "jobs.enqueue",
-    "Insert jobs and their outbox rows in one round trip.",
-    f"""
-    WITH born AS ({_INSERT}, priority, available_at, created_at)
-    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT id, LEAST(GREATEST(priority, 0), 3), available_at, created_at FROM born
-    RETURNING job_id AS id
-    """,
-    input_columns=_INSERTED,
-    only_dialect=Dialect.POSTGRES,
+    input_columns=NEW_JOB,
 )
 
 FIND_DEDUPED = Statement(
@@ -120,6 +89,13 @@ SELECT_HELD = Statement(
     input_columns={"given_id": "text"},
 )
 
+FIND = Statement(
+    "jobs.find",
+    "Read jobs as an operation left them.",
+    f"SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id",
+    input_columns={"given_id": "text"},
+)
+
 RENEW = Statement(
     "jobs.renew",
     "Extend the leases of a worker's jobs.",
@@ -146,40 +122,15 @@ LOCK = Statement(
     only_dialect=Dialect.POSTGRES,
 )
 
-FINISH = Statement(
-    "jobs.finish",
-    "Finish jobs with a result; guarded by job, attempt, lease owner, unexpired lease and status running.",
-    f"""
-    UPDATE jobs SET prior_status = status, status = given_status, result = given_result, {_NOT_LEASED},
-        actor = given_owner, reason = given_reason, error_code = given_error_code, error = given_error,
-        finished_at = {{now}}, updated_at = {{now}}
-    FROM {{given}}
-    WHERE {_FENCE} AND lease_until > {{now}}
-    RETURNING {RETURNED}
-    """,
-    input_columns={
-        "given_id": "text",
-        "given_attempt": "bigint",
-        "given_owner": "text",
-        "given_status": "text",
-        "given_result": "jsonb",
-        "given_reason": "text",
-        "given_error_code": "text",
-        "given_error": "text",
-    },
-)
-
-RELEASE = Statement(
-    "jobs.release",
-    "Set jobs back to pending: by their worker, or after their lease expired.",
+RELEASE_EXPIRED = Statement(
+    "jobs.release_expired",
+    "Free jobs whose lease has expired, to be tried again.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + given_delay_us, {_NOT_LEASED},
-        max_attempts = max_attempts + given_free_attempts,
-        actor = COALESCE(CAST(:actor AS text), given_owner), reason = given_reason,
-        error_code = given_error_code, error = given_error,
-        updated_at = {{now}}
+        max_attempts = max_attempts + given_free_attempts, actor = :actor, reason = given_reason,
+        error_code = NULL, error = NULL, updated_at = {{now}}
     FROM {{given}}
-    WHERE {_FENCE} AND (lease_until <= {{now}}) = :expired AND attempt_id < max_attempts + given_free_attempts
+    WHERE {_FENCE} AND lease_until <= {{now}} AND attempt_id < max_attempts + given_free_attempts
     RETURNING {RETURNED}
     """,
     input_columns={
@@ -189,8 +140,6 @@ RELEASE = Statement(
         "given_delay_us": "bigint",
         "given_free_attempts": "bigint",
         "given_reason": "text",
-        "given_error_code": "text",
-        "given_error": "text",
     },
 )
 
@@ -240,36 +189,6 @@ CANCEL = Statement(
     RETURNING {RETURNED}
     """,
     input_columns={"given_id": "text"},
-)
-
-_QUEUE = f"""
-    UPDATE jobs SET prior_status = status, status = 'queued', queued_at = {{now}},
-        actor = :actor, reason = 'delivered', updated_at = {{now}}
-    FROM {{source}}
-    WHERE id = {{key}} AND {_STANDS} = 'pending'
-    RETURNING {RETURNED}
-    """
-
-MARK_QUEUED = Statement(
-    "jobs.mark_queued",
-    "Set jobs to queued after their message was published.",
-    _QUEUE.replace("{source}", "{given}").replace("{key}", "given_id"),
-    input_columns={"given_id": "text"},
-    only_dialect=Dialect.SQLITE,
-)
-
-MARK_DELIVERED = Statement(
-    "jobs.mark_delivered",
-    "Note deliveries, of the jobs and in the outbox, in one round trip; each job is locked before its outbox row.",
-    f"""
-    WITH told AS (
-        SELECT id AS given_id, given_entry_id, given_dispatch_seq FROM {{given}} JOIN jobs ON id = given_id
-        ORDER BY id FOR NO KEY UPDATE OF jobs
-    ), noted AS ({outbox.NOTE_DELIVERED.replace("{given}", "told")})
-    {_QUEUE.replace("{source}", "noted").replace("{key}", "job_id")}
-    """,
-    input_columns=outbox.DELIVERY,
-    only_dialect=Dialect.POSTGRES,
 )
 
 UNQUEUE = Statement(

@@ -1,0 +1,185 @@
+"""The scripts of jobs: operations that write jobs and the outbox together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adjudge.store.engine.script import Script, Step
+from adjudge.store.jobs.outbox import DELIVERY
+
+_BAND: Final = "CASE WHEN {0} < 0 THEN 0 WHEN {0} > 3 THEN 3 ELSE {0} END"
+"""The band that a priority is delivered with."""
+
+NEW_JOB: Final = {
+    "given_id": "text",
+    "given_kind": "text",
+    "given_dedupe_key": "text",
+    "given_submission_id": "text",
+    "given_rejudge_batch_id": "text",
+    "given_chain_run_id": "text",
+    "given_node_id": "text",
+    "given_origin_job_id": "text",
+    "given_max_attempts": "bigint",
+    "given_priority": "bigint",
+    "given_timeout_ms": "bigint",
+    "given_delay_us": "bigint",
+    "given_payload": "jsonb",
+    "given_actor": "text",
+    "given_trace_id": "text",
+}
+
+CREATE = Script(
+    "jobs.create",
+    "Create jobs with their outbox rows; one whose dedupe key exists already is left out.",
+    {"new_job": NEW_JOB},
+    (
+        Step(
+            "created_job",
+            """
+            INSERT INTO jobs (id, kind, dedupe_key, submission_id, rejudge_batch_id, chain_run_id, node_id,
+                              origin_job_id, max_attempts, priority, timeout_ms, available_at, payload, actor, trace_id,
+                              created_at, updated_at)
+            SELECT given_id, given_kind, given_dedupe_key, given_submission_id, given_rejudge_batch_id,
+                   given_chain_run_id, given_node_id, given_origin_job_id, given_max_attempts, given_priority,
+                   given_timeout_ms, {now} + given_delay_us, given_payload, given_actor, given_trace_id, {now}, {now}
+            FROM {new_job} WHERE true
+            ON CONFLICT (kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+            RETURNING id AS job_id, priority AS job_priority, available_at AS due_at
+            """,
+            ("job_id", "job_priority", "due_at"),
+        ),
+        Step(
+            "announced",
+            f"""
+            INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+            SELECT job_id, {_BAND.format("job_priority")}, due_at, {{now}} FROM {{created_job}}
+            """,
+            is_output=False,
+        ),
+    ),
+)
+
+MARK_DELIVERED = Script(
+    "jobs.mark_delivered",
+    "Note deliveries, of the jobs and in the outbox; each job is locked before its outbox row.",
+    {"delivery": DELIVERY},
+    (
+        Step(
+            "locked_job",
+            """
+            SELECT id AS locked_id, given_entry_id, given_dispatch_seq FROM {delivery} JOIN jobs ON id = given_id
+            ORDER BY id FOR NO KEY UPDATE OF jobs
+            """,
+            ("locked_id", "given_entry_id", "given_dispatch_seq"),
+            is_output=False,
+            sqlite="SELECT given_id AS locked_id, given_entry_id, given_dispatch_seq FROM {delivery}",
+        ),
+        Step(
+            "delivered",
+            """
+            UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id,
+                last_error = NULL
+            FROM {locked_job} WHERE job_id = locked_id AND COALESCE(state, '') = 'pending' AND dispatch_seq = given_dispatch_seq
+            RETURNING job_id AS delivered_id
+            """,
+            ("delivered_id",),
+            is_output=False,
+        ),
+        Step(
+            "queued_job",
+            """
+            UPDATE jobs SET prior_status = status, status = 'queued', queued_at = {now}, actor = :actor,
+                reason = 'delivered', updated_at = {now}
+            FROM {delivered}
+            WHERE id = delivered_id AND COALESCE(status, '') = 'pending'
+            RETURNING id AS job_id, kind
+            """,
+            ("job_id", "kind"),
+        ),
+    ),
+)
+
+RESULT: Final = {
+    "given_id": "text",
+    "given_attempt": "bigint",
+    "given_owner": "text",
+    "given_status": "text",
+    "given_result": "jsonb",
+    "given_reason": "text",
+    "given_error_code": "text",
+    "given_error": "text",
+    "given_delay_us": "bigint",
+    "given_refund": "bigint",
+    "given_letter_id": "text",
+}
+"""How an attempt ends; ``given_status`` is ``pending`` where the job is to be tried again if it has an attempt left."""
+
+_GOES_BACK: Final = "given_status = 'pending' AND attempt_id < max_attempts + given_refund"
+_STATUS: Final = f"CASE WHEN given_status <> 'pending' OR {_GOES_BACK} THEN given_status ELSE 'failed' END"
+
+FINISHED_JOB = Step(
+    "finished_job",
+    f"""
+    UPDATE jobs SET prior_status = status, status = {_STATUS},
+        max_attempts = max_attempts + CASE WHEN {_GOES_BACK} THEN given_refund ELSE 0 END,
+        available_at = CASE WHEN {_GOES_BACK} THEN {{now}} + given_delay_us ELSE available_at END,
+        result = given_result, lease_owner = NULL, lease_until = NULL, actor = given_owner, reason = given_reason,
+        error_code = CASE WHEN given_status = 'pending' AND NOT ({_GOES_BACK})
+            THEN COALESCE(given_error_code, 'RETRIES_EXHAUSTED') ELSE given_error_code END,
+        error = given_error, finished_at = CASE WHEN {_GOES_BACK} THEN NULL ELSE {{now}} END, updated_at = {{now}}
+    FROM {{result}}
+    WHERE id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner
+      AND COALESCE(status, '') = 'running' AND lease_until > {{now}}
+    RETURNING jobs.id AS job_id, jobs.attempt_id AS job_attempt, jobs.actor AS job_actor, jobs.status AS job_status,
+              jobs.error_code AS job_error_code, jobs.finished_at AS job_finished_at,
+              jobs.max_attempts AS job_max_attempts, jobs.kind AS job_kind, jobs.priority AS job_priority,
+              jobs.available_at AS due_at
+    """,
+    (
+        "job_id",
+        "job_attempt",
+        "job_actor",
+        "job_status",
+        "job_error_code",
+        "job_finished_at",
+        "job_max_attempts",
+        "job_kind",
+        "job_priority",
+        "due_at",
+    ),
+    carries="result",
+    key=(("job_id", "given_id"), ("job_attempt", "given_attempt"), ("job_actor", "given_owner")),
+)
+"""The fenced write: it names job, attempt, lease owner, an unexpired lease and 'running', or changes nothing."""
+
+REQUEUED = Step(
+    "requeued",
+    f"""
+    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+    SELECT job_id, {_BAND.format("job_priority")}, due_at, {{now}} FROM {{finished_job}} WHERE job_status = 'pending'
+    ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
+        next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
+    RETURNING job_id AS requeued_id
+    """,
+    ("requeued_id",),
+    is_output=False,
+)
+
+DEAD_LETTER = Step(
+    "dead_letter",
+    """
+    INSERT INTO dead_letters (id, job_id, kind, attempt_id, error_code, error, created_at)
+    SELECT given_letter_id, job_id, job_kind, given_attempt, COALESCE(job_error_code, 'UNKNOWN'), given_error, {now}
+    FROM {finished_job} WHERE job_status = 'failed' AND given_letter_id IS NOT NULL
+    RETURNING id AS letter_id
+    """,
+    ("letter_id",),
+    is_output=False,
+)
+
+FINISH = Script(
+    "jobs.finish",
+    "End attempts: jobs succeed, fail with a dead letter, or go back to the outbox for another attempt.",
+    {"result": RESULT},
+    (FINISHED_JOB, REQUEUED, DEAD_LETTER),
+)
