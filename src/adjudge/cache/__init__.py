@@ -1,5 +1,4 @@
-"""What is remembered for a while and may be forgotten at any time.
+"""Caches and token buckets: data that may be lost at any time.
 
-What belongs here: token buckets (``buckets``), and copies of what the store holds. What does not: anything that would
-be missed. Whoever asks gets the same answer without Redis, or an error that says that Redis is away.
+Everything here works without Redis, or raises an error that says that Redis is unavailable.
 """

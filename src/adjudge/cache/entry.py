@@ -1,4 +1,4 @@
-"""A cached value: bytes that can be sent as they are, with the ETag that names them."""
+"""A cached value: response bytes with their ETag."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 
 _HEAD: Final = struct.Struct(">Qd")
 _MAGIC: Final = 0x61646A_0001
-"""Marks the layout, so that a value of another version is a miss, not nonsense."""
+"""Identifies the layout; a value of another version is a miss."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedValue:
-    """What a reader gets: a value that exists."""
+    """A value that exists."""
 
     body: bytes
     etag: str
@@ -22,32 +22,32 @@ class CachedValue:
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """What is remembered: a value, or that there is none."""
+    """A cached value, or the fact that it does not exist."""
 
     value: CachedValue | None
     fresh_until: float
-    """Seconds since the epoch; a copy in another tier keeps the moment, so that copying never makes it younger."""
+    """Unix time in seconds. A copy in another tier keeps it, so copying does not extend the lifetime."""
 
     @property
     def size_bytes(self) -> int:
-        """What it weighs."""
+        """Size of the body."""
         return len(self.value.body) if self.value else 0
 
 
 def make_entry(body: bytes | None, fresh_until: float) -> CacheEntry:
-    """An entry with the ETag of its bytes."""
+    """Make an entry and compute its ETag."""
     if body is None:
         return CacheEntry(None, fresh_until)
     return CacheEntry(CachedValue(body, f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'), fresh_until)
 
 
 def encode_entry(entry: CacheEntry) -> bytes:
-    """As Redis holds it."""
+    """Encode an entry for Redis."""
     return _HEAD.pack(_MAGIC, entry.fresh_until) + (entry.value.body if entry.value else b"")
 
 
 def decode_entry(data: bytes) -> CacheEntry | None:
-    """Read what Redis holds; nothing where it is not ours."""
+    """Decode a value from Redis; None if its layout is unknown."""
     if len(data) < _HEAD.size:
         return None
     magic, fresh_until = _HEAD.unpack_from(data)

@@ -1,7 +1,7 @@
-"""What is cached, for how long, and where: one row for each thing.
+"""What is cached, for how long and in which tier.
 
-Keys read ``ns:entity:selector#v<rev>``. What a revision is bumped by stands with the writes, in the store. Only what
-every visitor may see is shared through Redis; what depends on who asks stays in the process.
+Keys have the form ``ns:entity:selector#v<rev>``. The store bumps revisions in its write transactions. Only public data
+is shared through Redis; data that depends on the user stays in the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HOUR: Final = 60 * _MINUTE
 
 
 class CacheEntity(StrEnum):
-    """A kind of thing that is cached; its name is the key's beginning and the label of its figures."""
+    """A kind of cached object; the value is its key prefix and its metric label."""
 
     PROBLEM_LIST = "problem:list"
     PROBLEM = "problem:item"
@@ -28,14 +28,14 @@ class CacheEntity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy:
-    """How long a value is believed. ``stale_sec`` more it is served while a newer one is fetched behind it."""
+    """Lifetimes. After ``ttl_sec`` it is still served for ``stale_while_revalidate_sec`` while it reloads."""
 
     ttl_sec: float
     stale_while_revalidate_sec: float
     negative_ttl_sec: float
-    """How long it is remembered that there is no such thing."""
+    """How long the absence of an object is cached."""
     use_redis: bool
-    """Whether Redis may hold it: never source, logs, tokens or personal data."""
+    """Whether it may be stored in Redis: never for source code, logs, tokens or personal data."""
 
 
 POLICIES: Final = MappingProxyType(

@@ -1,7 +1,7 @@
-"""The second tier: what all processes of an environment remember together, in Redis.
+"""L2 of the cache: Redis, shared by all processes of an environment.
 
-It only ever helps: to the cache a Redis that is away, slow or full is a miss. The log says so once when it goes and
-once when it returns; in between it is left alone for a moment, so that no request waits for it twice.
+A Redis that is down, slow or full counts as a miss. An outage is logged once when it begins and once when it ends;
+after a failure Redis is not asked for a second, so that not every request waits for its timeout.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ _log = get_logger(__name__)
 
 
 class SharedTier(Protocol):
-    """Values that several processes share; ``Unavailable`` where it does not answer in time."""
+    """Values shared by several processes; raises ``Unavailable`` if there is no reply in time."""
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether it is not asked for the moment."""
+        """Whether the tier is skipped for now."""
         ...
 
     async def get(self, key: str) -> CacheEntry | None:
-        """The value, if it is there."""
+        """The entry, if present."""
         ...
 
     async def put(self, key: str, entry: CacheEntry, *, ttl_sec: float) -> None:
-        """Keep a value for so long."""
+        """Store an entry for ``ttl_sec``."""
         ...
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Release the connection."""
         ...
 
 
 class NullTier:
-    """Where there is no Redis: always away."""
+    """The tier without Redis: always unavailable."""
 
     is_unavailable = True
 
@@ -58,7 +58,7 @@ class NullTier:
 
 
 class RedisTier:
-    """Values under ``adjudge:ENV:cache:KEY``, each gone by itself: nothing is ever searched for or deleted."""
+    """Values under ``adjudge:ENV:cache:KEY``. They expire by TTL; nothing is scanned or deleted."""
 
     def __init__(self, url: str, *, environment: str, clock: Callable[[], float] = time.monotonic) -> None:
         from adjudge.stream.redis_connection import RedisConnection  # noqa: PLC0415  # Redis is imported only where it is chosen
@@ -72,17 +72,17 @@ class RedisTier:
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether it failed a moment ago."""
+        """Whether it failed within the last second."""
         return self._is_down and self._clock() < self._retry_at
 
     async def get(self, key: str) -> CacheEntry | None:
-        """Ask Redis."""
+        """Read an entry."""
         async with self._track_outage():
             data = await self._client.get(self._prefix + key)
         return decode_entry(data) if isinstance(data, bytes) else None
 
     async def put(self, key: str, entry: CacheEntry, *, ttl_sec: float) -> None:
-        """Tell Redis."""
+        """Store an entry."""
         async with self._track_outage():
             await self._client.set(self._prefix + key, encode_entry(entry), px=max(1, round(ttl_sec * 1_000)))
 
@@ -92,7 +92,7 @@ class RedisTier:
 
     @asynccontextmanager
     async def _track_outage(self) -> AsyncIterator[None]:
-        """Notice when Redis goes and when it returns."""
+        """Log the begin and the end of an outage."""
         try:
             async with self._connection.translate_errors(_PATIENCE_SEC):
                 yield

@@ -1,7 +1,7 @@
-"""Which revision of everything cached is the present one: known in the process, learnt from the database.
+"""Current revisions of cached objects, kept in the process and refreshed from the database.
 
-A write bumps revisions in its own transaction. This process hears of it by a bell and, should the bell be lost, by a
-look every second. A process that fell behind serves what it has for that long and no longer.
+A write bumps revisions in its own transaction. This process learns of it by a notification or, if that is lost, by a
+poll every second, so it serves outdated values for one second at most.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
+
+from cachetools import FIFOCache
 
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
@@ -24,37 +26,34 @@ _log = get_logger(__name__)
 
 
 class CacheRevisions:
-    """Names and the number of their latest change."""
+    """Name → number of its latest change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[str, int] = {}
         self._seen = 0
-        self._causes: dict[str, None] = {}
-        """What was touched for, the longest ago first."""
+        self._causes: FIFOCache[str, None] = FIFOCache(MAX_CAUSES)
 
     def current(self, name: str) -> int:
-        """The present revision; 0 where nothing has been written under that name yet."""
+        """The current revision; 0 if nothing was written under that name."""
         return self._known.get(name, 0)
 
     def bump_local(self, name: str) -> None:
-        """Make what this process keeps under ``name`` obsolete; for names that no other process shares."""
+        """Invalidate what this process caches under ``name``; for names that no other process shares."""
         self._known[name] = self._known.get(name, 0) + 1
 
     def bump_local_once(self, name: str, *, cause: str) -> None:
-        """Touch ``name`` for something that happened once and is come upon again and again.
+        """Bump ``name`` once per ``cause``, however often the cause is seen.
 
-        Only the latest causes are known: one that was forgotten costs another load, and no more.
+        Only the latest causes are remembered; an older one that is seen again costs one more load.
         """
         if cause in self._causes:
             return
         self._causes[cause] = None
-        if len(self._causes) > MAX_CAUSES:
-            del self._causes[next(iter(self._causes))]
         self.bump_local(name)
 
     async def refresh(self) -> None:
-        """Learn what has been written since the last look."""
+        """Read the revisions that changed since the last refresh."""
         seen = self._seen
         changed = await self._database.read(lambda tx: cache_revisions.find_changed_since(tx, seen))
         for name, revision in changed.items():
@@ -64,7 +63,7 @@ class CacheRevisions:
 
     @asynccontextmanager
     async def follow_updates(self) -> AsyncIterator[None]:
-        """Keep up with the database while the block lasts."""
+        """Refresh on notifications and by polling while the block runs."""
         wakeup = Wakeup()
         stop_listening = self._database.listen(cache_revisions.CHANNEL_CACHE, wakeup.set)
         await self.refresh()

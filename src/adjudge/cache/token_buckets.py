@@ -1,11 +1,11 @@
-"""Token buckets: how often something may happen, for one process or for all that share a Redis.
+"""Token buckets: rate limits for one process, or for all processes that share a Redis.
 
-A bucket is one timestamp: when it will be full again. Taking tokens moves it on; it may not lie further ahead than
-filling an empty bucket takes. So a bucket needs no clean-up, survives a change of its rate, and one that was dropped is
-full.
+A bucket is one timestamp: when it will be full again. Taking tokens moves it forward; it may not be further ahead than
+the time to fill an empty bucket. So a bucket needs no clean-up and survives a change of its rate, and a missing bucket
+is a full one.
 
-Times are whole microseconds. With floats (now + cost) - now differs from cost by an error that depends on the clock's
-value, and a full bucket refuses its first request on some machines and not on others.
+Times are integer microseconds. With floats, (now + cost) - now differs from cost by an error that depends on the value
+of the clock, and a full bucket would refuse its first request on some machines.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from adjudge.domain.errors import InvalidInput
 
 _SECOND_US: Final = 1_000_000
 _LONGEST_US: Final = 10**15
-"""At most so long (31 years) does a bucket take to fill: sums with Redis's clock stay exact in Lua, below 2^53."""
+"""Upper bound (31 years) of the time to fill a bucket: sums with the clock of Redis stay below 2^53, exact in Lua."""
 _SWEEP_AT: Final = 10_000
-"""How many buckets a process keeps before it drops those that are full."""
+"""Number of buckets in a process above which the full ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketRequest:
-    """So many tokens of one bucket, and how that bucket fills."""
+    """A request for ``amount`` tokens of one bucket, with the bucket's rate and burst."""
 
     key: str
     rate_per_sec: float
@@ -40,24 +40,27 @@ class BucketRequest:
                 f"{self.key}: rate_per_sec must be a finite number above 0, not {self.rate_per_sec}.",
                 field="rate_per_sec",
             )
-        if not (math.isfinite(self.burst) and 0 < self.amount <= self.burst):
+        if not math.isfinite(self.burst):
+            raise InvalidInput(f"{self.key}: burst must be a finite number, not {self.burst}.", field="burst")
+        if self.amount > self.burst:
             raise InvalidInput(
-                f"{self.key}: {self.amount:g} tokens can never be had of a bucket that holds {self.burst:g}.",
-                field="amount",
+                f"{self.key}: requested {self.amount:g} tokens exceed the burst size {self.burst:g}.", field="amount"
             )
+        if not self.amount > 0:
+            raise InvalidInput(f"{self.key}: amount must be above 0, not {self.amount:g}.", field="amount")
 
     @property
     def cost_us(self) -> int:
-        """How long the bucket takes to fill up what is taken, rounded down: a full bucket gives its whole burst."""
+        """Time to refill the requested tokens, rounded down, so that a full bucket grants its whole burst."""
         return self._fill_us(self.amount, round_up=False)
 
     @property
     def fill_time_us(self) -> int:
-        """How long it takes to fill from empty, rounded up."""
+        """Time to fill the bucket from empty, rounded up."""
         return self._fill_us(self.burst, round_up=True)
 
     def _fill_us(self, tokens: float, *, round_up: bool) -> int:
-        """Divide exactly, as fractions of integers: a float quotient may round across a whole microsecond."""
+        """Divide exactly, as fractions of integers: a float quotient may be off by a microsecond."""
         (tokens_over, tokens_under), (rate_over, rate_under) = (
             tokens.as_integer_ratio(),
             self.rate_per_sec.as_integer_ratio(),
@@ -67,26 +70,26 @@ class BucketRequest:
 
 
 class TokenBuckets(Protocol):
-    """Buckets by key. A bucket that nobody has taken from is full."""
+    """Buckets by key. A new bucket is full."""
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
-        """Take ``amount`` tokens; return 0.0 if granted, else the seconds to wait (nothing taken)."""
+        """Take ``amount`` tokens; return 0.0 if granted, else the seconds to wait (nothing is taken)."""
         ...
 
     async def take_many(self, requests: Sequence[BucketRequest]) -> list[float]:
-        """Take from several buckets, all or nothing, in one round trip; their keys must differ.
+        """Take from several buckets, all or nothing, in one round trip; keys must be unique.
 
-        Returns the seconds to wait for each: all 0.0 if granted, else those above 0.0 are the ones that refused.
+        Returns the seconds to wait for each: all 0.0 if granted, else above 0.0 for the buckets that refused.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of whatever they are kept in."""
+        """Release the connection."""
         ...
 
 
 def monotonic_us() -> int:
-    """Read the monotonic clock in whole microseconds."""
+    """The monotonic clock in microseconds."""
     return time.monotonic_ns() // 1_000
 
 
@@ -116,10 +119,10 @@ class MemoryTokenBuckets:
         return [wait_us / _SECOND_US for wait_us in waits_us]
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     def _sweep(self, now_us: int) -> None:
-        """Forget full buckets once there are many, so that passers-by cost no memory."""
+        """Drop full buckets once there are many, so that keys used once do not accumulate."""
         if len(self._full_at_us) > _SWEEP_AT:
             self._full_at_us = {key: full_at for key, full_at in self._full_at_us.items() if full_at > now_us}
 
@@ -144,16 +147,16 @@ if granted then
 end
 return waits
 """
-"""ARGV: cost and depth in whole microseconds per key. Lua's numbers are floats, exact for integers below 2^53.
+"""ARGV: cost and depth in microseconds per key. Lua's numbers are floats, exact for integers below 2^53.
 
-Only Redis's clock is read: all who share a bucket agree on it.
+Only Redis's clock is read, so all processes that share a bucket agree.
 """
 
 
 class RedisTokenBuckets:
-    """Buckets that all processes of an environment share: ``adjudge:ENV:bucket:KEY``, gone as soon as they are full.
+    """Buckets shared by all processes of an environment: ``adjudge:ENV:bucket:KEY``, expiring when they are full.
 
-    Raises ``Unavailable`` while Redis is away; whether that lets somebody in or keeps them out is the caller's choice.
+    Raises ``Unavailable`` while Redis is down; the caller decides whether to admit the request.
     """
 
     def __init__(self, url: str, *, environment: str, timeout_sec: float = 10.0) -> None:
@@ -185,4 +188,4 @@ class RedisTokenBuckets:
 
 def _check(requests: Sequence[BucketRequest]) -> None:
     if len({request.key for request in requests}) < len(requests):
-        raise InvalidInput("The same bucket is asked for twice at once: add the amounts up.", field="wants")
+        raise InvalidInput("Duplicate bucket key in one request: add the amounts up.", field="requests")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
+
+from cachetools import FIFOCache
 
 from adjudge.chains import secrets, templating
 from adjudge.chains.map_node import expand_map_nodes
@@ -22,20 +24,20 @@ _KEPT: Final = 256
 class DagCache:
     """Parsed DAGs, by chain and version: neither ever changes, so what was read once holds for every run.
 
-    It is shared by threads; the worst that a race costs is reading one twice.
+    It is shared by threads; at worst a race parses a DAG twice.
     """
 
     def __init__(self, kept: int = _KEPT) -> None:
-        self._kept = kept
-        self._read: OrderedDict[tuple[str, int], Dag] = OrderedDict()
+        self._lock = threading.Lock()
+        self._read: FIFOCache[tuple[str, int], Dag] = FIFOCache(kept)
 
     def put(self, chain_id: str, version: int, document: Mapping[str, Any]) -> Dag:
         """Read a DAG that was checked when it was defined, unless it is known."""
         known = self._read.get((chain_id, version))
         if known is None:
-            known = self._read[chain_id, version] = parse_validated_dag(expand_map_nodes(document))
-            while len(self._read) > self._kept:
-                self._read.popitem(last=False)
+            known = parse_validated_dag(expand_map_nodes(document))
+            with self._lock:
+                self._read[chain_id, version] = known
         return known
 
     def get(self, chain_id: str, version: int) -> Dag | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
+
+from cachetools import LRUCache
 
 from adjudge.cache.token_buckets import BucketRequest, TokenBuckets
 from adjudge.domain.errors import (
@@ -105,7 +106,7 @@ class AdmissionController:
         self._buckets = buckets
         self._sampler = sampler
         self._clock = clock
-        self._uses: OrderedDict[str, _UsageCount] = OrderedDict()
+        self._uses: LRUCache[str, _UsageCount] = LRUCache(_USES_KEPT)
         self._closed = False
         self._decisions = _Decisions(clock)
 
@@ -230,9 +231,6 @@ class AdmissionController:
 
         use = await self._database.read(read)
         counted = self._uses[user_id] = _UsageCount(day, use.in_flight, use.submitted_today, now_sec)
-        self._uses.move_to_end(user_id)
-        while len(self._uses) > _USES_KEPT:
-            self._uses.popitem(last=False)
         return counted
 
 

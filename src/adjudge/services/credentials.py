@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
+
+from cachetools import TLRUCache
 
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission, effective_permissions
@@ -36,7 +37,7 @@ log = get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class _CachedViewer:
     viewer: Viewer
-    until_sec: float
+    life_sec: float
 
 
 class CredentialCache:
@@ -53,8 +54,7 @@ class CredentialCache:
         self._database = database
         self._remember_sec = remember_sec
         self._session_idle_us = session_idle_us
-        self._clock = clock
-        self._known: OrderedDict[str, _CachedViewer] = OrderedDict()
+        self._known: TLRUCache[str, _CachedViewer] = TLRUCache(_KEPT, lambda _, known, now: now + known.life_sec, clock)
         self._notes: set[asyncio.Task[None]] = set()
 
     async def viewer_for_token(self, secret: str) -> Viewer | None:
@@ -112,7 +112,7 @@ class CredentialCache:
 
     def _remembered(self, digest: str) -> Viewer | None:
         known = self._known.get(digest)
-        return known.viewer if known is not None and known.until_sec > self._clock() else None
+        return known.viewer if known is not None else None
 
     async def _holder(self, via: AuthMethod, secret: str) -> Principal | None:
         find = sessions.find_principal if via is AuthMethod.SESSION else api_tokens.find_principal
@@ -138,10 +138,7 @@ class CredentialCache:
         life_sec = self._remember_sec if left_us is None else min(self._remember_sec, left_us / 1e6)
         if life_sec <= 0:
             return
-        self._known[digest] = _CachedViewer(viewer, self._clock() + life_sec)
-        self._known.move_to_end(digest)
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+        self._known[digest] = _CachedViewer(viewer, life_sec)
 
 
 def _name_of(via: AuthMethod, secret: str) -> str:

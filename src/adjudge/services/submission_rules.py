@@ -5,10 +5,11 @@ A revision never changes, so what was read of one stays true; which revision is 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+from cachetools import LRUCache
 
 from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import InvalidInput, NotFound
@@ -20,7 +21,7 @@ from adjudge.store import Database
 from adjudge.store.judging import queries as submission_queries
 from adjudge.store.judging.models import ProblemRef
 
-_KEPT: Final = 256
+_MAX_REVISIONS: Final = 256
 _MARGIN_MS: Final = 60_000
 _REPEATS: Final = 2
 """A run near its limit is repeated once."""
@@ -72,7 +73,7 @@ class SubmissionRulesCache:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._refs: Batcher[str, ProblemRef | None] = Batcher(self._resolve, name="problem-refs", key=lambda ref: ref)
-        self._read: OrderedDict[str, SubmissionRules] = OrderedDict()
+        self._by_revision: LRUCache[str, SubmissionRules] = LRUCache(_MAX_REVISIONS)
 
     async def find_problem(self, ref: str) -> ProblemRef | None:
         """The problem that a slug or an id names."""
@@ -84,13 +85,11 @@ class SubmissionRulesCache:
         if found is None or found.published_revision_id is None:
             raise NotFound("problem", ref)
         revision_id = found.published_revision_id
-        rules = self._read.get(revision_id)
+        rules = self._by_revision.get(revision_id)
         if rules is None:
             document = await self._database.read(lambda tx: submission_queries.find_definition(tx, revision_id))
-            rules = self._read[revision_id] = SubmissionRules(found.id, revision_id, problem_from_json(document))
-        self._read.move_to_end(revision_id)
-        while len(self._read) > _KEPT:
-            self._read.popitem(last=False)
+            rules = SubmissionRules(found.id, revision_id, problem_from_json(document))
+            self._by_revision[revision_id] = rules
         return rules
 
     async def _resolve(self, refs: Sequence[str]) -> list[ProblemRef | None]:

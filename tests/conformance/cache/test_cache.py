@@ -8,11 +8,10 @@ from itertools import count
 
 import pytest
 
-from adjudge.cache.entry import decode_entry, make_entry
+from adjudge.cache.entry import decode_entry
 from adjudge.cache.policies import POLICIES, CacheEntity
 from adjudge.cache.redis_tier import RedisTier
 from adjudge.cache.revisions import CacheRevisions
-from adjudge.cache.shelf import Shelf
 from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import Logger
@@ -182,18 +181,28 @@ async def test_a_status_is_never_older_than_five_seconds_and_goes_when_dropped(w
     assert await world.read(cache, CacheEntity.SUBMISSION_STATUS, "") == b"accepted"
 
 
-def test_the_shelf_is_bounded_by_entries_and_by_bytes() -> None:
-    shelf = Shelf(max_entries=2, max_bytes=4_000)
-    for key in ("a", "b"):
-        shelf.put(key, make_entry(b"x", 1))
-    shelf.get("a")
-    shelf.put("c", make_entry(b"x", 1))
-    assert [shelf.get(key) is not None for key in "abc"] == [True, False, True]
-    shelf.put("d", make_entry(b"x" * 3_000, 1))
-    assert len(shelf) == 1
-    assert shelf.size_bytes <= 4_000
-    shelf.put("e", make_entry(b"x" * 5_000, 1))
-    assert shelf.get("e") is None
+async def test_l1_is_bounded_by_entries_and_by_bytes(world: CacheFixture) -> None:
+    cache = world.open(max_entries=2, max_bytes=4_000)
+    loads: list[str] = []
+
+    async def read(selector: str, size_bytes: int = 1) -> None:
+        async def load() -> bytes:
+            loads.append(selector)
+            return b"x" * size_bytes
+
+        await cache.get(CacheEntity.SUBMISSION_STATUS, selector, load)
+
+    for selector in ("a", "b", "a", "c"):  # "b" is the least recently used when "c" exceeds max_entries
+        await read(selector)
+    await read("a")
+    await read("b")
+    assert loads == ["a", "b", "c", "b"]
+    await read("large", 3_000)  # leaves no space for another entry
+    await read("b")
+    assert loads[4:] == ["large", "b"]
+    await read("too large", 5_000)
+    await read("too large", 5_000)
+    assert loads[6:] == ["too large", "too large"]
 
 
 # ---- what Redis adds
