@@ -6,9 +6,9 @@ with ``synchronous=FULL``. Rates count from the first handing in, a hundred jobs
 that, to the end of the last job: ours ends with the commit of its row, a peer's with the last line of its task. Waits
 are from commit to start, of jobs handed in singly, so far apart that they show wake-ups and not queueing.
 
-What peers are set to do stands in ``drive_procrastinate``, ``drive_celery`` and ``drive_arq``. None of them promises
+What peers are set to do stands in ``queue_procrastinate``, ``queue_celery`` and ``queue_arq``. None of them promises
 what the drive does: Celery and arq keep their jobs in Redis alone, procrastinate ends a job without a fence.
-``drive_raw`` is the floor: the very statements and scripts of the drive in the same batches, without the drive.
+``queue_baseline`` is the floor: the very statements and scripts of the drive in the same batches, without the drive.
 """
 
 from __future__ import annotations
@@ -175,12 +175,12 @@ def _cost_us(recipe: SystemSpec, folder: Path) -> float:
 
 def _progress(words: str) -> None:
     """On standard error, because a full run takes minutes."""
-    print(f"bench drive: {words} …", file=sys.stderr, flush=True)
+    print(f"bench queue: {words} …", file=sys.stderr, flush=True)
 
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # asked to end: no process of ours may stay behind
-    bench = Bench("drive")
+    bench = Bench("queue")
     _progress("peers")
     missing = {peer: why for peer in PACKAGES if (why := install(peer))}
     with ExitStack() as outer:

@@ -4,7 +4,7 @@ Everything that makes the drive safe and manageable in Python is left out: lease
 nothing is counted or logged, no errors are handled, and one task does one thing after another. What is left is what the
 databases, Redis and their clients cost. It does nothing less than that: the same rows and triggers, the same
 transactions, the clock read once a statement, and the collector set as the drive's processes set it. Roles as in
-``drive_ours``.
+``queue_adjudge``.
 """
 
 from __future__ import annotations

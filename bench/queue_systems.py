@@ -44,7 +44,7 @@ class SystemSpec:
 
 
 def peer_recipe(peer: str, address: str, roles: tuple[str, ...] = ("worker", "submitter")) -> SystemSpec:
-    return SystemSpec(peer, str(peers.python_of(peer)), f"bench.drive_{peer.lower()}", roles, (address,))
+    return SystemSpec(peer, str(peers.python_of(peer)), f"bench.queue_{peer.lower()}", roles, (address,))
 
 
 class QueueSystem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -45,13 +46,20 @@ def test_make_help_lists_the_benchmarks_and_nothing_else() -> None:
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     listed = re.findall(r"make bench-([a-z]+)$", done.stdout, re.MULTILINE)
     assert sorted(listed) == names()
-    assert {"sandbox", "drive", "chains", "api"} <= set(listed)
+    assert {"sandbox", "queue", "chains", "api"} <= set(listed)
 
 
 def test_unknown_benchmark_is_refused_with_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["bench"], ["bench", "ours"], ["bench", "harness"], ["bench", "api", "web"]):
         assert main(argv) == 2
         assert "There are: api, chains," in capsys.readouterr().out
+
+
+def test_former_name_runs_the_renamed_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules: list[str] = []
+    monkeypatch.setattr(runpy, "run_module", lambda module, **_: modules.append(module))
+    assert main(["bench", "drive"]) == 0
+    assert modules == ["bench.queue"]
 
 
 def test_each_peer_that_cannot_be_had_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

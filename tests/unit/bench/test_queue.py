@@ -108,7 +108,7 @@ def test_a_peer_that_cannot_be_installed_gets_a_row_saying_so(on_path: Path, mon
     assert why == "pip install arq failed: no such package"
     monkeypatch.setattr(queue, "JOBS", 10)
     monkeypatch.setattr(queue, "WARM_UP", 10)
-    bench = Bench("drive")
+    bench = Bench("queue")
     with ExitStack() as stack:
         names = (queue.OURS, queue.RAW, queue.EMBEDDED, queue.RAW_EMBEDDED, "Celery", "procrastinate")
         everybody = {name: _contender(on_path, stack, f"echo_{at}") for at, name in enumerate(names)}
