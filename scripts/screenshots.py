@@ -59,30 +59,30 @@ class Screenshot:
     options: dict[str, Any]
 
 
-def seed(house: Installation) -> list[Screenshot]:
+def seed(installation: Installation) -> list[Screenshot]:
     """Let people work for a while; say what is worth a picture."""
     for role in ("contestant", "setter", "judge"):
-        house.user(role, role)
-    with house.client("setter") as setter:
+        installation.user(role, role)
+    with installation.client("setter") as setter:
         for slug, title in PROBLEMS.items():
             data, verify = folder_archive(EXAMPLES / slug), slug in ("shout", "multiples")
-            house.publish(data, by=setter, slug=slug, title=title, verify=verify)
+            installation.publish(data, by=setter, slug=slug, title=title, verify=verify)
         imports = setter.get("/api/v1/imports").json()["items"]
-    with house.client("contestant") as contestant:
+    with installation.client("contestant") as contestant:
         verdicts = {
-            f"{slug}/{kind}": house.submit_and_wait(contestant, slug, file.read_text(), _language(file))
+            f"{slug}/{kind}": installation.submit_and_wait(contestant, slug, file.read_text(), _language(file))
             for slug in ("multiples", "shout", "backwards")
             for kind in ("accepted", "wrong_answer")
             for file in sorted((EXAMPLES / slug / "submissions" / kind).glob("*"))[:1]
             if file.is_file()
         }
     body = {"name": "nightly", "description": "Verify a problem, ask, announce.", "dag": CHAIN}
-    house.admin.post("/api/v1/chains", json=body).raise_for_status()
-    run = house.admin.post("/api/v1/chains/nightly:start", json={"parameters": {}}).json()["run_id"]
-    house.wait_until(f"/api/v1/runs/{run}/nodes/agree", lambda it: it["wait_on"] is not None)
+    installation.admin.post("/api/v1/chains", json=body).raise_for_status()
+    run = installation.admin.post("/api/v1/chains/nightly:start", json={"parameters": {}}).json()["run_id"]
+    installation.wait_until(f"/api/v1/runs/{run}/nodes/agree", lambda it: it["wait_on"] is not None)
     order = {"filter": {"problem": "multiples"}, "reason": "a test was added"}
-    batch = house.admin.post("/api/v1/rejudge-batches", json=order).json()
-    house.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
+    batch = installation.admin.post("/api/v1/rejudge-batches", json=order).json()
+    installation.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
     verified = next(item["id"] for item in imports if item["jury"])
     failed = next(path for name, path in verdicts.items() if name.endswith("wrong_answer"))
     return [
@@ -108,27 +108,29 @@ def _language(file: Path) -> str:
     return {".py": "python3", ".cpp": "cpp20", ".c": "c", ".java": "java"}[file.suffix]
 
 
-async def take(browser: Browser, house: Installation, shot: Screenshot, folder: Path) -> None:
+async def take(browser: Browser, installation: Installation, shot: Screenshot, folder: Path) -> None:
     """Take one picture of what one sees first."""
     options = {"locale": "en-GB", "timezone_id": "UTC", "viewport": DESKTOP, "color_scheme": "light", **shot.options}
     context = await browser.new_context(**options)
-    await context.add_cookies([{"name": SESSION_COOKIE, "value": house.session(shot.role), "url": house.url}])
+    await context.add_cookies(
+        [{"name": SESSION_COOKIE, "value": installation.session(shot.role), "url": installation.url}]
+    )
     page = await context.new_page()
     has_editor = shot.path.startswith("/problems/")
-    await page.goto(house.url + shot.path, wait_until="networkidle" if has_editor else "load")
+    await page.goto(installation.url + shot.path, wait_until="networkidle" if has_editor else "load")
     if has_editor:
         await page.wait_for_selector(".cm-content, textarea#source:not([hidden])")
     await page.screenshot(path=folder / f"{shot.name}.png", animations="disabled")
     await context.close()
 
 
-async def take_all(house: Installation, endpoint: str, folder: Path) -> None:
+async def take_all(installation: Installation, endpoint: str, folder: Path) -> None:
     """Take them all."""
-    shots = seed(house)
+    shots = seed(installation)
     async with async_playwright() as driver:
         browser = await driver.chromium.connect_over_cdp(endpoint)
         for shot in shots:
-            await take(browser, house, shot, folder)
+            await take(browser, installation, shot, folder)
             print(folder / f"{shot.name}.png", flush=True)
         await browser.close()
 
@@ -140,8 +142,8 @@ def main() -> int:
     server = BrowserServer()
     server.start()
     try:
-        with tempfile.TemporaryDirectory() as data, start_embedded(Path(data)) as house:
-            asyncio.run(take_all(house, server.endpoint, folder))
+        with tempfile.TemporaryDirectory() as data, start_embedded(Path(data)) as installation:
+            asyncio.run(take_all(installation, server.endpoint, folder))
     finally:
         server.stop()
     return 0

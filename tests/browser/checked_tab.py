@@ -72,10 +72,10 @@ class CheckedTab:
         await dialog.dismiss()
 
 
-async def open_tab(context: BrowserContext, house: Installation, name: str | None, origin: str) -> CheckedTab:
+async def open_tab(context: BrowserContext, installation: Installation, name: str | None, origin: str) -> CheckedTab:
     """A tab in ``context``, logged in as ``name``."""
     if name is not None:
-        await context.add_cookies([{"name": SESSION_COOKIE, "value": house.session(name), "url": origin}])
+        await context.add_cookies([{"name": SESSION_COOKIE, "value": installation.session(name), "url": origin}])
     tab = CheckedTab(await context.new_page(), context, origin)
     context.on("console", tab.on_console)
     context.on("weberror", tab.on_error)

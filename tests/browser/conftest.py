@@ -44,9 +44,11 @@ async def chromium(browser_server: BrowserServer) -> AsyncIterator[Browser]:
 @pytest.fixture(scope="session")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """``adjudge up`` on SQLite, which may call this machine and waits for its answer as long as it may."""
-    with start_embedded(tmp_path_factory.mktemp("up"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50) as house:
-        seed(house)
-        yield house
+    with start_embedded(
+        tmp_path_factory.mktemp("up"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50
+    ) as installation:
+        seed(installation)
+        yield installation
 
 
 @pytest.fixture(scope="session")
@@ -56,14 +58,14 @@ def spread(
     """A server, a scheduler and a worker of their own, on PostgreSQL and Redis."""
     with (
         postgres_databases.fresh() as url,
-        start_distributed(tmp_path_factory.mktemp("spread"), url, redis_server.url) as house,
+        start_distributed(tmp_path_factory.mktemp("spread"), url, redis_server.url) as installation,
     ):
-        seed(house)
-        yield house
+        seed(installation)
+        yield installation
 
 
 @pytest.fixture(params=["up", "spread"])
-def house(request: pytest.FixtureRequest) -> Installation:
+def installation(request: pytest.FixtureRequest) -> Installation:
     """Both kinds in turn."""
     found: Installation = request.getfixturevalue(request.param)
     return found
@@ -75,12 +77,12 @@ async def visit(chromium: Browser) -> AsyncIterator[Visit]:
     tabs: list[CheckedTab] = []
 
     async def open_checked_tab(
-        house: Installation, name: str | None = None, *, origin: str = "", **options: Any
+        installation: Installation, name: str | None = None, *, origin: str = "", **options: Any
     ) -> CheckedTab:
         options = {"locale": "en-GB", "timezone_id": "UTC", "color_scheme": "light", **options}
         context = await chromium.new_context(**options)
         context.set_default_timeout(PATIENCE_MS)
-        tabs.append(await open_tab(context, house, name, origin or house.url))
+        tabs.append(await open_tab(context, installation, name, origin or installation.url))
         return tabs[-1]
 
     yield open_checked_tab

@@ -29,8 +29,8 @@ class PausedSolution:
     The worker shows the program its own folder, read-only: a file that comes into being there is the signal.
     """
 
-    def __init__(self, house: Installation) -> None:
-        self._programs = house.folder / "compiled" / "entries"
+    def __init__(self, installation: Installation) -> None:
+        self._programs = installation.folder / "compiled" / "entries"
         self._name = new_id()
         self.source = _WAITING.format(name=self._name, here=PROGRAM_DIRECTORY, rest=SUM)
 

@@ -32,33 +32,37 @@ class CreatedObjects:
     """Further pages worth a look, by what is on them."""
 
 
-def populate(house: Installation) -> CreatedObjects:
+def populate(installation: Installation) -> CreatedObjects:
     """Let everything happen once; say where it can be seen."""
     checked = package_with_large_limits("Checked", **{"output_validator/check.py": CHECKER})
-    house.publish_by_hand(checked, "checked")  # its own solutions are rejected
-    house.publish(package_with_large_limits("Twice"), slug="twice")
-    twice = house.publish(
+    installation.publish_by_hand(checked, "checked")  # its own solutions are rejected
+    installation.publish(package_with_large_limits("Twice"), slug="twice")
+    twice = installation.publish(
         package_with_large_limits("Twice", **{"attachments/hint.txt": HOSTILE}), slug="twice", verify=True
     )
-    with house.client("contestant") as contestant:
-        accepted = house.submit_and_wait(contestant, "sum", SUM)
-        rejected = house.submit_and_wait(contestant, "checked", SUM)
-        refused = house.submit_and_wait(contestant, "sum", DOES_NOT_COMPILE, "c")
-        crashed = house.submit_and_wait(contestant, "hostile", SAYS_IT)
-    run = _posted(house.admin, "/api/v1/chains/release:start", {"parameters": {"slug": HOSTILE}, "reason": HOSTILE})
+    with installation.client("contestant") as contestant:
+        accepted = installation.submit_and_wait(contestant, "sum", SUM)
+        rejected = installation.submit_and_wait(contestant, "checked", SUM)
+        refused = installation.submit_and_wait(contestant, "sum", DOES_NOT_COMPILE, "c")
+        crashed = installation.submit_and_wait(contestant, "hostile", SAYS_IT)
+    run = _posted(
+        installation.admin, "/api/v1/chains/release:start", {"parameters": {"slug": HOSTILE}, "reason": HOSTILE}
+    )
     run_id = run["run_id"]
-    house.wait_until(f"/api/v1/runs/{run_id}/nodes/ask", lambda it: it["wait_on"] is not None)
+    installation.wait_until(f"/api/v1/runs/{run_id}/nodes/ask", lambda it: it["wait_on"] is not None)
     decision = {"approved": True, "reason": HOSTILE}
-    _posted(house.admin, f"/api/v1/runs/{run_id}/nodes/ask:decide", decision)
-    house.wait_until(f"/api/v1/runs/{run_id}", lambda it: it["status"] == "failed")
-    batch = _posted(house.admin, "/api/v1/rejudge-batches", {"filter": {"problem": "sum"}, "reason": HOSTILE})
-    house.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
-    _posted(house.admin, "/api/v1/me/tokens", {"name": HOSTILE[:100], "scopes": ["problem:read"]})
+    _posted(installation.admin, f"/api/v1/runs/{run_id}/nodes/ask:decide", decision)
+    installation.wait_until(f"/api/v1/runs/{run_id}", lambda it: it["status"] == "failed")
+    batch = _posted(installation.admin, "/api/v1/rejudge-batches", {"filter": {"problem": "sum"}, "reason": HOSTILE})
+    installation.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
+    _posted(installation.admin, "/api/v1/me/tokens", {"name": HOSTILE[:100], "scopes": ["problem:read"]})
     wish = {"url": "https://hooks.invalid/hostile?<script>", "events": ["submission.judged", "submission.rejudged"]}
-    webhook_id = _posted(house.admin, "/api/v1/webhooks", wish)["webhook"]["id"]
-    _posted(house.admin, f"/api/v1/webhooks/{webhook_id}:ping", {})
-    house.admin.put("/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}).raise_for_status()
-    job_id = house.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
+    webhook_id = _posted(installation.admin, "/api/v1/webhooks", wish)["webhook"]["id"]
+    _posted(installation.admin, f"/api/v1/webhooks/{webhook_id}:ping", {})
+    installation.admin.put(
+        "/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}
+    ).raise_for_status()
+    job_id = installation.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
         "/register": "/register",

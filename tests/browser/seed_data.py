@@ -21,17 +21,19 @@ CHAIN: Final = {
 }
 
 
-def seed(house: Installation) -> None:
+def seed(installation: Installation) -> None:
     """People, problems and a chain."""
     for role in ("contestant", "setter", "judge"):
-        house.user(role, role, display_name=HOSTILE)
-    house.publish(package_with_large_limits("Sum of two", **_tests(4)), slug="sum", title="Sum of two", tag=["adding"])
+        installation.user(role, role, display_name=HOSTILE)
+    installation.publish(
+        package_with_large_limits("Sum of two", **_tests(4)), slug="sum", title="Sum of two", tag=["adding"]
+    )
     statement = f"{HOSTILE}\n\n<script>window.pwned=1</script>\n\n[x](javascript:alert(1)) $a<b$ {HOSTILE}\n"
     hostile = package_with_large_limits(
         "Hostile", **{"statement/problem.en.md": statement, "data/sample/1.in": f"1 2\n{HOSTILE}\n"}
     )
-    house.publish(hostile, slug="hostile", title=HOSTILE[:150], tag=["adding"])
-    answer = house.admin.post("/api/v1/chains", json={"name": "release", "description": HOSTILE, "dag": CHAIN})
+    installation.publish(hostile, slug="hostile", title=HOSTILE[:150], tag=["adding"])
+    answer = installation.admin.post("/api/v1/chains", json={"name": "release", "description": HOSTILE, "dag": CHAIN})
     assert answer.status_code == 201, answer.text
 
 

@@ -20,9 +20,9 @@ async def _submit(page: Page, gate: PausedSolution) -> None:
     await page.wait_for_url("**/submissions/*")
 
 
-async def test_a_dropped_stream_is_resumed_where_it_was(house: Installation, visit: Visit) -> None:
-    async with TcpProxy(house.url) as wire, PausedSolution(house) as gate:
-        tab = await visit(house, "contestant", origin=wire.origin)
+async def test_a_dropped_stream_is_resumed_where_it_was(installation: Installation, visit: Visit) -> None:
+    async with TcpProxy(installation.url) as wire, PausedSolution(installation) as gate:
+        tab = await visit(installation, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
         await _submit(page, gate)

@@ -14,8 +14,8 @@ from tests.browser.seed_data import HOSTILE, SUM, package_with_large_limits
 from tests.support.installation import Installation
 
 
-async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation, visit: Visit) -> None:
-    tab = await visit(house, "setter")
+async def test_a_run_is_watched_asked_retried_and_ends_well(installation: Installation, visit: Visit) -> None:
+    tab = await visit(installation, "setter")
     page = await tab.open("/chains/release")
     await page.locator("#parameters").fill(json.dumps({"slug": "later"}))
     await page.get_by_role("button", name="Start").click()
@@ -33,8 +33,8 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation,
     await expect(page).to_have_url(run)
     await expect(_node(page, "fragile")).to_contain_text("failed")
     await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
-    with house.client("setter") as setter:  # a run verifies only what whoever started it may see
-        house.publish(package_with_large_limits("Later"), by=setter, slug="later")
+    with installation.client("setter") as setter:  # a run verifies only what whoever started it may see
+        installation.publish(package_with_large_limits("Later"), by=setter, slug="later")
     await page.get_by_role("link", name="fragile", exact=True).last.click()
     await page.locator("#reason").fill("it is there now")
     await page.get_by_role("button", name="Retry").click()
@@ -49,21 +49,23 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation,
     await expect(page.locator(".timeline")).to_contain_text("it is there now")
 
 
-async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Installation, visit: Visit) -> None:
+async def test_a_dead_letter_is_replayed_and_its_submission_judged(installation: Installation, visit: Visit) -> None:
     secret = "640 2\n"
-    house.publish(
+    installation.publish(
         package_with_large_limits("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"}), slug="lost"
     )
-    file = _blob(house.blobs, sha256(secret.encode()).hexdigest())
+    file = _blob(installation.blobs, sha256(secret.encode()).hexdigest())
     kept = file.read_bytes()
     file.unlink()
-    with house.client("contestant") as contestant:
+    with installation.client("contestant") as contestant:
         body = {"problem": "lost", "language": "python3", "source": SUM}
         taken = contestant.post("/api/v1/submissions", json=body).json()
     submission_id, job_id = taken["submission_id"], taken["job_id"]
-    house.wait_until("/api/v1/ops/dead-letters", lambda it: job_id in [letter["job_id"] for letter in it["items"]])
+    installation.wait_until(
+        "/api/v1/ops/dead-letters", lambda it: job_id in [letter["job_id"] for letter in it["items"]]
+    )
     file.write_bytes(kept)
-    tab = await visit(house, "admin")
+    tab = await visit(installation, "admin")
     page = await tab.open("/ops")
     await page.get_by_role("link", name="Dead letters").first.click()
     await page.get_by_role("link", name=job_id).click()
@@ -73,7 +75,7 @@ async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Instal
     await page.locator("#reason").fill(HOSTILE)
     await page.get_by_role("button", name="Replay").click()
     await expect(page.get_by_label(f"Choose {job_id}")).to_have_count(0)
-    house.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["verdict"] == "AC")
+    installation.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["verdict"] == "AC")
     await tab.open(f"/submissions/{submission_id}")
     await expect(page.locator(".verdict")).to_contain_text("Accepted")
     await tab.open("/ops/audit")

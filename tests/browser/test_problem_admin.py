@@ -12,8 +12,8 @@ from tests.support.installation import Installation
 from tests.support.problem_packages import zip_files
 
 
-async def test_a_package_is_uploaded_watched_verified_and_published(house: Installation, visit: Visit) -> None:
-    tab = await visit(house, "setter")
+async def test_a_package_is_uploaded_watched_verified_and_published(installation: Installation, visit: Visit) -> None:
+    tab = await visit(installation, "setter")
     page = await tab.open("/setting")
     data = package_with_large_limits("Brand new")
     await page.locator("#package").set_input_files(FilePayload(name="new.zip", mimeType="application/zip", buffer=data))
@@ -26,7 +26,7 @@ async def test_a_package_is_uploaded_watched_verified_and_published(house: Insta
     await expect(state).to_contain_text("done")
     await expect(state.get_by_role("row", name=re.compile("sum.py.*Accepted"))).to_be_visible()
     assert tab.navigations == arrived, "the page was not loaded again"
-    visitor = await visit(house)
+    visitor = await visit(installation)
     await visitor.open("/problems?q=brand")
     await expect(visitor.page.locator(".empty")).to_be_visible()
     await state.get_by_role("link", name="brand-new").click()
@@ -51,13 +51,13 @@ async def test_what_is_wrong_with_a_package_is_said_with_its_fix(up: Installatio
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_a_rejudge_is_previewed_then_applied(house: Installation, visit: Visit) -> None:
-    house.publish(package_with_large_limits("Moving"), slug="moving")
-    with house.client("contestant") as contestant:
-        submission_id = house.submit_and_wait(contestant, "moving", SUM)
+async def test_a_rejudge_is_previewed_then_applied(installation: Installation, visit: Visit) -> None:
+    installation.publish(package_with_large_limits("Moving"), slug="moving")
+    with installation.client("contestant") as contestant:
+        submission_id = installation.submit_and_wait(contestant, "moving", SUM)
     moved = {"data/secret/1.ans": "12\n", "submissions/accepted/sum.py": "print(12)\n"}
-    house.publish_by_hand(package_with_large_limits("Moving", **moved), "moving")
-    tab = await visit(house, "judge")
+    installation.publish_by_hand(package_with_large_limits("Moving", **moved), "moving")
+    tab = await visit(installation, "judge")
     page = await tab.open("/rejudge")
     await page.locator("#problem").fill("moving")
     await page.locator("#reason").fill(HOSTILE)
@@ -66,7 +66,7 @@ async def test_a_rejudge_is_previewed_then_applied(house: Installation, visit: V
     state = page.locator("[data-live]")
     await expect(state).to_contain_text("ready to apply")
     await expect(state.get_by_role("row", name=re.compile("^Accepted Wrong answer 1$"))).to_be_visible()
-    public = await visit(house, "contestant")
+    public = await visit(installation, "contestant")
     await public.open(f"/submissions/{submission_id}")
     await expect(public.page.locator(".verdict")).to_contain_text("Accepted")
     await page.get_by_role("button", name="Apply").click()

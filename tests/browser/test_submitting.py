@@ -50,11 +50,11 @@ async def test_a_newcomer_chooses_a_password_first(up: Installation, visit: Visi
     await expect(page).to_have_url(f"{up.url}/problems")
 
 
-async def test_a_verdict_arrives_test_by_test_without_reloading(house: Installation, visit: Visit) -> None:
-    tab = await visit(house, "contestant")
+async def test_a_verdict_arrives_test_by_test_without_reloading(installation: Installation, visit: Visit) -> None:
+    tab = await visit(installation, "contestant")
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
-    async with PausedSolution(house) as gate:
+    async with PausedSolution(installation) as gate:
         await write(page, gate.source)
         await page.locator("#submit button").click()
         await page.wait_for_url("**/submissions/*")

@@ -142,16 +142,21 @@ async def publish_problem(api: AsgiApp, problem: Problem | None = None) -> Publi
     return PublishedProblem(api, setter_id, token, problem_id, revision_id)
 
 
-async def add_revision(hall: PublishedProblem) -> str:
+async def add_revision(published_problem: PublishedProblem) -> str:
     """Publish another revision; return its id."""
     revision_id = new_id()
 
     async def publish(tx: Tx) -> None:
         revision = problem_models.NewRevision(
-            revision_id, hall.problem_id, "plain", "1" * 64, hall.setter_id, problem_to_json(minimal_problem())
+            revision_id,
+            published_problem.problem_id,
+            "plain",
+            "1" * 64,
+            published_problem.setter_id,
+            problem_to_json(minimal_problem()),
         )
         await problem_commands.add_revision(tx, revision)
-        await problem_commands.publish(tx, problem_id=hall.problem_id, revision_id=revision_id, version=2)
+        await problem_commands.publish(tx, problem_id=published_problem.problem_id, revision_id=revision_id, version=2)
 
-    await hall.api.store.transact(publish)
+    await published_problem.api.store.transact(publish)
     return revision_id

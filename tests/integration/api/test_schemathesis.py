@@ -66,9 +66,9 @@ def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
         found: dict[str, Any] = answer.json()
         return found
 
-    hall = server.do(publish_problem(server.api))
-    submitted = made("/submissions", hall.submission_body())
-    server.do(hall.finish(submitted["job_id"]))
+    published_problem = server.do(publish_problem(server.api))
+    submitted = made("/submissions", published_problem.submission_body())
+    server.do(published_problem.finish(submitted["job_id"]))
     made("/chains", {"name": "night", "dag": DAG})
     cron = {"name": "daily", "kind": "cron", "spec": {"cron": "0 3 * * *"}}
     program = {"language": "cpp", "source": "int main() {}"}
@@ -78,7 +78,7 @@ def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
     return {
         "submission_id": submitted["submission_id"],
         "job_id": submitted["job_id"],
-        "problem": hall.slug,
+        "problem": published_problem.slug,
         "chain": "night",
         "run_id": made("/chains/night:start", {})["run_id"],
         "node_id": "a",

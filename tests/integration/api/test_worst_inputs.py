@@ -166,10 +166,10 @@ async def test_statement_of_the_largest_size(api: AsgiApp, tmp_path: Path, name:
 
 
 async def test_submission_with_the_longest_texts(api: AsgiApp) -> None:
-    hall = await publish_problem(api)
-    async with hall.user_client() as author:
-        made = await hall.submit(author)
-        started = await hall.claim(made["job_id"])
+    published_problem = await publish_problem(api)
+    async with published_problem.user_client() as author:
+        made = await published_problem.submit(author)
+        started = await published_problem.claim(made["job_id"])
         found = dict(result_document(Verdict.WA))
         sample, secret = found["cases"]
         found["compile"] = {**found["compile"], "ok": False, "log": "main.cpp:3:5: error " * 3_200}
@@ -183,17 +183,19 @@ async def test_submission_with_the_longest_texts(api: AsgiApp) -> None:
 
 
 async def test_bodies_of_the_largest_size(api: AsgiApp) -> None:
-    hall = await publish_problem(api)
+    published_problem = await publish_problem(api)
     sources = ["x" * 60_000, "\n" * 60_000, "\u00e9" * 30_000]
     bodies: dict[str, object] = {
-        "/api/v1/submissions": hall.submission_body(source="y" * 90_000),
-        "/api/v1/submissions:batch": {"items": [hall.submission_body(source=sources[i % 3]) for i in range(100)]},
+        "/api/v1/submissions": published_problem.submission_body(source="y" * 90_000),
+        "/api/v1/submissions:batch": {
+            "items": [published_problem.submission_body(source=sources[i % 3]) for i in range(100)]
+        },
         "/api/v1/executions": {"language": "cpp", "source": "x" * 90_000, "stdins": ["1"] * 50},
         "/api/v1/rejudge-batches": {"filter": {"ids": [f"{i:036}" for i in range(10_000)]}, "reason": "x"},
         "/api/v1/webhooks": {"url": "https://h.example/" + "a" * 10_000, "events": ["x"] * 10_000},
         "/api/v1/me/tokens": {"name": "x", "scopes": ["problem:read"] * 15_000},
     }
-    async with hall.user_client("admin") as admin:
+    async with published_problem.user_client("admin") as admin:
         for path, body in bodies.items():
             sent = encoded(body)
             answer = await answered(api, partial(admin.post, path, **sent))

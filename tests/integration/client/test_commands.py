@@ -96,8 +96,8 @@ def _submitted_and_judged(
     server: RunningServer, published_problem: PublishedProblem, file: Path, verdict: Verdict
 ) -> tuple[int, str]:
     """Submit and wait, while a judge behind the server's back finds the job and gives a verdict."""
-    desk = server.api.parts.desk
-    place, judging = desk.submit, list[asyncio.Task[None]]()
+    batcher = server.api.parts.desk
+    place, judging = batcher.submit, list[asyncio.Task[None]]()
 
     async def place_and_judge(order: BatchedSubmit) -> StoredResponse:
         placed = await place(order)
@@ -105,7 +105,7 @@ def _submitted_and_judged(
         return placed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(desk, "submit", place_and_judge)
+        patch.setattr(batcher, "submit", place_and_judge)
         answer = _run("submit", str(file), "--problem", "sum")
     return answer.exit_code, answer.output
 

@@ -28,7 +28,7 @@ OWN_WORDS = ("request_id", "submission_id", "job_id")
 
 
 @pytest.fixture
-async def hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
@@ -55,26 +55,26 @@ class Routes:
         await send({"type": "http.response.body", "body": b""})
 
 
-def in_front(hall: PublishedProblem, routes: Routes, body_bytes: int = 1_000_000) -> httpx.AsyncClient:
+def in_front(published_problem: PublishedProblem, routes: Routes, body_bytes: int = 1_000_000) -> httpx.AsyncClient:
     """A client of the short way alone, in its envelope."""
-    short_way = HandIn(routes, parts=hall.api.parts, root="/api/v1")
-    bounds, is_known = RequestLimits(body_bytes, body_bytes, 0, 5.0), known_by(hall.api.parts.credentials)
+    short_way = HandIn(routes, parts=published_problem.api.parts, root="/api/v1")
+    bounds, is_known = RequestLimits(body_bytes, body_bytes, 0, 5.0), known_by(published_problem.api.parts.credentials)
     app = RequestMiddleware(short_way, mint_request_id=new_id, bounds=bounds, is_known=is_known, streams=OpenStreams())
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://adjudge")
 
 
-async def test_json_with_a_token_needs_no_route(hall: PublishedProblem) -> None:
-    routes, (_, token) = Routes(), await hall.api.user("contestant")
-    async with in_front(hall, routes) as client:
+async def test_json_with_a_token_needs_no_route(published_problem: PublishedProblem) -> None:
+    routes, (_, token) = Routes(), await published_problem.api.user("contestant")
+    async with in_front(published_problem, routes) as client:
         client.headers["Authorization"] = f"Bearer {token}"
-        one = await client.post(ROOT, json=hall.submission_body())
-        many = await client.post(f"{ROOT}:batch", json={"items": [hall.submission_body()] * 3})
-        wrong = await client.post(ROOT, json=hall.submission_body(language="klingon"))
+        one = await client.post(ROOT, json=published_problem.submission_body())
+        many = await client.post(f"{ROOT}:batch", json={"items": [published_problem.submission_body()] * 3})
+        wrong = await client.post(ROOT, json=published_problem.submission_body(language="klingon"))
     assert (one.status_code, many.status_code, wrong.status_code) == (202, 202, 400)
     assert one.json()["status"] == "pending"
     assert len(many.json()["items"]) == 3
     assert routes.bodies == []
-    assert (await hall.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 4
+    assert (await published_problem.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 4
 
 
 @pytest.mark.parametrize(
@@ -92,45 +92,49 @@ async def test_json_with_a_token_needs_no_route(hall: PublishedProblem) -> None:
         {"url": f"{ROOT}:other"},
     ],
 )
-async def test_what_is_not_simple_reaches_the_routes_as_it_came(hall: PublishedProblem, change: dict[str, Any]) -> None:
-    routes, (_, token) = Routes(), await hall.api.user("contestant")
+async def test_what_is_not_simple_reaches_the_routes_as_it_came(
+    published_problem: PublishedProblem, change: dict[str, Any]
+) -> None:
+    routes, (_, token) = Routes(), await published_problem.api.user("contestant")
     headers = httpx.Headers({"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
     if isinstance(extra := change.get("headers", {}), dict):
         headers.update(extra)
     else:
         headers = httpx.Headers([*headers.multi_items(), *extra])
     asked = (
-        {"method": "POST", "url": ROOT, "content": json.dumps(hall.submission_body()).encode()}
+        {"method": "POST", "url": ROOT, "content": json.dumps(published_problem.submission_body()).encode()}
         | change
         | {"headers": headers}
     )
-    async with in_front(hall, routes) as client:
+    async with in_front(published_problem, routes) as client:
         assert (await client.request(**asked)).status_code == 299
     assert routes.bodies == [asked["content"]]
 
 
-async def test_somebody_who_may_not_is_refused_by_the_route(hall: PublishedProblem) -> None:
+async def test_somebody_who_may_not_is_refused_by_the_route(published_problem: PublishedProblem) -> None:
     routes = Routes()
-    async with in_front(hall, routes) as client:
-        assert (await client.post(ROOT, json=hall.submission_body())).status_code == 299, "without a credential"
+    async with in_front(published_problem, routes) as client:
+        assert (await client.post(ROOT, json=published_problem.submission_body())).status_code == 299, (
+            "without a credential"
+        )
 
 
-async def test_a_body_that_is_too_large_is_refused_by_the_route(hall: PublishedProblem) -> None:
-    routes, (_, token) = Routes(), await hall.api.user("contestant")
+async def test_a_body_that_is_too_large_is_refused_by_the_route(published_problem: PublishedProblem) -> None:
+    routes, (_, token) = Routes(), await published_problem.api.user("contestant")
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"x" * 60
         yield b"x" * 60
 
-    async with in_front(hall, routes, body_bytes=100) as client:
+    async with in_front(published_problem, routes, body_bytes=100) as client:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         answer = await client.post(ROOT, content=pieces(), headers=headers)
     assert answer.status_code == 299
     assert routes.failed == 413
 
 
-async def test_a_client_that_hangs_up_is_for_the_routes(hall: PublishedProblem) -> None:
-    _, token = await hall.api.user("contestant")
+async def test_a_client_that_hangs_up_is_for_the_routes(published_problem: PublishedProblem) -> None:
+    _, token = await published_problem.api.user("contestant")
     heard: list[str] = []
 
     async def routes(_scope: Scope, receive: Receive, _send: Send) -> None:
@@ -144,12 +148,12 @@ async def test_a_client_that_hangs_up_is_for_the_routes(hall: PublishedProblem) 
 
     headers = [(b"authorization", f"Bearer {token}".encode()), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": ROOT, "headers": headers}
-    await HandIn(routes, parts=hall.api.parts, root="/api/v1")(scope, gone, send)
+    await HandIn(routes, parts=published_problem.api.parts, root="/api/v1")(scope, gone, send)
     assert heard == ["http.disconnect"]
 
 
 async def test_a_database_that_is_away_is_answered_here(
-    hall: PublishedProblem, monkeypatch: pytest.MonkeyPatch
+    published_problem: PublishedProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever surrounds the routes (CORS, the log of failures) sees an answer, as it does where the routes look."""
     said: list[Message] = []
@@ -163,10 +167,10 @@ async def test_a_database_that_is_away_is_answered_here(
     async def send(message: Message) -> None:
         said.append(message)
 
-    monkeypatch.setattr(hall.api.parts.credentials, "viewer_for_token", away)
+    monkeypatch.setattr(published_problem.api.parts.credentials, "viewer_for_token", away)
     headers = [(b"authorization", b"Bearer adj_x"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": ROOT, "headers": headers, "state": {"request_id": "r"}}
-    await HandIn(Routes(), parts=hall.api.parts, root="/api/v1")(scope, never, send)
+    await HandIn(Routes(), parts=published_problem.api.parts, root="/api/v1")(scope, never, send)
     assert said[0]["status"] == 503
     assert json.loads(said[1]["body"])["request_id"] == "r"
 
@@ -176,24 +180,24 @@ def _without_own_words(answer: httpx.Response) -> tuple[int, Any, set[str]]:
     return answer.status_code, body, set(answer.headers)
 
 
-async def test_both_ways_answer_alike(hall: PublishedProblem) -> None:
-    good, keyed = hall.submission_body(), {"Idempotency-Key": "k"}
+async def test_both_ways_answer_alike(published_problem: PublishedProblem) -> None:
+    good, keyed = published_problem.submission_body(), {"Idempotency-Key": "k"}
     asked: list[tuple[dict[str, Any], dict[str, str]]] = [
         (good, {}),
-        (hall.submission_body(problem="nowhere"), {}),
-        (hall.submission_body(language="klingon"), {}),
-        (hall.submission_body(source=" "), {}),
-        (hall.submission_body(source="a\0b"), {}),
-        (hall.submission_body(source="\ud800"), {}),
-        (hall.submission_body(source="x" * 100_001), {}),
-        (hall.submission_body(extra=1), {}),
+        (published_problem.submission_body(problem="nowhere"), {}),
+        (published_problem.submission_body(language="klingon"), {}),
+        (published_problem.submission_body(source=" "), {}),
+        (published_problem.submission_body(source="a\0b"), {}),
+        (published_problem.submission_body(source="\ud800"), {}),
+        (published_problem.submission_body(source="x" * 100_001), {}),
+        (published_problem.submission_body(extra=1), {}),
         ({}, {}),
         (good, keyed),
-        (hall.submission_body(source="other"), keyed),
+        (published_problem.submission_body(source="other"), keyed),
         (good, {"Idempotency-Key": ""}),
         (good, {"Idempotency-Key": "k" * 300}),
     ]
-    async with hall.user_client() as client:
+    async with published_problem.user_client() as client:
         for body, headers in asked:
             content = json.dumps(body).encode()
             answers = [
@@ -207,10 +211,10 @@ async def test_both_ways_answer_alike(hall: PublishedProblem) -> None:
 async def test_both_ways_take_of_the_same_limits(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     limits: dict[str, object] = {"admission.in_flight": 2, "admission.health_gate": False}
     async with make_app(sqlite_store, tmp_path, limits) as api:
-        hall = await publish_problem(api)
-        async with hall.user_client() as client:
+        published_problem = await publish_problem(api)
+        async with published_problem.user_client() as client:
             ways: list[dict[str, str]] = [{}, LONG_WAY, {}, LONG_WAY]
-            answers = [await client.post(ROOT, json=hall.submission_body(), headers=way) for way in ways]
+            answers = [await client.post(ROOT, json=published_problem.submission_body(), headers=way) for way in ways]
     assert [answer.status_code for answer in answers] == [202, 202, 429, 429]
     assert _without_own_words(answers[2]) == _without_own_words(answers[3])
     assert answers[2].headers["Retry-After"] == "1"

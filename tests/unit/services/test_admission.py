@@ -65,7 +65,7 @@ class AdmissionFixture:
 
 
 @pytest.fixture
-async def house(store: StoreHarness) -> AsyncIterator[AdmissionFixture]:
+async def admission(store: StoreHarness) -> AsyncIterator[AdmissionFixture]:
     registry = DatabaseRegistry(store.database, lease_sec=15)
     yield AdmissionFixture(store, registry)
     await registry.close()
@@ -83,129 +83,133 @@ async def refusal(gate: AdmissionController, who: Viewer, count: int = 1, addres
     return refused.value
 
 
-async def test_backpressure_activates_on_high_depth(house: AdmissionFixture) -> None:
+async def test_backpressure_activates_on_high_depth(admission: AdmissionFixture) -> None:
     """Closed at the high watermark, open again at the low one, with every decision counted (OJ-spec, section 7)."""
-    gate = house.gate(replace(OPEN, high_watermark=5, low_watermark=2, later_sec=7))
+    gate = admission.gate(replace(OPEN, high_watermark=5, low_watermark=2, later_sec=7))
     refused_before = metric_value("admission_total", decision="refused", reason="queue_full")
-    await house.wait(4)
+    await admission.wait(4)
     await admit(gate, viewer())
-    await house.wait(1)
+    await admission.wait(1)
     error = await refusal(gate, viewer())
     assert isinstance(error, QueueFull)
     assert (error.http_status, error.fields) == (429, {"waiting": 5, "retry_after_sec": 7})
     assert await admit(gate, viewer(Role.ADMIN)) == 0
-    await house.work(2)
+    await admission.work(2)
     assert isinstance(await refusal(gate, viewer()), QueueFull), "between the marks it stays closed"
-    await house.work(1)
+    await admission.work(1)
     await admit(gate, viewer())
-    await house.wait(2)
+    await admission.wait(2)
     await admit(gate, viewer())
     assert metric_value("admission_total", decision="refused", reason="queue_full") == refused_before + 2
 
 
-async def test_overload_can_be_taken_for_later(house: AdmissionFixture) -> None:
-    gate = house.gate(replace(OPEN, high_watermark=1, low_watermark=0, overload="accept_later", later_sec=9))
-    await house.wait(1)
+async def test_overload_can_be_taken_for_later(admission: AdmissionFixture) -> None:
+    gate = admission.gate(replace(OPEN, high_watermark=1, low_watermark=0, overload="accept_later", later_sec=9))
+    await admission.wait(1)
     admitted = await gate.admit(viewer(), address="", count=1, languages=[])
     assert (admitted.band, admitted.delay_ms, admitted.retry_after_sec) == (2, 9_000, 9)
 
 
-async def test_the_depth_is_not_read_for_every_request(house: AdmissionFixture) -> None:
-    gate = house.gate(replace(OPEN, high_watermark=1, low_watermark=0))
+async def test_the_depth_is_not_read_for_every_request(admission: AdmissionFixture) -> None:
+    gate = admission.gate(replace(OPEN, high_watermark=1, low_watermark=0))
     await admit(gate, viewer())
-    await house.store.enqueue_many(1)
+    await admission.store.enqueue_many(1)
     await admit(gate, viewer())
-    house.now += 2
+    admission.now += 2
     assert isinstance(await refusal(gate, viewer()), QueueFull)
 
 
-async def test_a_language_that_nobody_can_run_is_refused_at_once(house: AdmissionFixture) -> None:
-    gate = house.gate(replace(OPEN, health_gate=True))
+async def test_a_language_that_nobody_can_run_is_refused_at_once(admission: AdmissionFixture) -> None:
+    gate = admission.gate(replace(OPEN, health_gate=True))
     error = await refusal(gate, viewer(Role.ADMIN))
     assert isinstance(error, NoWorkerForLanguage)
     assert error.fields["languages"] == "cpp"
     for name, language, health in (("a", "cpp", WorkerHealth.DRAINING), ("b", "go", WorkerHealth.READY)):
-        await house.registry.register(WorkerInfo(name, "host", 1, "1", 1, {language: "1"}, health=health))
-    house.now += 2
+        await admission.registry.register(WorkerInfo(name, "host", 1, "1", 1, {language: "1"}, health=health))
+    admission.now += 2
     assert isinstance(await refusal(gate, viewer()), NoWorkerForLanguage), "a worker that drains takes nothing new"
     await admit(gate, viewer(), language="go")
 
 
-async def test_a_worker_that_starts_may_be_one_that_can(house: AdmissionFixture) -> None:
+async def test_a_worker_that_starts_may_be_one_that_can(admission: AdmissionFixture) -> None:
     """It takes jobs while it still looks for its languages: after a restart nobody is turned away for it."""
-    gate = house.gate(replace(OPEN, health_gate=True))
+    gate = admission.gate(replace(OPEN, health_gate=True))
     starting = WorkerInfo("a", "host", 1, "1", 1, health=WorkerHealth.STARTING)
-    await house.registry.register(starting)
+    await admission.registry.register(starting)
     await admit(gate, viewer())
     assert await gate.unavailable_languages(["cpp"]) == frozenset()
-    await house.registry.register(replace(starting, languages={"go": "1"}, health=WorkerHealth.READY))
-    house.now += 2
+    await admission.registry.register(replace(starting, languages={"go": "1"}, health=WorkerHealth.READY))
+    admission.now += 2
     assert isinstance(await refusal(gate, viewer()), NoWorkerForLanguage)
     assert await gate.unavailable_languages(["cpp", "go"]) == {"cpp"}
 
 
-async def test_the_gate_stays_open_while_nobody_can_tell_who_is_alive(house: AdmissionFixture) -> None:
+async def test_the_gate_stays_open_while_nobody_can_tell_who_is_alive(admission: AdmissionFixture) -> None:
     class Away(DatabaseRegistry):
         async def list(self) -> list[object]:  # type: ignore[override]  # it never returns
             raise Unavailable
 
-    house.registry = Away(house.store.database)
-    await admit(house.gate(replace(OPEN, health_gate=True)), viewer())
+    admission.registry = Away(admission.store.database)
+    await admit(admission.gate(replace(OPEN, health_gate=True)), viewer())
 
 
-async def test_one_user_is_kept_to_a_rate_and_a_burst(house: AdmissionFixture) -> None:
-    gate, who = house.gate(replace(OPEN, user_per_sec=0.5, user_burst=3)), viewer()
+async def test_one_user_is_kept_to_a_rate_and_a_burst(admission: AdmissionFixture) -> None:
+    gate, who = admission.gate(replace(OPEN, user_per_sec=0.5, user_burst=3)), viewer()
     await admit(gate, who, count=3)
     error = await refusal(gate, who)
     assert isinstance(error, RateLimited)
     assert error.fields == {"retry_after_sec": 2}
     await admit(gate, viewer(), count=3)
-    house.now += 2
+    admission.now += 2
     await admit(gate, who)
     assert isinstance(await refusal(gate, who, count=4), InvalidInput), "what can never be had is not put off"
 
 
-async def test_one_address_is_kept_to_a_rate_whoever_asks(house: AdmissionFixture) -> None:
-    gate = house.gate(replace(OPEN, address_per_sec=1, address_burst=1))
+async def test_one_address_is_kept_to_a_rate_whoever_asks(admission: AdmissionFixture) -> None:
+    gate = admission.gate(replace(OPEN, address_per_sec=1, address_burst=1))
     await admit(gate, viewer(), address="2001:db8::1")
     assert isinstance(await refusal(gate, viewer(), address="2001:db8::2"), RateLimited)
     await admit(gate, viewer(), address="2001:db8:0:1::1")
 
 
-async def test_what_is_in_flight_is_counted_over_rows(house: AdmissionFixture) -> None:
-    (one, _two) = await house.store.submit(2)
-    owner = (await house.store.row("SELECT user_id FROM submissions WHERE id = :id", id=one.submission_id))["user_id"]
-    gate = house.gate(replace(OPEN, in_flight=3))
+async def test_what_is_in_flight_is_counted_over_rows(admission: AdmissionFixture) -> None:
+    (one, _two) = await admission.store.submit(2)
+    owner = (await admission.store.row("SELECT user_id FROM submissions WHERE id = :id", id=one.submission_id))[
+        "user_id"
+    ]
+    gate = admission.gate(replace(OPEN, in_flight=3))
     await admit(gate, viewer(user_id=owner))
     assert isinstance(await refusal(gate, viewer(user_id=owner), count=2), InFlightCap)
-    await house.store.transact(
-        lambda tx: house.store.submissions.cancel(tx, one.submission_id, actor="test", reason="no longer wanted")
+    await admission.store.transact(
+        lambda tx: admission.store.submissions.cancel(tx, one.submission_id, actor="test", reason="no longer wanted")
     )
     await admit(gate, viewer(user_id=owner), count=2)
     await admit(gate, viewer(Role.SERVICE, owner), count=100)
 
 
-async def test_a_day_has_its_quota(house: AdmissionFixture) -> None:
-    (made,) = await house.store.submit()
-    owner = (await house.store.row("SELECT user_id FROM submissions WHERE id = :id", id=made.submission_id))["user_id"]
-    gate = house.gate(replace(OPEN, daily_quota=2))
-    house.now = int(made.submission_id.replace("-", "")[:12], 16) / 1_000
+async def test_a_day_has_its_quota(admission: AdmissionFixture) -> None:
+    (made,) = await admission.store.submit()
+    owner = (await admission.store.row("SELECT user_id FROM submissions WHERE id = :id", id=made.submission_id))[
+        "user_id"
+    ]
+    gate = admission.gate(replace(OPEN, daily_quota=2))
+    admission.now = int(made.submission_id.replace("-", "")[:12], 16) / 1_000
     await admit(gate, viewer(user_id=owner))
     error = await refusal(gate, viewer(user_id=owner), count=2)
     assert isinstance(error, QuotaExhausted)
     assert 0 < int(str(error.fields["retry_after_sec"])) <= 86_400
-    house.now += 86_400
+    admission.now += 86_400
     await admit(gate, viewer(user_id=owner), count=2)
 
 
 async def test_limits_are_shared_by_two_servers_over_one_redis(
     sqlite_store: StoreHarness, redis_server: RedisServer
 ) -> None:
-    house = AdmissionFixture(sqlite_store, DatabaseRegistry(sqlite_store.database))
+    admission = AdmissionFixture(sqlite_store, DatabaseRegistry(sqlite_store.database))
     limits = replace(OPEN, user_per_sec=0.001, user_burst=2)
     shared = [RedisTokenBuckets(redis_server.url, environment=f"gates-{new_id()[-6:]}")]
     shared.append(RedisTokenBuckets(redis_server.url, environment=shared[0]._prefix.split(":")[1]))
-    first, second = (house.gate(limits, FallbackBuckets(buckets)) for buckets in shared)
+    first, second = (admission.gate(limits, FallbackBuckets(buckets)) for buckets in shared)
     who = viewer()
     await admit(first, who)
     await admit(second, who)
@@ -216,9 +220,9 @@ async def test_limits_are_shared_by_two_servers_over_one_redis(
 
 
 async def test_without_redis_each_server_limits_by_itself(sqlite_store: StoreHarness) -> None:
-    house = AdmissionFixture(sqlite_store, DatabaseRegistry(sqlite_store.database))
+    admission = AdmissionFixture(sqlite_store, DatabaseRegistry(sqlite_store.database))
     away = RedisTokenBuckets("redis://127.0.0.1:1/0", environment="away")
-    gate, who = house.gate(replace(OPEN, user_per_sec=0.001, user_burst=1), FallbackBuckets(away)), viewer()
+    gate, who = admission.gate(replace(OPEN, user_per_sec=0.001, user_burst=1), FallbackBuckets(away)), viewer()
     await admit(gate, who)
     assert isinstance(await refusal(gate, who), RateLimited)
     await away.close()
@@ -238,13 +242,13 @@ def test_what_counts_as_one_address(address: str, counted_as: str) -> None:
     assert client_network(address) == counted_as
 
 
-async def test_executions_count_like_submissions(house: AdmissionFixture) -> None:
+async def test_executions_count_like_submissions(admission: AdmissionFixture) -> None:
     user = new_id()
-    await house.store.transact(lambda tx: users.insert(tx, users.NewUser(user, "runner")))
+    await admission.store.transact(lambda tx: users.insert(tx, users.NewUser(user, "runner")))
     wishes = [
         executions.NewExecution(new_id(), user, "cpp", "source", ("",), {"cpu_ms": 1}, ttl_ms=1) for _ in range(2)
     ]
-    await house.store.transact(lambda tx: executions.create(tx, house.store.jobs, wishes, new_id=new_id))
-    house.now = int(wishes[0].id.replace("-", "")[:12], 16) / 1_000
-    assert isinstance(await refusal(house.gate(replace(OPEN, in_flight=2)), viewer(user_id=user)), InFlightCap)
-    assert isinstance(await refusal(house.gate(replace(OPEN, daily_quota=2)), viewer(user_id=user)), QuotaExhausted)
+    await admission.store.transact(lambda tx: executions.create(tx, admission.store.jobs, wishes, new_id=new_id))
+    admission.now = int(wishes[0].id.replace("-", "")[:12], 16) / 1_000
+    assert isinstance(await refusal(admission.gate(replace(OPEN, in_flight=2)), viewer(user_id=user)), InFlightCap)
+    assert isinstance(await refusal(admission.gate(replace(OPEN, daily_quota=2)), viewer(user_id=user)), QuotaExhausted)

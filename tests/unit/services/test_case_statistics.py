@@ -19,26 +19,35 @@ PLACE = "/api/v1/problems/sum/revisions/{}/tests"
 
 
 @pytest.fixture
-async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         add_pages(api.app, api.parts)
         yield await publish_problem(api)
 
 
-async def judged(hall: PublishedProblem, *cases: CaseResultRow) -> None:
-    async with hall.user_client() as author:
-        made = await hall.submit(author)
-    started = await hall.claim(made["job_id"])
+async def judged(published_problem: PublishedProblem, *cases: CaseResultRow) -> None:
+    async with published_problem.user_client() as author:
+        made = await published_problem.submit(author)
+    started = await published_problem.claim(made["job_id"])
     finish = JobResult(started.fence, typed_result=Judgement(cases[-1].verdict, cases=cases))
-    await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [finish]))
+    await published_problem.api.store.transact(
+        lambda tx: published_problem.api.store.jobs.finish_and_claim_next(tx, [finish])
+    )
 
 
-async def test_verdicts_of_each_test_are_counted(hall: PublishedProblem) -> None:
-    await judged(hall, CaseResultRow("b", Verdict.AC, 10, 10, 100), CaseResultRow("a", Verdict.WA, 20, 20, 900))
-    await judged(hall, CaseResultRow("b", Verdict.AC, 30, 30, 50), CaseResultRow("a", Verdict.AC, 5, 5, 100))
-    await judged(hall, CaseResultRow("b", Verdict.TLE, 1_000, 1_500, 50))
-    async with hall.api.client(hall.setter_token) as setter, hall.user_client() as contestant:
+async def test_verdicts_of_each_test_are_counted(published_problem: PublishedProblem) -> None:
+    await judged(
+        published_problem, CaseResultRow("b", Verdict.AC, 10, 10, 100), CaseResultRow("a", Verdict.WA, 20, 20, 900)
+    )
+    await judged(
+        published_problem, CaseResultRow("b", Verdict.AC, 30, 30, 50), CaseResultRow("a", Verdict.AC, 5, 5, 100)
+    )
+    await judged(published_problem, CaseResultRow("b", Verdict.TLE, 1_000, 1_500, 50))
+    async with (
+        published_problem.api.client(published_problem.setter_token) as setter,
+        published_problem.user_client() as contestant,
+    ):
         found = (await setter.get(PLACE.format(1))).json()["items"]
         assert found == [
             {"name": "b", "runs": 3, "verdicts": {"AC": 2, "TLE": 1}, "time_ms": 1_000, "mem_kb": 100},
@@ -47,7 +56,7 @@ async def test_verdicts_of_each_test_are_counted(hall: PublishedProblem) -> None
         page = (await setter.get("/setting/problems/sum/revisions/1")).text
         assert "How programs fare on each test" in page
         assert "Time limit exceeded" in page
-        await add_revision(hall)
+        await add_revision(published_problem)
         assert (await setter.get(PLACE.format(2))).json()["items"] == [], "nothing was judged on it"
         assert "How programs fare" not in (await setter.get("/setting/problems/sum/revisions/2")).text
         assert (await setter.get(PLACE.format(3))).status_code == 404

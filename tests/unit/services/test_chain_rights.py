@@ -13,47 +13,47 @@ from tests.unit.services.test_chains import ROOT, ChainApi, line
 
 
 @pytest.fixture
-async def desk(api_on_both: AsgiApp) -> Any:
+async def chain_api(api_on_both: AsgiApp) -> Any:
     """An admin at the API."""
     async with api_on_both.as_role("admin") as client:
         yield ChainApi(api_on_both, client)
 
 
-async def authority(desk: ChainApi, run_id: str) -> list[dict[str, str | None]]:
-    found = (await desk.api.store.row("SELECT authority FROM chain_runs WHERE id = :id", id=run_id))["authority"]
+async def authority(chain_api: ChainApi, run_id: str) -> list[dict[str, str | None]]:
+    found = (await chain_api.api.store.row("SELECT authority FROM chain_runs WHERE id = :id", id=run_id))["authority"]
     document: list[dict[str, str | None]] = json.loads(found) if isinstance(found, str) else found
     return document
 
 
-async def test_a_run_acts_for_the_user_and_the_token_that_started_it(desk: ChainApi) -> None:
-    await desk.define(line("a"))
-    run_id = await desk.start()
-    me = (await desk.client.get(f"{ROOT}/me")).json()
-    (token,) = await desk.api.store.rows("SELECT id FROM api_tokens WHERE user_id = :id", id=me["id"])
-    assert await authority(desk, run_id) == [{"user_id": me["id"], "token_id": token["id"]}]
-    user_id, secret = await desk.api.user("setter", "eva")
-    async with desk.api.client(secret) as setter:
+async def test_a_run_acts_for_the_user_and_the_token_that_started_it(chain_api: ChainApi) -> None:
+    await chain_api.define(line("a"))
+    run_id = await chain_api.start()
+    me = (await chain_api.client.get(f"{ROOT}/me")).json()
+    (token,) = await chain_api.api.store.rows("SELECT id FROM api_tokens WHERE user_id = :id", id=me["id"])
+    assert await authority(chain_api, run_id) == [{"user_id": me["id"], "token_id": token["id"]}]
+    user_id, secret = await chain_api.api.user("setter", "eva")
+    async with chain_api.api.client(secret) as setter:
         started = (await setter.post(f"{ROOT}/chains/nightly:start")).json()["run_id"]
-    assert (await authority(desk, started))[0]["user_id"] == user_id
-    again = await desk.post(f"/runs/{started}:rerun", 202)
-    assert (await authority(desk, again["run_id"]))[0]["user_id"] == me["id"], "whoever repeats it answers for it"
+    assert (await authority(chain_api, started))[0]["user_id"] == user_id
+    again = await chain_api.post(f"/runs/{started}:rerun", 202)
+    assert (await authority(chain_api, again["run_id"]))[0]["user_id"] == me["id"], "whoever repeats it answers for it"
 
 
 async def test_a_question_of_a_sub_chain_is_not_passed_over_by_completing_the_node_that_waits_for_it(
-    desk: ChainApi,
+    chain_api: ChainApi,
 ) -> None:
     asks = {"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?", "approvers": ["eva"]}}
-    await desk.define({"nodes": [asks]}, name="asking")
-    await desk.define({"nodes": [{"id": "sub", "type": "chain", "cfg": {"chain": "asking"}}]}, name="outer")
-    _, secret = await desk.api.user("setter", "ida")
-    async with desk.api.client(secret) as setter:
+    await chain_api.define({"nodes": [asks]}, name="asking")
+    await chain_api.define({"nodes": [{"id": "sub", "type": "chain", "cfg": {"chain": "asking"}}]}, name="outer")
+    _, secret = await chain_api.api.user("setter", "ida")
+    async with chain_api.api.client(secret) as setter:
         run_id = (await setter.post(f"{ROOT}/chains/outer:start")).json()["run_id"]
         child = (await setter.post(f"{ROOT}/chains/asking:start")).json()["run_id"]
-        await desk.work(outcome=NodeSuspended("run", child, Artifact(json.dumps({"run_id": child}))))
+        await chain_api.work(outcome=NodeSuspended("run", child, Artifact(json.dumps({"run_id": child}))))
         path = f"{ROOT}/runs/{run_id}/nodes/sub:complete"
         refused = await setter.post(path, json={"artifact": {"approved": True}})
         assert (refused.status_code, refused.json()["code"]) == (403, "FORBIDDEN")
         await setter.post(f"{ROOT}/runs/{child}:stop")  # the sub-chain comes to nothing, and the node fails
         refused = await setter.post(path, json={})
         assert refused.status_code == 403
-    assert (await desk.post(f"/runs/{run_id}/nodes/sub:complete", 200, {}))["status"] == "success"
+    assert (await chain_api.post(f"/runs/{run_id}/nodes/sub:complete", 200, {}))["status"] == "success"

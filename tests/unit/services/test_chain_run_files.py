@@ -27,15 +27,15 @@ class RunFilesFixture:
 
 
 @pytest.fixture
-async def desk(api: AsgiApp) -> AsyncIterator[RunFilesFixture]:
+async def run_files(api: AsgiApp) -> AsyncIterator[RunFilesFixture]:
     """All of them logged in."""
     async with api.as_role("admin") as admin, api.as_role("setter") as setter, api.as_role("service") as service:
         yield RunFilesFixture(admin, setter, service)
 
 
-async def _left(desk: RunFilesFixture, artifact: object) -> str:
+async def _left(run_files: RunFilesFixture, artifact: object) -> str:
     """A run of the setter's whose one node was completed with ``artifact``."""
-    admin, setter = desk.admin, desk.setter
+    admin, setter = run_files.admin, run_files.setter
     dag = {"nodes": [{"id": "n", "type": "noop"}]}
     assert (await admin.post(f"{ROOT}/chains", json={"name": "c", "dag": dag})).status_code == 201
     run_id: str = (await setter.post(f"{ROOT}/chains/c:start")).json()["run_id"]
@@ -45,25 +45,25 @@ async def _left(desk: RunFilesFixture, artifact: object) -> str:
     return run_id
 
 
-async def test_a_file_is_stored_once_and_fetched_by_those_who_may_know_of_the_run(desk: RunFilesFixture) -> None:
-    setter = desk.setter
+async def test_a_file_is_stored_once_and_fetched_by_those_who_may_know_of_the_run(run_files: RunFilesFixture) -> None:
+    setter = run_files.setter
     stored = await setter.post(f"{ROOT}/files", content=BYTES)
     digest = sha256(BYTES).hexdigest()
     assert (stored.status_code, stored.json()) == (201, {"digest": digest, "size_bytes": len(BYTES)})
     assert (await setter.post(f"{ROOT}/files", content=BYTES)).json() == stored.json()
-    where = f"{ROOT}/runs/{await _left(desk, {'out': {'digest': digest, 'size_bytes': len(BYTES)}})}/nodes/n/files"
+    where = f"{ROOT}/runs/{await _left(run_files, {'out': {'digest': digest, 'size_bytes': len(BYTES)}})}/nodes/n/files"
     fetched = await setter.get(f"{where}/{digest}", params={"name": "out.txt"})
     assert (fetched.content, fetched.headers["content-type"]) == (BYTES, "application/octet-stream")
     assert fetched.headers["content-disposition"] == "attachment; filename*=UTF-8''out.txt"
-    assert (await desk.admin.get(f"{where}/{digest}")).content == BYTES
-    assert (await desk.service.get(f"{where}/{digest}")).status_code == 404, "the run is nobody's business"
+    assert (await run_files.admin.get(f"{where}/{digest}")).content == BYTES
+    assert (await run_files.service.get(f"{where}/{digest}")).status_code == 404, "the run is nobody's business"
 
 
-async def test_only_what_the_artifact_names_is_given_out(api: AsgiApp, desk: RunFilesFixture) -> None:
+async def test_only_what_the_artifact_names_is_given_out(api: AsgiApp, run_files: RunFilesFixture) -> None:
     blobs: BlobStore = api.parts.blobs
     other, lost = await blobs.put(b"of somebody else"), sha256(b"never stored").hexdigest()
-    where = f"{ROOT}/runs/{await _left(desk, {'digest': lost, 'longer': f'{other}0'})}/nodes/n/files"
-    setter = desk.setter
+    where = f"{ROOT}/runs/{await _left(run_files, {'digest': lost, 'longer': f'{other}0'})}/nodes/n/files"
+    setter = run_files.setter
     for digest in (other, lost):
         assert (await setter.get(f"{where}/{digest}")).status_code == 404
     assert (await setter.get(f"{where}/..%2Fx")).status_code in {400, 404}

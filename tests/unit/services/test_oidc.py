@@ -28,16 +28,16 @@ ME = "/api/v1/me"
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[FakeOidcProvider]:
+def oidc_server() -> Iterator[FakeOidcProvider]:
     with running_provider() as provider:
         yield provider
 
 
 @pytest.fixture
-def provider(house: FakeOidcProvider) -> FakeOidcProvider:
-    house.subject, house.claims = "subject-1", {"preferred_username": "ada", "name": "Ada L."}
-    house.key = house.published = ECKey.generate_key("P-256", {"kid": "first"})
-    return house
+def provider(oidc_server: FakeOidcProvider) -> FakeOidcProvider:
+    oidc_server.subject, oidc_server.claims = "subject-1", {"preferred_username": "ada", "name": "Ada L."}
+    oidc_server.key = oidc_server.published = ECKey.generate_key("P-256", {"kid": "first"})
+    return oidc_server
 
 
 @pytest.fixture

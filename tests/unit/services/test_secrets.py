@@ -34,7 +34,7 @@ DAG = {
 
 
 @pytest.fixture
-async def desk(api: AsgiApp) -> Any:
+async def secrets_api(api: AsgiApp) -> Any:
     """An admin at the API."""
     async with api.as_role("admin") as client:
         yield ChainApi(api, client)
@@ -60,43 +60,45 @@ class Echo:
         return NodeResult({"echo": [self.seen]})
 
 
-async def run_node(desk: ChainApi, executor: Echo, run_id: str) -> Any:
-    parts = desk.api.parts
+async def run_node(secrets_api: ChainApi, executor: Echo, run_id: str) -> Any:
+    parts = secrets_api.api.parts
     handler = NodeHandler(
         parts.database, parts.blobs, {"http": executor}, parts.engine.dags, keyring=keyring(parts.settings)
     )
     jobs = JobCommands({JOB_KIND_NODE: parts.engine.owner})
-    row = await desk.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
-    job = (await desk.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w", lease_ms=60_000))).done[0]
+    row = await secrets_api.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
+    job = (
+        await secrets_api.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w", lease_ms=60_000))
+    ).done[0]
     return (await handler.run(job)).typed_result
 
 
-async def test_a_secret_is_set_listed_and_deleted_and_never_read_back(desk: ChainApi) -> None:
-    assert (await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})).status_code == 204
-    listed = await desk.client.get(f"{ROOT}/secrets")
+async def test_a_secret_is_set_listed_and_deleted_and_never_read_back(secrets_api: ChainApi) -> None:
+    assert (await secrets_api.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})).status_code == 204
+    listed = await secrets_api.client.get(f"{ROOT}/secrets")
     assert [item["name"] for item in listed.json()["items"]] == ["TOKEN"]
     assert VALUE not in listed.text
-    assert (await desk.client.get(f"{ROOT}/secrets/TOKEN")).status_code in (404, 405)
-    stored = json.dumps(await desk.api.store.rows("SELECT * FROM chain_secrets"))
-    assert VALUE not in stored + json.dumps(await desk.api.store.rows("SELECT * FROM audit_log"), default=str)
-    assert (await desk.client.delete(f"{ROOT}/secrets/TOKEN")).status_code == 204
-    gone = await desk.client.delete(f"{ROOT}/secrets/TOKEN")
+    assert (await secrets_api.client.get(f"{ROOT}/secrets/TOKEN")).status_code in (404, 405)
+    stored = json.dumps(await secrets_api.api.store.rows("SELECT * FROM chain_secrets"))
+    assert VALUE not in stored + json.dumps(await secrets_api.api.store.rows("SELECT * FROM audit_log"), default=str)
+    assert (await secrets_api.client.delete(f"{ROOT}/secrets/TOKEN")).status_code == 204
+    gone = await secrets_api.client.delete(f"{ROOT}/secrets/TOKEN")
     assert (gone.status_code, gone.json()["code"]) == (404, "SECRET_NOT_FOUND")
 
 
-async def test_wrong_names_and_values_are_refused_and_not_repeated(desk: ChainApi) -> None:
+async def test_wrong_names_and_values_are_refused_and_not_repeated(secrets_api: ChainApi) -> None:
     for name, body in (("a-b", {"value": VALUE}), ("T", {"value": "short-1"}), ("T", {"value": [VALUE]}), ("T", {})):
-        refused = await desk.client.put(f"{ROOT}/secrets/{name}", json=body)
+        refused = await secrets_api.client.put(f"{ROOT}/secrets/{name}", json=body)
         assert refused.status_code == 400, refused.text
         assert VALUE not in refused.text
         assert "short-1" not in refused.text
 
 
 async def test_a_secret_set_while_the_key_is_rotated_is_encrypted_with_the_new_key(
-    desk: ChainApi, monkeypatch: pytest.MonkeyPatch
+    secrets_api: ChainApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rotation reads all rows before this one is there, and removes the old key after it was written."""
-    keys, put = keyring(desk.api.parts.settings), secrets.put
+    keys, put = keyring(secrets_api.api.parts.settings), secrets.put
 
     async def rotated(tx: Tx, name: str, ciphertext: str, *, actor: str) -> None:
         keys.add_key()
@@ -104,14 +106,14 @@ async def test_a_secret_set_while_the_key_is_rotated_is_encrypted_with_the_new_k
         await put(tx, name, ciphertext, actor=actor)
 
     monkeypatch.setattr(secrets, "put", rotated)
-    assert (await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})).status_code == 204
-    row = await desk.api.store.row("SELECT ciphertext FROM chain_secrets")
+    assert (await secrets_api.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})).status_code == 204
+    row = await secrets_api.api.store.row("SELECT ciphertext FROM chain_secrets")
     assert keys.decrypt("TOKEN", row["ciphertext"]) == VALUE
 
 
 @pytest.mark.parametrize("role", ["setter", "judge", "service", "contestant"])
-async def test_only_those_who_may_write_secrets_reach_any_route(desk: ChainApi, role: str) -> None:
-    async with desk.api.as_role(role) as other:
+async def test_only_those_who_may_write_secrets_reach_any_route(secrets_api: ChainApi, role: str) -> None:
+    async with secrets_api.api.as_role(role) as other:
         answers = [
             await other.get(f"{ROOT}/secrets"),
             await other.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE}),
@@ -120,17 +122,17 @@ async def test_only_those_who_may_write_secrets_reach_any_route(desk: ChainApi, 
     assert [answer.status_code for answer in answers] == [403, 403, 403]
 
 
-async def test_a_node_gets_the_value_and_nothing_it_leaves_behind_shows_it(desk: ChainApi) -> None:
-    await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
-    await desk.define(DAG)
-    run_id, executor = await desk.start(), Echo()
-    outcome = await run_node(desk, executor, run_id)
+async def test_a_node_gets_the_value_and_nothing_it_leaves_behind_shows_it(secrets_api: ChainApi) -> None:
+    await secrets_api.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
+    await secrets_api.define(DAG)
+    run_id, executor = await secrets_api.start(), Echo()
+    outcome = await run_node(secrets_api, executor, run_id)
     assert executor.seen == f"Bearer {VALUE}"
     assert isinstance(outcome, NodeDone)
     assert json.loads(outcome.artifact.text or "") == {"echo": ["Bearer ***"]}
-    failed = await desk.start()
+    failed = await secrets_api.start()
     with pytest.raises(InvalidInput) as refused:
-        await run_node(desk, Echo(fails=True), failed)
+        await run_node(secrets_api, Echo(fails=True), failed)
     assert VALUE not in str(refused.value) + repr(refused.value.fields)
     assert refused.value.__cause__ is None
     tables = (
@@ -143,45 +145,47 @@ async def test_a_node_gets_the_value_and_nothing_it_leaves_behind_shows_it(desk:
         "audit_log",
     )
     for table in tables:
-        assert VALUE not in json.dumps(await desk.api.store.rows(f"SELECT * FROM {table}"), default=str), table
+        assert VALUE not in json.dumps(await secrets_api.api.store.rows(f"SELECT * FROM {table}"), default=str), table
     for where in (f"/runs/{run_id}", f"/runs/{run_id}/dag", f"/runs/{run_id}/nodes", "/chains/nightly"):
-        assert VALUE not in json.dumps(await desk.get(where))
+        assert VALUE not in json.dumps(await secrets_api.get(where))
 
 
-async def test_the_log_of_a_node_that_fails_while_its_run_stops_does_not_show_the_value(desk: ChainApi) -> None:
+async def test_the_log_of_a_node_that_fails_while_its_run_stops_does_not_show_the_value(secrets_api: ChainApi) -> None:
     class Stopped(Echo):
         async def execute(self, context: NodeContext) -> NodeResult:
             cast("asyncio.Event", context.stop_requested).set()
             return await super().execute(context)
 
-    await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
-    await desk.define(DAG)
+    await secrets_api.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
+    await secrets_api.define(DAG)
     with capture_logs() as lines:
-        outcome = await run_node(desk, Stopped(fails=True), await desk.start())
+        outcome = await run_node(secrets_api, Stopped(fails=True), await secrets_api.start())
     assert isinstance(outcome, NodeStopped)
     assert "node_stopped" in lines.getvalue()
     assert VALUE not in lines.getvalue()
 
 
-async def test_a_secret_that_is_not_there_or_not_theirs_to_use_refuses_the_node(desk: ChainApi) -> None:
-    await desk.define(DAG)
+async def test_a_secret_that_is_not_there_or_not_theirs_to_use_refuses_the_node(secrets_api: ChainApi) -> None:
+    await secrets_api.define(DAG)
     with pytest.raises(Exception, match="There is no secret 'TOKEN'"):
-        await run_node(desk, Echo(), await desk.start())
-    await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
+        await run_node(secrets_api, Echo(), await secrets_api.start())
+    await secrets_api.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
     body = {"name": "narrow", "scopes": ["run:control", "chain:read", "run:read"]}
-    secret = (await desk.client.post(f"{ROOT}/me/tokens", json=body)).json()["secret"]
-    async with desk.api.client(secret) as narrow:
+    secret = (await secrets_api.client.post(f"{ROOT}/me/tokens", json=body)).json()["secret"]
+    async with secrets_api.api.client(secret) as narrow:
         run_id = (await narrow.post(f"{ROOT}/chains/nightly:start")).json()["run_id"]
     executor = Echo()
     with pytest.raises(Exception, match="secret:use"):
-        await run_node(desk, executor, run_id)
+        await run_node(secrets_api, executor, run_id)
     assert executor.seen == ""
 
 
-async def test_whoever_saves_a_chain_that_uses_secrets_must_be_allowed_to(desk: ChainApi, tmp_path: Path) -> None:
+async def test_whoever_saves_a_chain_that_uses_secrets_must_be_allowed_to(
+    secrets_api: ChainApi, tmp_path: Path
+) -> None:
     body = {"name": "writer", "scopes": ["chain:write", "chain:read"]}
-    secret = (await desk.client.post(f"{ROOT}/me/tokens", json=body)).json()["secret"]
-    async with desk.api.client(secret) as writer:
+    secret = (await secrets_api.client.post(f"{ROOT}/me/tokens", json=body)).json()["secret"]
+    async with secrets_api.api.client(secret) as writer:
         refused = await writer.post(f"{ROOT}/chains", json={"name": "c", "dag": DAG})
         assert (refused.status_code, refused.json()["code"]) == (403, "FORBIDDEN")
         applied = await writer.post(f"{ROOT}/chains:apply", json={"name": "c", "dag": DAG})

@@ -27,21 +27,21 @@ from tests.support.store_harness import StoreHarness
 
 
 @pytest.fixture
-async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
-async def postgres_hall(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def postgres_published_problem(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on PostgreSQL."""
     async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
-async def small_hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def sqlite_published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on SQLite."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
@@ -84,8 +84,8 @@ class EventReader:
 
 
 @asynccontextmanager
-async def watching(hall: PublishedProblem, last_id: str | None = None) -> AsyncIterator[EventReader]:
-    stream = await streams.stream_all(hall.api.parts, last_id)
+async def watching(published_problem: PublishedProblem, last_id: str | None = None) -> AsyncIterator[EventReader]:
+    stream = await streams.stream_all(published_problem.api.parts, last_id)
     async with aclosing(stream):
         yield EventReader(stream)
 
@@ -95,34 +95,34 @@ def data_of(event: SubmissionEvent) -> tuple[str, str]:
     return event.data["submission_id"], event.data["to"]
 
 
-async def test_a_stream_that_was_cut_resumes_without_loss_or_doubles(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        first, second, third = [await hall.submit(client) for _ in range(3)]
-        async with watching(hall) as stream:
+async def test_a_stream_that_was_cut_resumes_without_loss_or_doubles(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        first, second, third = [await published_problem.submit(client) for _ in range(3)]
+        async with watching(published_problem) as stream:
             assert await stream.until_live() == []
-            await hall.finish(first["job_id"])
+            await published_problem.finish(first["job_id"])
             seen = [data_of(await stream.next()) for _ in range(2)]
             assert [status for _, status in seen] == ["judging", "accepted"]
-            await hall.claim(second["job_id"])
+            await published_problem.claim(second["job_id"])
             assert data_of(await stream.next()) == (second["submission_id"], "judging")
             last_id = stream.last_id
-        await hall.finish(third["job_id"], Verdict.WA)
-        async with watching(hall, last_id) as stream:
+        await published_problem.finish(third["job_id"], Verdict.WA)
+        async with watching(published_problem, last_id) as stream:
             missed = [data_of(event) for event in await stream.until_live()]
             assert missed == [(third["submission_id"], "judging"), (third["submission_id"], "wrong_answer")]
-            other = await hall.submit(client)
-            await hall.finish(other["job_id"])
+            other = await published_problem.submit(client)
+            await published_problem.finish(other["job_id"])
             assert data_of(await stream.next()) == (other["submission_id"], "judging")
 
 
-async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: PublishedProblem) -> None:
+async def test_a_transaction_that_commits_late_is_not_skipped(postgres_published_problem: PublishedProblem) -> None:
     """Its serial numbers are lower than those already committed: by number alone it would be lost."""
-    hall = postgres_hall
-    async with hall.user_client() as client:
-        slow, quick = await hall.submit(client), await hall.submit(client)
-        connection = await asyncpg.connect(hall.api.store.url)
+    published_problem = postgres_published_problem
+    async with published_problem.user_client() as client:
+        slow, quick = await published_problem.submit(client), await published_problem.submit(client)
+        connection = await asyncpg.connect(published_problem.api.store.url)
         try:
-            async with watching(hall) as stream:
+            async with watching(published_problem) as stream:
                 await stream.until_live()
                 late = connection.transaction()
                 await late.start()
@@ -130,10 +130,10 @@ async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: Pub
                     "UPDATE submissions SET status = 'judging', version = version + 1 WHERE id = $1",
                     slow["submission_id"],
                 )
-                await hall.finish(quick["job_id"])
-                before_end = await hall.api.store.database.read(events.safe_offset)
+                await published_problem.finish(quick["job_id"])
+                before_end = await published_problem.api.store.database.read(events.safe_offset)
                 await late.commit()
-                hall.api.parts.tail._wakeup.set()  # the other connection rings no bell
+                published_problem.api.parts.tail._wakeup.set()  # the other connection rings no bell
                 seen = {data_of(await stream.next()) for _ in range(3)}
         finally:
             await connection.close()
@@ -142,16 +142,18 @@ async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: Pub
             (quick["submission_id"], "judging"),
             (quick["submission_id"], "accepted"),
         }
-        rows = await hall.api.store.rows("SELECT xid, id, submission_id FROM submission_status_log ORDER BY xid, id")
+        rows = await published_problem.api.store.rows(
+            "SELECT xid, id, submission_id FROM submission_status_log ORDER BY xid, id"
+        )
         assert before_end <= EventOffset(rows[0]["xid"], rows[0]["id"]), "nothing was behind the horizon meanwhile"
-        async with watching(hall, str(EventOffset(rows[0]["xid"], rows[0]["id"]))) as stream:
+        async with watching(published_problem, str(EventOffset(rows[0]["xid"], rows[0]["id"]))) as stream:
             assert len(await stream.until_live()) == 2
 
 
-async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        made = await hall.submit(client)
-        await hall.finish(made["job_id"])
+async def test_one_submission_is_watched_from_its_beginning_to_its_end(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client)
+        await published_problem.finish(made["job_id"])
         async with client.stream("GET", f"/api/v1/submissions/{made['submission_id']}/events") as answer:
             text = (await answer.aread()).decode()
         assert answer.headers["Content-Type"].startswith("text/event-stream")
@@ -167,19 +169,21 @@ async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: Pub
 
 
 async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_horizon(
-    postgres_hall: PublishedProblem,
+    postgres_published_problem: PublishedProblem,
 ) -> None:
     """A transaction that is older than the verdict is still open: the verdict's event cannot be told before it ends."""
-    hall = postgres_hall
-    async with hall.user_client() as client:
-        handed = await hall.submit(client)
-        older = await asyncpg.connect(hall.api.store.url)
+    published_problem = postgres_published_problem
+    async with published_problem.user_client() as client:
+        handed = await published_problem.submit(client)
+        older = await asyncpg.connect(published_problem.api.store.url)
         try:
             block = older.transaction()
             await block.start()
             await older.execute("SELECT pg_current_xact_id()")
-            await hall.finish(handed["job_id"])
-            stream = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], None)
+            await published_problem.finish(handed["job_id"])
+            stream = await streams.stream_submission(
+                published_problem.api.parts, staff(), handed["submission_id"], None
+            )
             async with aclosing(stream):
                 watched = EventReader(stream)
                 assert await watched.until_live() == [], "the verdict is above the horizon"
@@ -192,46 +196,50 @@ async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_hor
     assert end.data == {"submission_id": handed["submission_id"], "status": "accepted"}
 
 
-async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        handed = await hall.submit(client)
-        await hall.finish(handed["job_id"])
-        stream = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], None)
+async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        handed = await published_problem.submit(client)
+        await published_problem.finish(handed["job_id"])
+        stream = await streams.stream_submission(published_problem.api.parts, staff(), handed["submission_id"], None)
         async with aclosing(stream):
             watched = EventReader(stream)
             await watched.next("end")
-        resumed = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], watched.last_id)
+        resumed = await streams.stream_submission(
+            published_problem.api.parts, staff(), handed["submission_id"], watched.last_id
+        )
         async with aclosing(resumed):
             watched = EventReader(resumed)
             assert await watched.until_live() == []
             await watched.next("end")
 
 
-async def test_everybody_hears_of_their_own_alone(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    async with hall.user_client() as client, hall.user_client() as other:
+async def test_everybody_hears_of_their_own_alone(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    async with published_problem.user_client() as client, published_problem.user_client() as other:
         mine = (await client.get("/api/v1/submissions")).json()
         assert mine["items"] == []
-        made, theirs = await hall.submit(client), await hall.submit(other)
-        row = await hall.api.store.row("SELECT user_id FROM submissions WHERE id = :id", id=made["submission_id"])
-        stream = await streams.stream_user(hall.api.parts, staff(row["user_id"]), None)
+        made, theirs = await published_problem.submit(client), await published_problem.submit(other)
+        row = await published_problem.api.store.row(
+            "SELECT user_id FROM submissions WHERE id = :id", id=made["submission_id"]
+        )
+        stream = await streams.stream_user(published_problem.api.parts, staff(row["user_id"]), None)
         async with aclosing(stream):
             own = EventReader(stream)
             await own.until_live()
-            await hall.finish(theirs["job_id"])
-            await hall.finish(made["job_id"])
+            await published_problem.finish(theirs["job_id"])
+            await published_problem.finish(made["job_id"])
             assert [data_of(await own.next())[0] for _ in range(2)] == [made["submission_id"]] * 2
 
 
-async def write_progress(hall: PublishedProblem, report: progress.ProgressReport) -> None:
-    await hall.api.store.transact(lambda tx: progress.write(tx, [report]))
+async def write_progress(published_problem: PublishedProblem, report: progress.ProgressReport) -> None:
+    await published_problem.api.store.transact(lambda tx: progress.write(tx, [report]))
 
 
-async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    async with hall.user_client() as client, hall.user_client("judge") as judge:
-        made = await hall.submit(client)
-        started = await hall.claim(made["job_id"])
+async def test_progress_is_heard_and_authors_see_what_they_may(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    async with published_problem.user_client() as client, published_problem.user_client("judge") as judge:
+        made = await published_problem.submit(client)
+        started = await published_problem.claim(made["job_id"])
         steps = [
             {"name": "1", "verdict": "AC", "mem_kb": 5_003, "shown": True},
             {"name": "2", "verdict": "WA", "mem_kb": 5_003, "shown": False},
@@ -245,11 +253,13 @@ async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: Publi
                 if name == "jury"
                 else Viewer(user, "", Role.CONTESTANT, ROLE_PERMISSIONS[Role.CONTESTANT], AuthMethod.TOKEN)
             )
-            stream = await streams.stream_submission(hall.api.parts, viewer, made["submission_id"], None)
+            stream = await streams.stream_submission(published_problem.api.parts, viewer, made["submission_id"], None)
             async with aclosing(stream):
                 watched = EventReader(stream)
                 await watched.until_live()
-                await write_progress(hall, progress.ProgressReport(started.fence, "testing", len(name), 9, steps))
+                await write_progress(
+                    published_problem, progress.ProgressReport(started.fence, "testing", len(name), 9, steps)
+                )
                 event = await watched.next("progress")
                 assert event.data is not None
                 while event.data["done"] != len(name):
@@ -260,28 +270,28 @@ async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: Publi
 
 
 async def test_a_slow_reader_is_let_go_and_told_so(
-    small_hall: PublishedProblem, monkeypatch: pytest.MonkeyPatch
+    sqlite_published_problem: PublishedProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hall = small_hall
+    published_problem = sqlite_published_problem
     monkeypatch.setattr(tails, "_QUEUE", 1)
-    async with hall.user_client("admin") as client:
-        made = [await hall.submit(client) for _ in range(3)]
-        async with watching(hall) as stream, watching(hall) as quick:
+    async with published_problem.user_client("admin") as client:
+        made = [await published_problem.submit(client) for _ in range(3)]
+        async with watching(published_problem) as stream, watching(published_problem) as quick:
             await stream.until_live()
             await quick.until_live()
             for item in made:
-                await hall.claim(item["job_id"])
+                await published_problem.claim(item["job_id"])
                 await quick.next()
             assert await stream.next("reconnect") == streams.TOO_SLOW
 
 
-async def test_the_reader_rests_when_nobody_watches(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    async with watching(hall) as stream:
+async def test_the_reader_rests_when_nobody_watches(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    async with watching(published_problem) as stream:
         await stream.until_live()
-        reader = hall.api.parts.tail._reader  # what is tested is that it ends
+        reader = published_problem.api.parts.tail._reader  # what is tested is that it ends
     assert reader is not None
-    hall.api.parts.tail._wakeup.set()
+    published_problem.api.parts.tail._wakeup.set()
     async with asyncio.timeout(120):
         await reader
 

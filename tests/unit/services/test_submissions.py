@@ -26,61 +26,65 @@ ROOT = "/api/v1/submissions"
 
 
 @pytest.fixture
-async def hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on SQLite."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
-async def hall_on_both(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem_on_both(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
-async def hall_on_postgres(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem_on_postgres(
+    postgres_store: StoreHarness, tmp_path: Path
+) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on PostgreSQL."""
     async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
-async def test_a_submission_is_accepted_judged_and_read(hall_on_both: PublishedProblem) -> None:
-    hall = hall_on_both
-    async with hall.user_client() as client:
-        made = await hall.submit(client)
+async def test_a_submission_is_accepted_judged_and_read(published_problem_on_both: PublishedProblem) -> None:
+    published_problem = published_problem_on_both
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client)
         assert made["status"] == "pending"
         pending = (await client.get(f"{ROOT}/{made['submission_id']}")).json()
         assert (pending["status"], pending["language"], pending["problem"]) == ("pending", "cpp20", "sum")
-        await hall.finish(made["job_id"])
+        await published_problem.finish(made["job_id"])
         ended = (await client.get(f"{ROOT}/{made['submission_id']}", params={"wait": 5})).json()
         assert (ended["status"], ended["verdict"], ended["job_id"]) == ("accepted", "AC", made["job_id"])
         source = await client.get(f"{ROOT}/{made['submission_id']}/source")
         assert source.text == SOURCE
-        job = await hall.api.store.job(made["job_id"])
+        job = await published_problem.api.store.job(made["job_id"])
         assert job["timeout_ms"] > 60_000
 
 
-async def test_a_verdict_makes_its_authors_lists_anew_once_however_often_it_is_read(hall: PublishedProblem) -> None:
-    user_id, token = await hall.api.user("contestant")
+async def test_a_verdict_makes_its_authors_lists_anew_once_however_often_it_is_read(
+    published_problem: PublishedProblem,
+) -> None:
+    user_id, token = await published_problem.api.user("contestant")
 
     async def read(made: dict[str, Any]) -> int:
         for path in ("", "/results", "/source"):
             assert (await client.get(f"{ROOT}/{made['submission_id']}{path}")).status_code == 200
-        return hall.api.parts.cache.revisions.current(user_list_cache_key(user_id))
+        return published_problem.api.parts.cache.revisions.current(user_list_cache_key(user_id))
 
-    async with hall.api.client(token) as client:
-        first, second = await hall.submit(client), await hall.submit(client)
+    async with published_problem.api.client(token) as client:
+        first, second = await published_problem.submit(client), await published_problem.submit(client)
         assert await read(first) == 0
-        await hall.finish(first["job_id"], Verdict.WA)
+        await published_problem.finish(first["job_id"], Verdict.WA)
         assert [await read(first), await read(first), await read(second)] == [1, 1, 1]
-        await hall.finish(second["job_id"])
+        await published_problem.finish(second["job_id"])
         assert [await read(second), await read(first), await read(second)] == [2, 2, 2]
 
 
-async def test_a_file_is_as_good_as_json(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
+async def test_a_file_is_as_good_as_json(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
         form = {"problem": "sum", "language": "cpp"}
         answer = await client.post(ROOT, data=form, files={"source": ("a.cpp", b"\xef\xbb\xbf" + SOURCE.encode())})
         assert answer.status_code == 202, answer.text
@@ -88,13 +92,13 @@ async def test_a_file_is_as_good_as_json(hall: PublishedProblem) -> None:
         assert kept.content == SOURCE.encode()
 
 
-async def test_a_large_source_is_a_blob_and_comes_back_whole(hall: PublishedProblem) -> None:
+async def test_a_large_source_is_a_blob_and_comes_back_whole(published_problem: PublishedProblem) -> None:
     text = "// é\n" * 15_000
-    async with hall.user_client() as client:
-        made = await hall.submit(client, source=text)
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client, source=text)
         kept = await client.get(f"{ROOT}/{made['submission_id']}/source")
         assert kept.content == text.encode()
-    assert await hall.api.store.rows("SELECT digest FROM source_texts") == []
+    assert await published_problem.api.store.rows("SELECT digest FROM source_texts") == []
 
 
 @pytest.mark.parametrize(
@@ -106,24 +110,24 @@ async def test_a_large_source_is_a_blob_and_comes_back_whole(hall: PublishedProb
         ({"source": "x" * 100_001}, "source"),
     ],
 )
-async def test_what_is_wrong_is_named(hall: PublishedProblem, fields: dict[str, Any], field: str) -> None:
-    async with hall.user_client() as client:
-        answer = await client.post(ROOT, json=hall.submission_body(**fields))
+async def test_what_is_wrong_is_named(published_problem: PublishedProblem, fields: dict[str, Any], field: str) -> None:
+    async with published_problem.user_client() as client:
+        answer = await client.post(ROOT, json=published_problem.submission_body(**fields))
         assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_INPUT")
         assert answer.json()["fields"]["field"] == field
-        unknown = await client.post(ROOT, json=hall.submission_body(problem="nowhere"))
+        unknown = await client.post(ROOT, json=published_problem.submission_body(problem="nowhere"))
         assert (unknown.status_code, unknown.json()["code"]) == (404, "PROBLEM_NOT_FOUND")
 
 
 @pytest.mark.parametrize("body", [b"{", b'{"problem": "\xff"}', b"[" * 5_000, b'{"problem": "sum"}', b"null"])
-async def test_a_broken_body_is_the_callers_fault(hall: PublishedProblem, body: bytes) -> None:
-    async with hall.user_client() as client:
+async def test_a_broken_body_is_the_callers_fault(published_problem: PublishedProblem, body: bytes) -> None:
+    async with published_problem.user_client() as client:
         answer = await client.post(ROOT, content=body, headers={"Content-Type": "application/json"})
         assert (answer.status_code, answer.json()["code"]) in {(400, "INVALID_INPUT"), (400, "MALFORMED_BODY")}
 
 
-async def test_a_file_that_is_no_text_is_refused_with_its_line(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
+async def test_a_file_that_is_no_text_is_refused_with_its_line(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
         form = {"problem": "sum", "language": "cpp"}
         answer = await client.post(ROOT, data=form, files={"source": ("a.cpp", b"a\n\xff")})
         assert "line 2" in answer.json()["detail"]
@@ -131,65 +135,67 @@ async def test_a_file_that_is_no_text_is_refused_with_its_line(hall: PublishedPr
 
 async def test_a_problem_takes_only_its_languages(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
-        hall = await publish_problem(api, minimal_problem(languages=("python3",)))
-        async with hall.user_client() as client:
-            refused = await client.post(ROOT, json=hall.submission_body())
+        published_problem = await publish_problem(api, minimal_problem(languages=("python3",)))
+        async with published_problem.user_client() as client:
+            refused = await client.post(ROOT, json=published_problem.submission_body())
             assert refused.json()["fields"]["field"] == "language"
-            await hall.submit(client, language="python3")
+            await published_problem.submit(client, language="python3")
 
 
-async def test_the_same_key_gets_the_same_answer(hall_on_both: PublishedProblem) -> None:
-    hall = hall_on_both
-    async with hall.user_client() as client, hall.user_client() as other:
-        send: dict[str, Any] = {"json": hall.submission_body(), "headers": {"Idempotency-Key": "k1"}}
+async def test_the_same_key_gets_the_same_answer(published_problem_on_both: PublishedProblem) -> None:
+    published_problem = published_problem_on_both
+    async with published_problem.user_client() as client, published_problem.user_client() as other:
+        send: dict[str, Any] = {"json": published_problem.submission_body(), "headers": {"Idempotency-Key": "k1"}}
         answers = await asyncio.gather(*(client.post(ROOT, **send) for _ in range(5)))
         assert {answer.status_code for answer in answers} == {202}
         assert len({answer.json()["submission_id"] for answer in answers}) == 1
-        reused = await client.post(ROOT, json=hall.submission_body(source="other"), headers={"Idempotency-Key": "k1"})
+        reused = await client.post(
+            ROOT, json=published_problem.submission_body(source="other"), headers={"Idempotency-Key": "k1"}
+        )
         assert (reused.status_code, reused.json()["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
         theirs = await other.post(ROOT, **send)
         assert theirs.json()["submission_id"] != answers[0].json()["submission_id"]
-        assert (await hall.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 2
-        await hall.api.store.clock.advance(ms=25 * 3_600_000)
+        assert (await published_problem.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 2
+        await published_problem.api.store.clock.advance(ms=25 * 3_600_000)
         assert (await client.post(ROOT, **send)).json() != answers[0].json()
 
 
-async def test_a_batch_is_all_or_nothing(hall_on_both: PublishedProblem) -> None:
-    hall = hall_on_both
-    async with hall.user_client("admin") as client:
-        items = [hall.submission_body(source=f"// {number % 10}") for number in range(200)]
+async def test_a_batch_is_all_or_nothing(published_problem_on_both: PublishedProblem) -> None:
+    published_problem = published_problem_on_both
+    async with published_problem.user_client("admin") as client:
+        items = [published_problem.submission_body(source=f"// {number % 10}") for number in range(200)]
         made = await client.post(f"{ROOT}:batch", json={"items": items})
         assert made.status_code == 202, made.text
         assert len({item["submission_id"] for item in made.json()["items"]}) == 200
-        assert (await hall.api.store.row("SELECT count(*) AS n FROM source_texts"))["n"] == 10
-        items[3] = hall.submission_body(source="")
+        assert (await published_problem.api.store.row("SELECT count(*) AS n FROM source_texts"))["n"] == 10
+        items[3] = published_problem.submission_body(source="")
         refused = await client.post(f"{ROOT}:batch", json={"items": items})
         assert refused.json()["fields"]["field"] == "items[3].source"
-        assert (await hall.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 200
-        too_many = await client.post(f"{ROOT}:batch", json={"items": [hall.submission_body()] * 1_001})
+        assert (await published_problem.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 200
+        too_many = await client.post(f"{ROOT}:batch", json={"items": [published_problem.submission_body()] * 1_001})
         assert too_many.status_code == 400
 
 
-async def test_submits_that_come_together_are_committed_together(hall_on_both: PublishedProblem) -> None:
-    hall = hall_on_both
-    async with hall.user_client("admin") as client:
-        made = await asyncio.gather(*(hall.submit(client) for _ in range(30)))
-    rows = await hall.api.store.rows("SELECT id FROM submissions")
+async def test_submits_that_come_together_are_committed_together(published_problem_on_both: PublishedProblem) -> None:
+    published_problem = published_problem_on_both
+    async with published_problem.user_client("admin") as client:
+        made = await asyncio.gather(*(published_problem.submit(client) for _ in range(30)))
+    rows = await published_problem.api.store.rows("SELECT id FROM submissions")
     assert {row["id"] for row in rows} == {item["submission_id"] for item in made}
-    moments = await hall.api.store.rows("SELECT count(*) AS n FROM outbox WHERE state = 'pending'")
+    moments = await published_problem.api.store.rows("SELECT count(*) AS n FROM outbox WHERE state = 'pending'")
     assert moments[0]["n"] == 30
 
 
-async def test_others_may_not_know_of_it(hall: PublishedProblem) -> None:
+async def test_others_may_not_know_of_it(published_problem: PublishedProblem) -> None:
     async with (
-        hall.user_client() as author,
-        hall.user_client() as other,
-        hall.user_client("setter") as stranger,
-        hall.api.client(hall.setter_token) as setter,
-        hall.user_client("judge") as judge,
+        published_problem.user_client() as author,
+        published_problem.user_client() as other,
+        published_problem.user_client("setter") as stranger,
+        published_problem.api.client(published_problem.setter_token) as setter,
+        published_problem.user_client("judge") as judge,
     ):
-        made = await hall.submit(author)
-        await hall.finish(made["job_id"])
+        made = await published_problem.submit(author)
+        await published_problem.finish(made["job_id"])
         place = f"{ROOT}/{made['submission_id']}"
         run = f"/api/v1/judge-runs/{made['job_id']}"
         for path in (place, f"{place}/source", f"{place}/results", f"{place}/events", f"{place}/judge-runs", run):
@@ -207,12 +213,12 @@ async def test_others_may_not_know_of_it(hall: PublishedProblem) -> None:
             assert (await staff.get(ROOT, params={"problem": "sum"})).json()["items"][0]["id"] == made["submission_id"]
 
 
-async def test_authors_see_nothing_of_secret_tests(hall: PublishedProblem) -> None:
-    async with hall.user_client() as author, hall.user_client("judge") as judge:
-        made = await hall.submit(author)
+async def test_authors_see_nothing_of_secret_tests(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
+        made = await published_problem.submit(author)
         place = f"{ROOT}/{made['submission_id']}/results"
         assert (await author.get(place)).json()["document"] is None
-        await hall.finish(made["job_id"])
+        await published_problem.finish(made["job_id"])
         mine = (await author.get(place)).json()
         theirs = (await judge.get(place)).json()
         assert (mine["view"], theirs["view"]) == ("author", "jury")
@@ -225,11 +231,15 @@ async def test_authors_see_nothing_of_secret_tests(hall: PublishedProblem) -> No
         assert "the secret answer" in str(theirs)
 
 
-async def test_only_the_jury_sees_exact_memory(hall: PublishedProblem) -> None:
-    setter = hall.setter_token
-    async with hall.user_client() as author, hall.user_client("judge") as judge, hall.api.client(setter) as owner:
-        made = await hall.submit(author)
-        await hall.finish(made["job_id"], mem_kb=5_003)
+async def test_only_the_jury_sees_exact_memory(published_problem: PublishedProblem) -> None:
+    setter = published_problem.setter_token
+    async with (
+        published_problem.user_client() as author,
+        published_problem.user_client("judge") as judge,
+        published_problem.api.client(setter) as owner,
+    ):
+        made = await published_problem.submit(author)
+        await published_problem.finish(made["job_id"], mem_kb=5_003)
         place = f"{ROOT}/{made['submission_id']}"
         for client, expected, secret in ((author, 5_120, 5_120), (judge, 5_003, 5_003), (owner, 5_003, 5_003)):
             assert (await client.get(place)).json()["mem_kb"] == expected
@@ -244,52 +254,54 @@ async def test_only_the_jury_sees_exact_memory(hall: PublishedProblem) -> None:
 
 
 async def test_run_that_moved_on_is_a_conflict(
-    hall_on_postgres: PublishedProblem, monkeypatch: pytest.MonkeyPatch
+    published_problem_on_postgres: PublishedProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends between the moment it was read for canceling and the moment it would be canceled."""
-    hall = hall_on_postgres
-    async with hall.user_client() as author, hall.user_client("judge") as judge:
-        made = await hall.submit(author)
-        started = await hall.claim(made["job_id"])
+    published_problem = published_problem_on_postgres
+    async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
+        made = await published_problem.submit(author)
+        started = await published_problem.claim(made["job_id"])
         read = submission_queries.find_judge_run
 
         async def read_then_end(tx: Tx, job_id: str) -> submission_models.JudgeRunRow:
             found = await read(tx, job_id)
             monkeypatch.setattr(submission_queries, "find_judge_run", read)
-            await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [started]))
+            await published_problem.api.store.transact(
+                lambda tx: published_problem.api.store.jobs.finish_and_claim_next(tx, [started])
+            )
             return found
 
         monkeypatch.setattr(submission_queries, "find_judge_run", read_then_end)
         late = await judge.post(f"/api/v1/judge-runs/{made['job_id']}:cancel", json={"reason": "late"})
         assert (late.status_code, late.json()["code"]) == (409, "VERSION_CONFLICT")
         assert late.json()["fields"]["job_id"] == made["job_id"]
-        audit = await hall.api.store.rows("SELECT action FROM audit_log")
+        audit = await published_problem.api.store.rows("SELECT action FROM audit_log")
         assert audit == [], "nothing was canceled"
 
 
-async def test_a_waiter_is_woken_by_the_verdict(hall_on_both: PublishedProblem) -> None:
-    hall = hall_on_both
-    async with hall.user_client() as client:
-        made = await hall.submit(client)
+async def test_a_waiter_is_woken_by_the_verdict(published_problem_on_both: PublishedProblem) -> None:
+    published_problem = published_problem_on_both
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client)
         waiting = asyncio.create_task(client.get(f"{ROOT}/{made['submission_id']}", params={"wait": 60}))
-        while not hall.api.parts.tail.waiter_count:
+        while not published_problem.api.parts.tail.waiter_count:
             await asyncio.sleep(0)
-        await hall.finish(made["job_id"], Verdict.WA)
+        await published_problem.finish(made["job_id"], Verdict.WA)
         answer = await waiting
         assert answer.json()["verdict"] == "WA"
 
 
-async def test_waiting_ends_by_itself(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        made = await hall.submit(client)
+async def test_waiting_ends_by_itself(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client)
         answer = await client.get(f"{ROOT}/{made['submission_id']}", params={"wait": 0.05})
         assert answer.json()["status"] == "pending"
         assert (await client.get(f"{ROOT}/{made['submission_id']}", params={"wait": 61})).status_code == 400
 
 
-async def test_canceling_and_what_cannot_be_canceled(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        made = await hall.submit(client)
+async def test_canceling_and_what_cannot_be_canceled(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client)
         place = f"{ROOT}/{made['submission_id']}"
         assert (await client.post(f"{place}:cancel", json={"reason": "mine"})).json()["status"] == "canceled"
         again = await client.post(f"{place}:cancel")
@@ -304,9 +316,9 @@ async def change(client: httpx.AsyncClient, made: dict[str, Any], **fields: Any)
     return answer.status_code, answer.json().get("code") or answer.json()["status"]
 
 
-async def test_changes_by_hand_are_guarded(hall: PublishedProblem) -> None:
-    async with hall.user_client() as author, hall.user_client("judge") as judge:
-        made = await hall.submit(author)
+async def test_changes_by_hand_are_guarded(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
+        made = await published_problem.submit(author)
         assert await change(author, made) == (403, "FORBIDDEN")
         assert await change(judge, made, status="gone") == (400, "INVALID_STATUS")
         assert await change(judge, made, status="accepted", verdict="AC") == (400, "INVALID_TRANSITION")
@@ -314,13 +326,15 @@ async def test_changes_by_hand_are_guarded(hall: PublishedProblem) -> None:
         assert await change(judge, made, version=7) == (409, "VERSION_CONFLICT")
         assert await change(judge, made) == (200, "judging")
         assert await change(judge, made, status="error", version=2, verdict="SE") == (200, "error")
-        audit = await hall.api.store.rows("SELECT action FROM audit_log")
+        audit = await published_problem.api.store.rows("SELECT action FROM audit_log")
         assert [row["action"] for row in audit] == ["change_status"] * 2
 
 
-async def test_lists_go_by_key_and_by_what_is_asked(hall: PublishedProblem) -> None:
-    async with hall.user_client("admin") as client:
-        made = [(await hall.submit(client, language=name))["submission_id"] for name in ("cpp", "c", "cpp")]
+async def test_lists_go_by_key_and_by_what_is_asked(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client("admin") as client:
+        made = [
+            (await published_problem.submit(client, language=name))["submission_id"] for name in ("cpp", "c", "cpp")
+        ]
         first = (await client.get(ROOT, params={"limit": 2})).json()
         assert [item["id"] for item in first["items"]] == made[:0:-1]
         rest = (await client.get(ROOT, params={"limit": 2, "cursor": first["next"]})).json()
@@ -333,29 +347,38 @@ async def test_lists_go_by_key_and_by_what_is_asked(hall: PublishedProblem) -> N
             assert (await client.get(ROOT, params=wrong)).status_code == 400
 
 
-async def test_a_list_does_not_tell_a_draft_from_nothing(hall: PublishedProblem) -> None:
-    store, draft = hall.api.store, problem_models.NewProblem(new_id(), "next-round", "Next round", hall.setter_id)
+async def test_a_list_does_not_tell_a_draft_from_nothing(published_problem: PublishedProblem) -> None:
+    store, draft = (
+        published_problem.api.store,
+        problem_models.NewProblem(new_id(), "next-round", "Next round", published_problem.setter_id),
+    )
     await store.transact(lambda tx: problem_commands.insert(tx, draft))
-    async with hall.user_client() as client, hall.user_client("setter") as setter, hall.user_client("judge") as judge:
+    async with (
+        published_problem.user_client() as client,
+        published_problem.user_client("setter") as setter,
+        published_problem.user_client("judge") as judge,
+    ):
         for nosy in (client, setter):
             secret, nothing = [await nosy.get(ROOT, params={"problem": name}) for name in ("next-round", "next-sound")]
             assert (secret.status_code, secret.json()["code"]) == (404, "PROBLEM_NOT_FOUND")
             ours, theirs = secret.json(), nothing.json()
             assert str(ours | {"request_id": ""}) == str(theirs | {"request_id": ""}).replace("sound", "round")
-        async with hall.api.client(hall.setter_token) as owner:
+        async with published_problem.api.client(published_problem.setter_token) as owner:
             assert (await owner.get(ROOT, params={"problem": "next-round"})).json()["items"] == []
         assert (await judge.get(ROOT, params={"problem": "next-round"})).json()["items"] == []
-        made = await hall.submit(client)
-        await store.write("UPDATE problems SET published_revision_id = NULL WHERE id = :id", id=hall.problem_id)
-        left = (await client.get(ROOT, params={"problem": hall.slug})).json()["items"]
+        made = await published_problem.submit(client)
+        await store.write(
+            "UPDATE problems SET published_revision_id = NULL WHERE id = :id", id=published_problem.problem_id
+        )
+        left = (await client.get(ROOT, params={"problem": published_problem.slug})).json()["items"]
         assert [item["id"] for item in left] == [made["submission_id"]]
-        assert (await setter.get(ROOT, params={"problem": hall.slug})).status_code == 404
+        assert (await setter.get(ROOT, params={"problem": published_problem.slug})).status_code == 404
 
 
-async def test_judge_runs_their_attempts_and_logs(hall: PublishedProblem) -> None:
-    async with hall.user_client() as author, hall.user_client("judge") as judge:
-        made = await hall.submit(author)
-        await hall.finish(made["job_id"])
+async def test_judge_runs_their_attempts_and_logs(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
+        made = await published_problem.submit(author)
+        await published_problem.finish(made["job_id"])
         run = f"/api/v1/judge-runs/{made['job_id']}"
         read = (await author.get(run)).json()
         assert read["status"] == "succeeded"
@@ -370,7 +393,7 @@ async def test_judge_runs_their_attempts_and_logs(hall: PublishedProblem) -> Non
         assert (late.status_code, late.json()["code"]) == (400, "INVALID_TRANSITION")
         missing = await judge.post("/api/v1/judge-runs/none:cancel", json={})
         assert (missing.status_code, missing.json()["code"]) == (404, "JUDGE_RUN_NOT_FOUND")
-        other = await hall.submit(author)
+        other = await published_problem.submit(author)
         gone = await judge.post(f"/api/v1/judge-runs/{other['job_id']}:cancel", json={"reason": "enough"})
         assert gone.json()["status"] == "canceled"
         assert (await author.get(f"{ROOT}/{other['submission_id']}")).json()["status"] == "canceled"

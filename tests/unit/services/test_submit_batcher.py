@@ -14,7 +14,7 @@ import pytest
 from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs
-from adjudge.services import submit_batcher as desks
+from adjudge.services import submit_batcher as batchers
 from adjudge.services.submission_rules import SubmissionRulesCache
 from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.store import Database
@@ -96,9 +96,9 @@ async def orders_of(store: StoreHarness, count: int) -> list[BatchedSubmit]:
 
 async def test_orders_that_wait_go_together(sqlite_store: StoreHarness) -> None:
     database = CountingDatabase(sqlite_store.database)
-    desk = SubmitBatcher(database, sqlite_store.jobs)
+    batcher = SubmitBatcher(database, sqlite_store.jobs)
     orders = await orders_of(sqlite_store, 50)
-    answers = await asyncio.gather(*(desk.submit(order) for order in orders))
+    answers = await asyncio.gather(*(batcher.submit(order) for order in orders))
     assert answers == [order.answer for order in orders]
     assert database.transactions <= 2
 
@@ -111,12 +111,12 @@ def lines() -> Iterator[io.StringIO]:
 
 async def test_each_job_is_logged_with_its_own_request(sqlite_store: StoreHarness, lines: io.StringIO) -> None:
     """However many requests a commit is for, and whichever of them woke the clerk."""
-    desk = SubmitBatcher(sqlite_store.database, sqlite_store.jobs)
+    batcher = SubmitBatcher(sqlite_store.database, sqlite_store.jobs)
 
     async def ask(order: BatchedSubmit) -> str:
         request_id = new_id()
         with logs.context(request_id=request_id):
-            await desk.submit(replace(order, submissions=(replace(order.submissions[0], request_id=request_id),)))
+            await batcher.submit(replace(order, submissions=(replace(order.submissions[0], request_id=request_id),)))
         return request_id
 
     orders = await orders_of(sqlite_store, 5)
@@ -129,16 +129,16 @@ async def test_each_job_is_logged_with_its_own_request(sqlite_store: StoreHarnes
 async def test_a_transactions_fill_does_not_wait_for_the_one_before(
     store: StoreHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desks, "_TOGETHER", 10)
+    monkeypatch.setattr(batchers, "_TOGETHER", 10)
     database = BlockedDatabase(store.database)
-    desk = SubmitBatcher(database, store.jobs)
+    batcher = SubmitBatcher(database, store.jobs)
     singles = await orders_of(store, 21)
     fills = [
         BatchedSubmit(tuple(order.submissions[0] for order in part), part[0].answer)
         for part in (singles[:10], singles[10:20])
     ]
     orders = [*fills, singles[20]]
-    placing = [asyncio.create_task(desk.submit(order)) for order in orders]
+    placing = [asyncio.create_task(batcher.submit(order)) for order in orders]
     await database.is_busy(2)
     database.goes_on.set()
     assert await asyncio.gather(*placing) == [order.answer for order in orders]
@@ -147,10 +147,10 @@ async def test_a_transactions_fill_does_not_wait_for_the_one_before(
 
 
 async def test_an_order_that_cannot_be_placed_takes_no_other_along(store: StoreHarness) -> None:
-    desk = SubmitBatcher(store.database, store.jobs)
+    batcher = SubmitBatcher(store.database, store.jobs)
     orders = await orders_of(store, 5)
     orders[2] = replace(orders[2], submissions=(replace(orders[2].submissions[0], problem_id="nowhere"),))
-    answers = await asyncio.gather(*(desk.submit(order) for order in orders), return_exceptions=True)
+    answers = await asyncio.gather(*(batcher.submit(order) for order in orders), return_exceptions=True)
     assert [isinstance(answer, InvalidInput) for answer in answers] == [False, False, True, False, False]
     rows = await store.rows("SELECT id FROM submissions")
     assert len(rows) == 5
@@ -158,25 +158,25 @@ async def test_an_order_that_cannot_be_placed_takes_no_other_along(store: StoreH
 
 async def test_an_outcome_that_is_unknown_is_looked_up(sqlite_store: StoreHarness) -> None:
     database = CountingDatabase(sqlite_store.database)
-    desk = SubmitBatcher(database, sqlite_store.jobs)
+    batcher = SubmitBatcher(database, sqlite_store.jobs)
     *orders, again = await orders_of(sqlite_store, 4)
     database.loses_answers = 1
-    answers = await asyncio.gather(*(desk.submit(order) for order in orders))
+    answers = await asyncio.gather(*(batcher.submit(order) for order in orders))
     assert answers == [order.answer for order in orders]
     database.fails = [OutcomeUnknown()]
-    assert await desk.submit(again) == again.answer
+    assert await batcher.submit(again) == again.answer
     rows = await sqlite_store.rows("SELECT id FROM jobs WHERE kind = 'judge'")
     assert len(rows) == 5, "each exactly once, beside the one that was there"
 
 
 async def test_a_database_that_is_away_is_everybodys_answer_and_the_desk_goes_on(sqlite_store: StoreHarness) -> None:
     database = CountingDatabase(sqlite_store.database)
-    desk = SubmitBatcher(database, sqlite_store.jobs)
+    batcher = SubmitBatcher(database, sqlite_store.jobs)
     (order,) = await orders_of(sqlite_store, 1)
     database.fails = [Unavailable()]
     with pytest.raises(Unavailable):
-        await desk.submit(order)
-    assert await desk.submit(order) == order.answer
+        await batcher.submit(order)
+    assert await batcher.submit(order) == order.answer
 
 
 async def test_problems_asked_for_at_the_same_time_are_read_together(sqlite_store: StoreHarness) -> None:

@@ -34,14 +34,14 @@ LOOPBACK = HostAllowList.parse("127.0.0.0/8")
 
 
 @pytest.fixture
-async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def published_problem(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
-async def small_hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+async def sqlite_published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on SQLite."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
@@ -70,30 +70,42 @@ async def listening(status: int = 204) -> AsyncIterator[tuple[str, list[tuple[di
         yield f"http://127.0.0.1:{port}/hook?a=b", seen
 
 
-async def deliver(hall: PublishedProblem, allowed: HostAllowList = LOOPBACK, **options: Any) -> HandlerResult:
+async def deliver(
+    published_problem: PublishedProblem, allowed: HostAllowList = LOOPBACK, **options: Any
+) -> HandlerResult:
     """Run the one delivery that waits, as a worker would."""
-    (row,) = await hall.api.store.rows("SELECT id FROM jobs WHERE kind = 'webhook' AND finished_at IS NULL")
-    (job,) = (await hall.api.store.claim(row["id"])).done
-    handler = WebhookHandler(hall.api.store.database, allowed, clock=lambda: 1_700_000_000, **options)
+    (row,) = await published_problem.api.store.rows(
+        "SELECT id FROM jobs WHERE kind = 'webhook' AND finished_at IS NULL"
+    )
+    (job,) = (await published_problem.api.store.claim(row["id"])).done
+    handler = WebhookHandler(published_problem.api.store.database, allowed, clock=lambda: 1_700_000_000, **options)
     try:
         async with aclosing(handler):
             done = await handler.run(job)
     except DeliveryFailed as error:
         release = JobResult(fence_of(job), JobStatus.PENDING, reason="retry", error_code=error.code, error=str(error))
-        await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [release]))
+        await published_problem.api.store.transact(
+            lambda tx: published_problem.api.store.jobs.finish_and_claim_next(tx, [release])
+        )
         raise
     finish = JobResult(fence_of(job), done.status, done.result, done.typed_result, dead_letter=done.dead_letter)
-    await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [finish]))
+    await published_problem.api.store.transact(
+        lambda tx: published_problem.api.store.jobs.finish_and_claim_next(tx, [finish])
+    )
     return done
 
 
-async def test_a_verdict_is_told_signed_and_logged(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client, hall.user_client() as other, listening() as (url, seen):
+async def test_a_verdict_is_told_signed_and_logged(published_problem: PublishedProblem) -> None:
+    async with (
+        published_problem.user_client() as client,
+        published_problem.user_client() as other,
+        listening() as (url, seen),
+    ):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
         assert "secret" not in json.dumps((await client.get(ROOT)).json())
-        item = await hall.submit(client)
-        await hall.finish(item["job_id"], Verdict.WA)
-        await deliver(hall)
+        item = await published_problem.submit(client)
+        await published_problem.finish(item["job_id"], Verdict.WA)
+        await deliver(published_problem)
         ((headers, body),) = seen
         told = json.loads(body)
         assert (told["event"], told["data"]["submission_id"], told["data"]["verdict"]) == (
@@ -118,51 +130,51 @@ async def test_a_verdict_is_told_signed_and_logged(hall: PublishedProblem) -> No
             assert (nosy.status_code, nosy.json()["code"]) == (404, "WEBHOOK_NOT_FOUND")
 
 
-async def test_only_what_was_asked_for_is_told(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    async with hall.user_client() as client, hall.user_client() as other:
+async def test_only_what_was_asked_for_is_told(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    async with published_problem.user_client() as client, published_problem.user_client() as other:
         await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.canceled"]})
-        mine, theirs = await hall.submit(client), await hall.submit(other)
-        await hall.finish(mine["job_id"])
-        await hall.finish(theirs["job_id"])
-        assert await hall.api.store.rows("SELECT id FROM webhook_deliveries") == []
-        third = await hall.submit(client)
+        mine, theirs = await published_problem.submit(client), await published_problem.submit(other)
+        await published_problem.finish(mine["job_id"])
+        await published_problem.finish(theirs["job_id"])
+        assert await published_problem.api.store.rows("SELECT id FROM webhook_deliveries") == []
+        third = await published_problem.submit(client)
         await client.post(f"/api/v1/submissions/{third['submission_id']}:cancel")
-        (row,) = await hall.api.store.rows("SELECT event, body FROM webhook_deliveries")
+        (row,) = await published_problem.api.store.rows("SELECT event, body FROM webhook_deliveries")
         assert row["event"] == "submission.canceled"
 
 
-async def test_a_refusal_is_tried_again_and_shown(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client, listening(500) as (url, seen):
+async def test_a_refusal_is_tried_again_and_shown(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client, listening(500) as (url, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
         ping = await client.post(f"{ROOT}/{made['webhook']['id']}:ping")
         assert ping.status_code == 202
         for _ in range(2):
             with pytest.raises(DeliveryFailed):
-                await deliver(hall)
+                await deliver(published_problem)
         (entry,) = (await client.get(f"{ROOT}/{made['webhook']['id']}/deliveries")).json()["items"]
         assert (entry["event"], entry["state"], entry["attempts"]) == ("ping", "pending", 2)
         assert "500" in entry["error"]
         assert len(seen) == 2
 
 
-async def give_up(hall: PublishedProblem) -> None:
+async def give_up(published_problem: PublishedProblem) -> None:
     """Try the one delivery that waits until there is no attempt left."""
     for _ in range(ATTEMPTS - 1):
         with pytest.raises(DeliveryFailed):
-            await deliver(hall)
-    assert (await deliver(hall)).status is JobStatus.FAILED
+            await deliver(published_problem)
+    assert (await deliver(published_problem)).status is JobStatus.FAILED
 
 
-async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(hall: PublishedProblem) -> None:
-    store = hall.api.store
-    async with hall.user_client() as client, listening(500) as (url, _), listening() as (working, _):
+async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(published_problem: PublishedProblem) -> None:
+    store = published_problem.api.store
+    async with published_problem.user_client() as client, listening(500) as (url, _), listening() as (working, _):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
         await client.post(f"{ROOT}/{made['id']}:ping")
         (waiting,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
         repeat = f"{ROOT}/{made['id']}/deliveries/{waiting['id']}:repeat"
         assert (await client.post(repeat)).status_code == 409
-        await give_up(hall)
+        await give_up(published_problem)
         (given_up,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
         assert (given_up["state"], given_up["attempts"], given_up["response_status"]) == ("failed", 6, 500)
         assert "500" in given_up["error"]
@@ -170,22 +182,22 @@ async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(hall: Publis
         await client.patch(f"{ROOT}/{made['id']}", json={"url": working})
         assert (await client.post(repeat)).status_code == 202
         assert (await client.post(repeat.replace(waiting["id"], new_id()))).json()["code"] == "DELIVERY_NOT_FOUND"
-        await deliver(hall)
+        await deliver(published_problem)
         (told,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
         assert (told["state"], told["response_status"]) == ("delivered", 204)
 
 
-async def test_a_webhook_that_fails_again_and_again_is_switched_off(hall: PublishedProblem) -> None:
-    hall.api.store.jobs._listeners["webhook"] = WebhookDeliveryListener(disable_after=2)  # type: ignore[index]  # a dict, here
-    async with hall.user_client() as client, listening(500) as (url, _), listening() as (working, seen):
+async def test_a_webhook_that_fails_again_and_again_is_switched_off(published_problem: PublishedProblem) -> None:
+    published_problem.api.store.jobs._listeners["webhook"] = WebhookDeliveryListener(disable_after=2)  # type: ignore[index]  # a dict, here
+    async with published_problem.user_client() as client, listening(500) as (url, _), listening() as (working, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
         place, standing = f"{ROOT}/{made['id']}", made
         for failures in (1, 2):
             await client.post(f"{place}:ping")
-            await give_up(hall)
+            await give_up(published_problem)
             assert (await client.get(place)).json()["failures"] == failures - 1, "a ping is no delivery"
-            await hall.finish((await hall.submit(client))["job_id"])
-            await give_up(hall)
+            await published_problem.finish((await published_problem.submit(client))["job_id"])
+            await give_up(published_problem)
             standing = (await client.get(place)).json()
             assert (standing["failures"], standing["is_active"]) == (failures, failures < 2)
         assert "500" in standing["disabled_reason"]
@@ -194,42 +206,42 @@ async def test_a_webhook_that_fails_again_and_again_is_switched_off(hall: Publis
         assert (await client.post(f"{place}/deliveries/{last}:repeat")).json()["code"] == "CONFLICT"
         mended = (await client.patch(place, json={"is_active": True, "url": working})).json()
         assert (mended["failures"], mended["is_active"], mended["disabled_reason"]) == (0, True, None)
-        await hall.finish((await hall.submit(client))["job_id"])
-        await deliver(hall)
+        await published_problem.finish((await published_problem.submit(client))["job_id"])
+        await deliver(published_problem)
         assert len(seen) == 1
 
 
-async def test_one_success_forgives_the_failures_before_it(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    hall.api.store.jobs._listeners["webhook"] = WebhookDeliveryListener(disable_after=2)  # type: ignore[index]  # a dict, here
-    async with hall.user_client() as client, listening(500) as (url, _), listening() as (working, _):
+async def test_one_success_forgives_the_failures_before_it(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    published_problem.api.store.jobs._listeners["webhook"] = WebhookDeliveryListener(disable_after=2)  # type: ignore[index]  # a dict, here
+    async with published_problem.user_client() as client, listening(500) as (url, _), listening() as (working, _):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
-        await hall.finish((await hall.submit(client))["job_id"])
-        await give_up(hall)
+        await published_problem.finish((await published_problem.submit(client))["job_id"])
+        await give_up(published_problem)
         await client.patch(f"{ROOT}/{made['id']}", json={"url": working})
-        await hall.finish((await hall.submit(client))["job_id"])
-        await deliver(hall)
+        await published_problem.finish((await published_problem.submit(client))["job_id"])
+        await deliver(published_problem)
         assert (await client.get(f"{ROOT}/{made['id']}")).json()["failures"] == 0
 
 
-async def test_what_waits_when_a_webhook_is_switched_off_is_dropped(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    async with hall.user_client() as client, listening() as (url, seen):
+async def test_what_waits_when_a_webhook_is_switched_off_is_dropped(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    async with published_problem.user_client() as client, listening() as (url, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
-        await hall.finish((await hall.submit(client))["job_id"])
+        await published_problem.finish((await published_problem.submit(client))["job_id"])
         await client.patch(f"{ROOT}/{made['id']}", json={"is_active": False})
-        await deliver(hall)
+        await deliver(published_problem)
         (entry,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
         assert (entry["state"], seen) == ("canceled", [])
 
 
-async def test_a_redirect_is_not_followed(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    async with hall.user_client() as client, listening(302) as (url, _):
+async def test_a_redirect_is_not_followed(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    async with published_problem.user_client() as client, listening(302) as (url, _):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
         await client.post(f"{ROOT}/{made['webhook']['id']}:ping")
         with pytest.raises(DeliveryFailed, match="302"):
-            await deliver(hall)
+            await deliver(published_problem)
 
 
 @pytest.mark.parametrize(
@@ -247,14 +259,14 @@ def test_an_address_inside_is_refused(address: str) -> None:
     )
 
 
-async def test_a_name_that_also_leads_inside_is_never_called(small_hall: PublishedProblem) -> None:
+async def test_a_name_that_also_leads_inside_is_never_called(sqlite_published_problem: PublishedProblem) -> None:
     async def resolve(*_: object) -> list[str]:
         return ["93.184.216.34", "10.0.0.1"]
 
-    async with small_hall.user_client() as client:
+    async with sqlite_published_problem.user_client() as client:
         made = await client.post(ROOT, json={"url": "http://looks.fine/", "events": ["submission.judged"]})
         await client.post(f"{ROOT}/{made.json()['webhook']['id']}:ping")
-        done = await deliver(small_hall, HostAllowList(), resolve=resolve)
+        done = await deliver(sqlite_published_problem, HostAllowList(), resolve=resolve)
         assert done.status is JobStatus.FAILED, "another attempt would find the same"
         (entry,) = (await client.get(f"{ROOT}/{made.json()['webhook']['id']}/deliveries")).json()["items"]
         assert (entry["state"], entry["attempts"]) == ("failed", 1)
@@ -269,17 +281,17 @@ def test_an_operator_may_allow_hosts_and_networks() -> None:
         HostAllowList.parse("10.0.0.0/33")
 
 
-async def test_webhooks_are_changed_switched_off_and_removed(small_hall: PublishedProblem) -> None:
-    hall = small_hall
-    async with hall.user_client() as client:
+async def test_webhooks_are_changed_switched_off_and_removed(sqlite_published_problem: PublishedProblem) -> None:
+    published_problem = sqlite_published_problem
+    async with published_problem.user_client() as client:
         body = {"url": "https://example.org/", "events": ["submission.judged"]}
         made = (await client.post(ROOT, json=body)).json()
         place = f"{ROOT}/{made['webhook']['id']}"
         changed = (await client.patch(place, json={"is_active": False})).json()
         assert (changed["is_active"], changed["url"]) == (False, "https://example.org/")
-        item = await hall.submit(client)
-        await hall.finish(item["job_id"])
-        assert await hall.api.store.rows("SELECT id FROM webhook_deliveries") == []
+        item = await published_problem.submit(client)
+        await published_problem.finish(item["job_id"])
+        assert await published_problem.api.store.rows("SELECT id FROM webhook_deliveries") == []
         assert (await client.delete(place)).status_code == 204
         assert (await client.get(place)).status_code == 404
         for wrong in ("ftp://example.org/", "https://", "https://a:b@example.org/", "https://intranet/", "http://[::1"):
@@ -290,8 +302,8 @@ async def test_webhooks_are_changed_switched_off_and_removed(small_hall: Publish
         assert (await client.post(ROOT, json=body)).status_code == 409
 
 
-async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(small_hall: PublishedProblem) -> None:
-    async with small_hall.user_client() as client:
+async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(sqlite_published_problem: PublishedProblem) -> None:
+    async with sqlite_published_problem.user_client() as client:
         made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()
         place = f"{ROOT}/{made['webhook']['id']}"
         await client.patch(place, json={"is_active": False})
@@ -303,17 +315,17 @@ async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(small_hall: Pub
         assert (await client.post(f"{place}:ping")).status_code == 202
 
 
-async def test_pings_are_few(small_hall: PublishedProblem) -> None:
-    async with small_hall.user_client() as client:
+async def test_pings_are_few(sqlite_published_problem: PublishedProblem) -> None:
+    async with sqlite_published_problem.user_client() as client:
         made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()
         answers = [await client.post(f"{ROOT}/{made['webhook']['id']}:ping") for _ in range(11)]
     assert [answer.status_code for answer in answers[-2:]] == [202, 429]
 
 
-async def test_a_delivery_is_given_up_when_the_answer_comes_too_slowly(hall: PublishedProblem) -> None:
+async def test_a_delivery_is_given_up_when_the_answer_comes_too_slowly(published_problem: PublishedProblem) -> None:
     """Each header comes in time, the whole answer does not."""
-    async with dripping(b"HTTP/1.1 200 X\r\n", b"X-More: yes\r\n") as url, hall.user_client() as client:
+    async with dripping(b"HTTP/1.1 200 X\r\n", b"X-More: yes\r\n") as url, published_problem.user_client() as client:
         await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})
-        await hall.finish((await hall.submit(client))["job_id"])
+        await published_problem.finish((await published_problem.submit(client))["job_id"])
         with pytest.raises(DeliveryFailed, match=r"No answer within 0\.5 s"):
-            await deliver(hall, timeout_sec=0.5)
+            await deliver(published_problem, timeout_sec=0.5)

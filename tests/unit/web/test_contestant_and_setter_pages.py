@@ -54,7 +54,7 @@ async def _shown(client: httpx.AsyncClient, path: str, status: int = 200) -> str
 
 
 @pytest.fixture
-async def hall(pages: AsgiApp) -> PublishedProblem:
+async def published_problem(pages: AsgiApp) -> PublishedProblem:
     return await publish_problem(pages)
 
 
@@ -104,8 +104,8 @@ def test_maths_that_is_not_harmless_stays_text(tex: str) -> None:
     assert "href" not in shown.replace("\\href", "")
 
 
-async def test_a_program_is_handed_in_watched_and_judged(pages: AsgiApp, hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
+async def test_a_program_is_handed_in_watched_and_judged(pages: AsgiApp, published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
         form = {"language": "cpp20", "source": f"// {HOSTILE}\r\nint main() {{}}\r\n"}
         sent = await client.post("/problems/sum/submit", data=form)
         assert sent.status_code == 303, sent.text
@@ -114,38 +114,40 @@ async def test_a_program_is_handed_in_watched_and_judged(pages: AsgiApp, hall: P
         assert "data-live-done" not in waiting
         assert "&lt;script&gt;" in waiting
         job_id = (await pages.store.row("SELECT id FROM jobs"))["id"]
-        await hall.finish(job_id)
+        await published_problem.finish(job_id)
         state = await _shown(client, f"{path}/state")
         assert "data-live-done" in state
         assert "Accepted" in state
         assert path in await _shown(client, "/submissions")
-    async with hall.user_client() as stranger:
+    async with published_problem.user_client() as stranger:
         assert (await stranger.get(path)).status_code == 404
 
 
-async def _judged(hall: PublishedProblem, made: dict[str, Any], verdict: Verdict, **changes: Any) -> None:
+async def _judged(published_problem: PublishedProblem, made: dict[str, Any], verdict: Verdict, **changes: Any) -> None:
     """End a run with a document of our own."""
-    started = await hall.claim(made["job_id"])
+    started = await published_problem.claim(made["job_id"])
     finish = JobResult(started.fence, result={**result_document(verdict), **changes}, typed_result=Judgement(verdict))
-    await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [finish]))
+    await published_problem.api.store.transact(
+        lambda tx: published_problem.api.store.jobs.finish_and_claim_next(tx, [finish])
+    )
 
 
-async def test_what_a_compiler_says_leads_to_the_lines_it_names(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        made = await hall.submit(client, source="int main() {\n  return x;\n}\n")
+async def test_what_a_compiler_says_leads_to_the_lines_it_names(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client, source="int main() {\n  return x;\n}\n")
         log = f"main.cpp:2:10: error: 'x' {HOSTILE}\n/usr/include/stdio.h:2:1: note\ngrader.cpp:2:1: note"
-        await _judged(hall, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
+        await _judged(published_problem, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
         shown = await _shown(client, f"/submissions/{made['submission_id']}")
     assert '<a href="#L2">main.cpp:2</a>:10: error: &#39;x&#39; &lt;script&gt;' in shown
     assert shown.count('href="#L') == 1
     assert '<span id="L2">  return x;\n</span>' in shown
 
 
-async def test_a_java_program_is_known_by_its_class(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        made = await hall.submit(client, language="java", source="public class Sum {\n  int x\n}\n")
+async def test_a_java_program_is_known_by_its_class(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client, language="java", source="public class Sum {\n  int x\n}\n")
         log = "Sum.java:2: error: ';' expected\nGrader.java:2: note"
-        await _judged(hall, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
+        await _judged(published_problem, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
         for path in ("", "/state"):
             shown = await _shown(client, f"/submissions/{made['submission_id']}{path}")
             assert '<a href="#L2">Sum.java:2</a>: error' in shown
@@ -162,19 +164,19 @@ async def test_a_java_program_is_known_by_its_class(hall: PublishedProblem) -> N
     ],
 )
 async def test_only_what_the_program_said_itself_leads_to_its_lines(
-    hall: PublishedProblem, verdict: Verdict, fields: dict[str, str], links: int
+    published_problem: PublishedProblem, verdict: Verdict, fields: dict[str, str], links: int
 ) -> None:
     (sample, _) = result_document(verdict)["cases"]
-    async with hall.user_client() as client:
-        made = await hall.submit(client)
-        await _judged(hall, made, verdict, cases=[{**sample, **fields}])
+    async with published_problem.user_client() as client:
+        made = await published_problem.submit(client)
+        await _judged(published_problem, made, verdict, cases=[{**sample, **fields}])
         shown = await _shown(client, f"/submissions/{made['submission_id']}")
     assert "main.cpp:2" in shown
     assert shown.count('href="#L') == links
 
 
-async def test_a_wrong_language_is_said_on_a_page(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
+async def test_a_wrong_language_is_said_on_a_page(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
         answer = await client.post("/problems/sum/submit", data={"language": "klingon", "source": "x"})
         assert answer.status_code == 400
         assert "klingon" in answer.text
@@ -188,11 +190,11 @@ async def test_a_wrong_language_is_said_on_a_page(hall: PublishedProblem) -> Non
 async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     async with make_app(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
         add_pages(api.app, api.parts)
-        hall = await publish_problem(api)
+        published_problem = await publish_problem(api)
         await api.parts.registry.register(
             WorkerInfo("w-1", "host", 1, "1", 1, {"python3": "3"}, health=WorkerHealth.READY)
         )
-        async with hall.user_client() as client:
+        async with published_problem.user_client() as client:
             page = await _shown(client, "/problems/sum?language=cpp20")
             refused = await client.post("/problems/sum/submit", data={"language": "cpp20", "source": "kept"})
     options = dict(re.findall(r'<option value="(\w+)" data-extensions="[^"]*"([^>]*)>', page))
@@ -211,13 +213,15 @@ async def test_while_no_worker_is_up_every_language_can_be_chosen(sqlite_store: 
             assert " disabled" not in await _shown(client, "/problems/sum")
 
 
-async def test_submissions_are_filtered_where_they_are_listed(pages: AsgiApp, hall: PublishedProblem) -> None:
+async def test_submissions_are_filtered_where_they_are_listed(
+    pages: AsgiApp, published_problem: PublishedProblem
+) -> None:
     async with (
-        hall.user_client() as client,
-        pages.client(hall.setter_token) as setter,
-        hall.user_client("judge") as judge,
+        published_problem.user_client() as client,
+        pages.client(published_problem.setter_token) as setter,
+        published_problem.user_client("judge") as judge,
     ):
-        mine = (await hall.submit(client))["submission_id"]
+        mine = (await published_problem.submit(client))["submission_id"]
         assert mine in await _shown(client, "/submissions?problem=sum&language=cpp20")
         assert "No matching submissions" in await _shown(client, "/submissions?verdict=WA")
         assert "Not found: problem" in await _shown(client, "/submissions?problem=nothing", 404)
@@ -229,11 +233,13 @@ async def test_submissions_are_filtered_where_they_are_listed(pages: AsgiApp, ha
         assert mine not in await _shown(client, "/submissions?everybody=1&user=nobody-here&verdict=WA")
 
 
-async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(pages: AsgiApp, hall: PublishedProblem) -> None:
-    async with hall.user_client() as client, pages.client(hall.setter_token) as setter:
-        accepted = await hall.submit(client)
+async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(
+    pages: AsgiApp, published_problem: PublishedProblem
+) -> None:
+    async with published_problem.user_client() as client, pages.client(published_problem.setter_token) as setter:
+        accepted = await published_problem.submit(client)
         assert "✓ solved" not in await _shown(client, "/problems/sum")
-        await hall.finish(accepted["job_id"])
+        await published_problem.finish(accepted["job_id"])
         solved = await _shown(client, "/problems/sum")
         assert "✓ solved" in solved
         assert "/setting/problems/sum" not in solved
@@ -242,13 +248,13 @@ async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(pages: AsgiAp
 
 
 async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
-    pages: AsgiApp, hall: PublishedProblem
+    pages: AsgiApp, published_problem: PublishedProblem
 ) -> None:
-    async with hall.user_client() as client, pages.client() as visitor:
-        made = await hall.submit(client)
+    async with published_problem.user_client() as client, pages.client() as visitor:
+        made = await published_problem.submit(client)
         waiting = await _shown(client, "/problems")
         assert ("tried, not solved</span>" in waiting, ">solved</span>" in waiting) == (False, False)
-        await hall.finish(made["job_id"], Verdict.WA)
+        await published_problem.finish(made["job_id"], Verdict.WA)
         await _shown(client, f"/submissions/{made['submission_id']}")
         pages.parts.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")  # a minute later
         tried = await _shown(client, "/problems")
@@ -258,8 +264,8 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
         assert ("tried, not solved</span>" in problem, "0 of 1 submissions accepted" in problem) == (True, True)
         assert "/problems/sum" in await _shown(client, "/problems?solved=tried")
         assert "/problems/sum" not in await _shown(client, "/problems?solved=untried")
-        again = await hall.submit(client)
-        await hall.finish(again["job_id"])
+        again = await published_problem.submit(client)
+        await published_problem.finish(again["job_id"])
         await _shown(client, f"/submissions/{again['submission_id']}")
         pages.parts.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")
         solved = await _shown(client, "/problems")
@@ -271,14 +277,16 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
         )
 
 
-async def test_a_problem_is_marked_by_all_that_was_handed_in_not_by_the_latest(hall: PublishedProblem) -> None:
+async def test_a_problem_is_marked_by_all_that_was_handed_in_not_by_the_latest(
+    published_problem: PublishedProblem,
+) -> None:
     marks = ("tried, not solved</span>", "✓ solved")
-    async with hall.user_client() as client:
+    async with published_problem.user_client() as client:
 
         async def marked_below_later(verdict: Verdict) -> tuple[bool, ...]:
-            await hall.finish((await hall.submit(client))["job_id"], verdict)
+            await published_problem.finish((await published_problem.submit(client))["job_id"], verdict)
             for _ in range(5):
-                waiting = (await hall.submit(client))["submission_id"]
+                waiting = (await published_problem.submit(client))["submission_id"]
                 assert (await client.post(f"/api/v1/submissions/{waiting}:cancel", json={})).status_code == 200
             page = await _shown(client, "/problems/sum")
             return tuple(mark in page for mark in marks)

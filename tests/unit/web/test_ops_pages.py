@@ -37,10 +37,10 @@ async def test_a_dead_letter_is_replayed_with_a_reason(pages: AsgiApp) -> None:
 
 
 async def test_the_story_of_a_job_says_who_did_what(pages: AsgiApp) -> None:
-    hall = await publish_problem(pages)
-    async with hall.user_client() as author, hall.user_client("judge") as judge:
-        made = await hall.submit(author)
-        await hall.finish(made["job_id"])
+    published_problem = await publish_problem(pages)
+    async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
+        made = await published_problem.submit(author)
+        await published_problem.finish(made["job_id"])
         found = await judge.get("/ops/find", params={"job": made["job_id"]})
         story = (await judge.get(found.headers["Location"])).text
         assert ("w1" in story, made["submission_id"] in story) == (True, True)

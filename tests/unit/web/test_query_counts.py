@@ -47,18 +47,18 @@ async def cost(client: httpx.AsyncClient, path: str) -> Counter[str]:
 
 
 @pytest.fixture
-async def hall(pages: AsgiApp) -> PublishedProblem:
+async def published_problem(pages: AsgiApp) -> PublishedProblem:
     return await publish_problem(pages)
 
 
-async def test_a_list_of_submissions_costs_the_same_however_long(hall: PublishedProblem) -> None:
-    async with hall.user_client() as client:
-        await hall.submit(client)
+async def test_a_list_of_submissions_costs_the_same_however_long(published_problem: PublishedProblem) -> None:
+    async with published_problem.user_client() as client:
+        await published_problem.submit(client)
         short = await cost(client, "/submissions")
         for _ in range(9):
-            await hall.submit(client)
+            await published_problem.submit(client)
         long = await cost(client, "/submissions")
-        one = await cost(client, f"/submissions/{(await hall.submit(client))['submission_id']}")
+        one = await cost(client, f"/submissions/{(await published_problem.submit(client))['submission_id']}")
     assert long == short
     assert short["submissions.page_of_user"] == 1
     assert max(one.values()) <= 2, one
@@ -76,15 +76,17 @@ async def test_the_catalogue_costs_the_same_however_long(pages: AsgiApp, tmp_pat
         costs.append(await cost(client, "/problems"))
         problem = await cost(client, "/problems/one")
     async with pages.client(setter) as own:
-        desk = await cost(own, "/setting")
+        batcher = await cost(own, "/setting")
     assert costs[0] == costs[1]
-    assert max([0, *costs[0].values(), *problem.values(), *desk.values()]) <= 2, (costs, problem, desk)
+    assert max([0, *costs[0].values(), *problem.values(), *batcher.values()]) <= 2, (costs, problem, batcher)
 
 
-async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(hall: PublishedProblem) -> None:
+async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(
+    published_problem: PublishedProblem,
+) -> None:
     with counted() as seen:
         for role in ("contestant", "setter"):
-            async with hall.user_client(role) as client:
+            async with published_problem.user_client(role) as client:
                 for words in ("sum", "su", "nothing", ""):
                     assert (await client.get("/problems", params={"q": words})).status_code == 200
     assert (seen["problems.count_by_problem"], seen["problems.list_newest"]) == (1, 8)

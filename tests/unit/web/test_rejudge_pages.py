@@ -8,17 +8,21 @@ from tests.support.published_problem import publish_problem
 
 
 async def test_a_batch_is_made_looked_at_and_applied(pages: AsgiApp) -> None:
-    hall = await publish_problem(pages)
-    async with hall.user_client() as author, hall.user_client("judge") as judge, hall.user_client("setter") as setter:
-        made = await hall.submit(author)
-        await hall.finish(made["job_id"], Verdict.WA, score=0)
+    published_problem = await publish_problem(pages)
+    async with (
+        published_problem.user_client() as author,
+        published_problem.user_client("judge") as judge,
+        published_problem.user_client("setter") as setter,
+    ):
+        made = await published_problem.submit(author)
+        await published_problem.finish(made["job_id"], Verdict.WA, score=0)
         unsaid = await judge.post("/rejudge", data={"problem": "sum"})
         assert (unsaid.status_code, "reason" in unsaid.text) == (400, True)
         form = {"problem": "sum", "reason": "a wrong answer file", "policy": "latest", "revision": "current"}
         path = (await judge.post("/rejudge", data=form)).headers["Location"]
         assert "data-live-done" not in (await judge.get(path)).text
         job_id = (await pages.store.row("SELECT id FROM jobs WHERE rejudge_batch_id IS NOT NULL"))["id"]
-        await hall.finish(job_id, Verdict.AC)
+        await published_problem.finish(job_id, Verdict.AC)
         state = (await judge.get(f"{path}/state")).text
         assert "data-live-done" in state
         assert "Wrong answer" in state
@@ -32,14 +36,14 @@ async def test_a_batch_is_made_looked_at_and_applied(pages: AsgiApp) -> None:
 
 
 async def test_page_of_a_submission_links_the_result_of_each_run(pages: AsgiApp) -> None:
-    hall = await publish_problem(pages)
-    async with hall.user_client() as author, hall.user_client("judge") as judge:
-        made = await hall.submit(author)
-        await hall.finish(made["job_id"], Verdict.WA, score=0)
+    published_problem = await publish_problem(pages)
+    async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
+        made = await published_problem.submit(author)
+        await published_problem.finish(made["job_id"], Verdict.WA, score=0)
         form = {"problem": "sum", "reason": "a wrong answer file", "policy": "latest", "revision": "current"}
         await judge.post("/rejudge", data=form)
         job_id = (await pages.store.row("SELECT id FROM jobs WHERE rejudge_batch_id IS NOT NULL"))["id"]
-        await hall.finish(job_id, Verdict.AC, mem_kb=5_003)
+        await published_problem.finish(job_id, Verdict.AC, mem_kb=5_003)
         place = f"/submissions/{made['submission_id']}"
         page = (await judge.get(place)).text
         assert all(f"{place}?run={run}" in page for run in (made["job_id"], job_id))
