@@ -79,7 +79,8 @@ MARK_DELIVERED = Script(
             """
             UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id,
                 last_error = NULL
-            FROM {locked_job} WHERE job_id = locked_id AND COALESCE(state, '') = 'pending' AND dispatch_seq = given_dispatch_seq
+            FROM {locked_job} WHERE job_id = locked_id AND COALESCE(state, '') = 'pending'
+                AND dispatch_seq = given_dispatch_seq
             RETURNING job_id AS delivered_id
             """,
             ("delivered_id",),
