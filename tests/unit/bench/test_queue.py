@@ -23,8 +23,8 @@ from bench.queue_systems import QueueSystem, SystemSpec, quantile
 ECHO = """
 import sys
 from pathlib import Path
-from bench.queue_progress import Board
-board = Board(Path(sys.argv[2]))
+from bench.queue_progress import SharedProgress
+board = SharedProgress(Path(sys.argv[2]))
 print("a greeting", flush=True)
 print("ready", flush=True)
 for line in sys.stdin:
