@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from adjudge.cli.steady import tune_gc
+from adjudge.cli.wiring.process import tune_gc
 from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs

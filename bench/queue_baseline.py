@@ -25,7 +25,7 @@ import asyncpg
 import uvloop
 from redis.asyncio import Redis
 
-from adjudge.cli.steady import tune_gc
+from adjudge.cli.wiring.process import tune_gc
 from adjudge.domain.priority import BANDS
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.postgres import DATABASE_CLOCK, SESSION

@@ -79,8 +79,8 @@ def test_run_writes_report_to_stderr(forked_cli: ForkedCli) -> None:
     [
         (("--", "python3", "-c", "raise SystemExit(7)"), 1, "RE", None),
         (("--wall-ms", "300", "--", "sleep", "100"), 1, "TLE", "wall"),
-        (("--output-kb", "4", "--", "cat", "/dev/zero"), 1, "OLE", "output"),
-        (("--memory-mb", "32", "--", "python3", "-c", "x = bytearray(1 << 28)"), 1, "MLE", "memory"),
+        (("--output-kib", "4", "--", "cat", "/dev/zero"), 1, "OLE", "output"),
+        (("--memory-mib", "32", "--", "python3", "-c", "x = bytearray(1 << 28)"), 1, "MLE", "memory"),
         (("--", "/work/not-there"), 2, "SE", None),
     ],
 )

@@ -1,10 +1,8 @@
-"""The command line: the composition root, one file per command.
+"""The command line and composition root, one file per command.
 
-What belongs here: reading settings, wiring objects, printing. What does not: any rule of the system itself.
-
-A command is a row in ``COMMANDS`` and a module of its own with a click object named ``command``. The module is imported
-when the command is called: ``adjudge judge`` never pays for the web server, and ``adjudge --help`` for nothing at all.
-Exit codes: 0 done, 3 the caller can fix it (bad input, unknown option), 2 Adjudge itself failed.
+A command is an entry of ``COMMANDS`` and a module with a click object named ``command``. The module is imported when
+the command is called: ``adjudge judge`` does not import the web server, and ``adjudge --help`` imports no command.
+Exit codes: 0 success, 2 internal error, 3 invalid input. Objects are composed in ``cli/wiring``.
 """
 
 from __future__ import annotations
@@ -20,33 +18,33 @@ from adjudge import __version__
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe import logs
 
-EXIT_OUR_FAILURE: Final = 2
+EXIT_INTERNAL_ERROR: Final = 2
 EXIT_BAD_INPUT: Final = 3
 
 T = TypeVar("T")
 
 
 class LazyCommand(click.Command):
-    """Stands for the command at ``place`` (``module:name``) in help and completion, and becomes it when it is called.
+    """Placeholder for the command at ``path`` (``module:name``) in help and completion; loads it when it is called.
 
-    ``help`` is the first sentence of what the command says of itself, word for word: a test holds the two together.
+    ``help`` equals the first sentence of the command's own help (checked by a test).
     """
 
-    def __init__(self, name: str, place: str, help: str) -> None:  # noqa: A002  # click's name
-        super().__init__(name, help=help)
-        self.place = place
+    def __init__(self, name: str, path: str, help: str, *, hidden: bool = False) -> None:  # noqa: A002  # click's name
+        super().__init__(name, help=help, hidden=hidden)
+        self.path = path
 
     def load(self) -> click.Command:
-        """The command itself; imports its module."""
-        command = pkgutil.resolve_name(self.place)
+        """Import the command's module and return the command."""
+        command = pkgutil.resolve_name(self.path)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{self.place} is not a click command")
+            raise TypeError(f"{self.path} is not a click command")
         return command
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """A context of the command itself: whatever follows has to do with that alone."""
+        """Create the context of the real command, which handles everything from here on."""
         return self.load().make_context(info_name, args, parent, **extra)
 
 
@@ -61,14 +59,13 @@ _SUMMARIES: Final = {
     "judge": "Judge a solution against a problem package, without a server.",
     "languages": "List languages, their installed versions and missing packages.",
     "login": "Log in to a server with a password or an API token.",
-    "logout": "Log out of a server. A token created by `adjudge login` is revoked.",
-    "migrate": "Look at the database's schema, upgrade it, or take an upgrade back.",
-    "problem": "Create, check, verify, convert and publish problem packages.",
-    "problems": "List, show and upload problems on a server.",
+    "logout": "Log out of a server.",
+    "migrate": "Show, upgrade or downgrade the database schema.",
+    "problem": "Manage problem packages, and problems on a server.",
     "rejudge": "Rejudge submissions: create, preview, apply or discard a batch.",
     "run": "Run one program in the sandbox.",
     "scheduler": "Run a scheduler: dispatch, recovery and chain triggers.",
-    "secret": "Manage secrets that nodes of chains use: set, list, delete, rotate, key.",
+    "secret": "Manage the secrets of chains: set, list, delete, rotate, key.",
     "status": "Show submissions by ID, or the latest ones.",
     "submit": "Submit FILE to a server and show the results live.",
     "up": "Run all roles in one process (API, scheduler, worker).",
@@ -76,16 +73,22 @@ _SUMMARIES: Final = {
     "worker": "Run a worker: judges submissions and executes chain nodes.",
     "workers": "List online workers with slots, languages and health.",
 }
-COMMANDS: Final = {name: LazyCommand(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()}
+COMMANDS: Final = {
+    **{name: LazyCommand(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()},
+    "problems": LazyCommand(
+        "problems", "adjudge.cli.problem_remote:command", "List, show and upload problems on a server.", hidden=True
+    ),
+}
+"""``problems`` is the former name of the server commands of ``problem``."""
 
 
 class RootGroup(click.Group):
-    """The one place that turns errors into exit codes."""
+    """Turns errors into exit codes."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Parse the root's own options."""
+        """Parse the options of the root command."""
         return _with_exit_codes(lambda: super(RootGroup, self).make_context(info_name, args, parent, **extra))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -97,17 +100,17 @@ def _with_exit_codes(step: Callable[[], T]) -> T:
     try:
         return step()
     except AdjudgeError as error:
-        # Standard output stays clean for machines.
+        # Errors go to standard error, so that standard output can be parsed.
         click.echo(f"adjudge: {error.message} [{error.code}]", err=True)
-        raise click.exceptions.Exit(EXIT_BAD_INPUT if error.http_status < 500 else EXIT_OUR_FAILURE) from error
+        raise click.exceptions.Exit(EXIT_BAD_INPUT if error.http_status < 500 else EXIT_INTERNAL_ERROR) from error
     except click.UsageError as error:
         error.show()
         raise click.exceptions.Exit(EXIT_BAD_INPUT) from error
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
         raise
-    except Exception as error:  # the outermost frame: whatever nobody foresaw is our failure, shown whole
+    except Exception as error:  # outermost frame: an unexpected error is an internal error, shown with its traceback
         traceback.print_exc()
-        raise click.exceptions.Exit(EXIT_OUR_FAILURE) from error
+        raise click.exceptions.Exit(EXIT_INTERNAL_ERROR) from error
 
 
 @click.group(cls=RootGroup, commands=[*COMMANDS.values()], context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""``adjudge api``: one HTTP server among as many as are wanted; workers and schedulers run elsewhere."""
+"""``adjudge api``: runs one HTTP server, without worker and scheduler. Any number may run."""
 
 from __future__ import annotations
 

@@ -13,9 +13,10 @@ from rich.table import Table
 from adjudge.chains import builtin
 from adjudge.chains.definition_file import ChainDefinition, read_definition
 from adjudge.cli.chain_runs import RUN_COMMANDS, STATES
-from adjudge.cli.connection import open_client, server_option
+from adjudge.cli.connection import open_client
 from adjudge.cli.dag_text import draw
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.options import aliased_option, server_option
+from adjudge.cli.output import make_console
 from adjudge.client import TriggerSpec
 from adjudge.client.models import Applied, Trigger
 from adjudge.domain.chain_parser import parse_dag
@@ -33,9 +34,10 @@ for _command in RUN_COMMANDS:
 
 @command.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option(
-    "--shipped",
+@aliased_option(
+    "--builtin",
     "names",
+    aliases=["--shipped"],
     multiple=True,
     type=click.Choice(builtin.list_builtin()),
     help="A built-in chain. May be repeated.",
@@ -44,8 +46,8 @@ for _command in RUN_COMMANDS:
 def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -> None:
     """Create or update chains from YAML or JSON files.
 
-    A chain is known by its name. Triggers that a file does not have are removed; a chain that somebody switched off
-    stays off. Applying the same file twice changes nothing.
+    Chains are matched by name. Triggers missing from the file are deleted. A disabled chain stays disabled. Applying
+    the same file twice changes nothing.
     """
     if not files and not names:
         known = ", ".join(builtin.list_builtin())
@@ -96,10 +98,10 @@ def list_(search: str, page: int, server: str | None) -> None:
         found = client.chains(keyword=search, page=page, size=100)
     table = Table("name", "version", "state", "updated", "description")
     for item in found:
-        state = "[green]on[/]" if item.enabled else "[dim]off[/]"
+        state = "[green]enabled[/]" if item.enabled else "[dim]disabled[/]"
         about = escape((item.description or "").splitlines()[0] if item.description else "")
         table.add_row(escape(item.name), str(item.version), state, item.updated_at, about)
-    open_console().print(table)
+    make_console().print(table)
 
 
 @command.command()
@@ -109,7 +111,7 @@ def show(name: str, server: str | None) -> None:
     """Show a chain: description, triggers and DAG."""
     with open_client(server) as client:
         found, triggers = client.chain(name), client.chain_triggers(name)
-    console = open_console()
+    console = make_console()
     state = "" if found.enabled else ", disabled"
     console.print(f"[bold]{escape(found.name)}[/]  [dim]{found.id}, version {found.version}{state}[/]")
     if found.description:
@@ -148,7 +150,7 @@ def disable(name: str, server: str | None) -> None:
 def _set_enabled(name: str, server: str | None, *, enabled: bool) -> None:
     with open_client(server) as client:
         found = client.chain_switch(name, enabled=enabled)
-    click.echo(f"{found.name}: {'on' if found.enabled else 'off'}")
+    click.echo(f"{found.name}: {'enabled' if found.enabled else 'disabled'}")
 
 
 @command.command()
@@ -178,7 +180,7 @@ def _draw(dag: Any, states: dict[str, str]) -> None:
         return states.get(node, str(nodes[node].get("type", "")))
 
     drawing = draw(dependencies, caption, lambda node: STATES.get(states.get(node, ""), ""))
-    console = open_console()
+    console = make_console()
     if max((len(line) for line in drawing.plain.splitlines()), default=0) <= console.width:
         console.print(drawing)
         return

@@ -14,8 +14,9 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.connection import open_client, server_option
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.connection import open_client
+from adjudge.cli.options import aliased_option, limit_option, reason_option, required_reason_option, server_option
+from adjudge.cli.output import make_console
 from adjudge.client import Client
 from adjudge.client.models import Node, Run
 from adjudge.domain.errors import InvalidInput
@@ -37,7 +38,8 @@ _ENDED: Final = frozenset({"success", "failed", "stopped", "skipped"})
 _LOOK_SEC: Final = 1.0
 _ROWS: Final = 30
 """Nodes that a live table shows; those at work come first."""
-_reason = click.option("--reason", default="", help="Reason, stored in the history.")
+_reason = reason_option()
+_decision_reason = required_reason_option("Reason, stored with the decision.")
 
 
 @click.command()
@@ -52,7 +54,9 @@ _reason = click.option("--reason", default="", help="Reason, stored in the histo
 @click.option(
     "--file", "files", multiple=True, metavar="KEY=PATH", help=("Upload a file and set parameter KEY to its digest.")
 )
-@click.option("--key", help="Repeated calls with the same key start only one run.")
+@aliased_option(
+    "--idempotency-key", "key", aliases=["--key"], help="Repeated calls with the same key start only one run."
+)
 @click.option("--wait", is_flag=True, help="Wait until the run finishes and show its progress.")
 @_reason
 @server_option
@@ -113,7 +117,7 @@ def _pair(item: str, option: str, form: str) -> tuple[str, str]:
 @click.command()
 @click.option("--chain", help="Filter by chain.")
 @click.option("--status", help="Filter by status.")
-@click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
+@limit_option(default=20, maximum=100)
 @server_option
 def runs(chain: str | None, status: str | None, limit: int, server: str | None) -> None:
     """List runs, newest first."""
@@ -126,7 +130,7 @@ def runs(chain: str | None, status: str | None, limit: int, server: str | None) 
         table.add_row(
             _state(item.status), escape(item.chain_name), f"{ended}/{item.nodes_total}", who, item.created_at, item.id
         )
-    open_console().print(table)
+    make_console().print(table)
 
 
 @click.command()
@@ -140,7 +144,7 @@ def run(run_id: str, follow: bool, server: str | None) -> None:
             _follow(client, run_id)
             return
         found, nodes = client.run(run_id), client.run_nodes(run_id)
-    console = open_console()
+    console = make_console()
     console.print(_table(found, {node.node_id: node for node in nodes}, limit=len(nodes)))
 
 
@@ -185,8 +189,8 @@ def complete(run_id: str, node_id: str, artifact: str | None, reason: str, serve
 @click.command()
 @click.argument("run_id")
 @click.argument("node_id")
-@click.option("--yes/--no", "approved", default=True, show_default=True, help="(deleted)")
-@click.option("--reason", required=True, help="Reason, stored with the decision.")
+@click.option("--yes/--no", "approved", default=True, hidden=True)
+@_decision_reason
 @server_option
 def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str | None) -> None:
     """Approve a node that waits for approval."""
@@ -196,8 +200,21 @@ def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str 
 
 @click.command()
 @click.argument("run_id")
-@click.option(
-    "--from", "from_node", help="Node to start from. Default: the first nodes. Approvals before it are asked for again."
+@click.argument("node_id")
+@_decision_reason
+@server_option
+def reject(run_id: str, node_id: str, reason: str, server: str | None) -> None:
+    """Reject a node that waits for approval."""
+    with open_client(server) as client:
+        _print_node(client.node_decide(run_id, node_id, approved=False, reason=reason))
+
+
+@click.command()
+@click.argument("run_id")
+@aliased_option(
+    "--from-node",
+    aliases=["--from"],
+    help="Node to start from. Default: the first nodes. Approvals before it are asked for again.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the new run finishes and show its progress.")
 @_reason
@@ -237,16 +254,18 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
 @click.option(
     "--file", "digest", metavar="DIGEST", help=("Download this file of the artifact instead of the artifact.")
 )
-@click.option("--to", type=click.File("wb"), default="-", help="Output file. Default: standard output.")
+@aliased_option(
+    "--output", aliases=["--to"], type=click.File("wb"), default="-", help="Output file. Default: standard output."
+)
 @server_option
-def artifact(run_id: str, node_id: str, digest: str | None, to: BinaryIO, server: str | None) -> None:
+def artifact(run_id: str, node_id: str, digest: str | None, output: BinaryIO, server: str | None) -> None:
     """Download the artifact of a node as JSON, or one of its files."""
     with open_client(server) as client:
         found = client.node_file(run_id, node_id, digest) if digest else client.node_artifact(run_id, node_id)
-    to.write(found if digest else found + b"\n")
+    output.write(found if digest else found + b"\n")
 
 
-RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, rerun, logs, artifact)
+RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, reject, rerun, logs, artifact)
 
 
 def _print_node(node: Node) -> None:
@@ -259,7 +278,7 @@ def _state(status: str) -> str:
 
 def _follow(client: Client, run_id: str) -> None:
     """Show how a run gets on: a table where there is a terminal, else a line for each change."""
-    console = open_console()
+    console = make_console()
     run = _live(console, client, run_id) if console.is_terminal else _lines(console, client, run_id)
     console.print(f"{_state(run.status)} {escape(run.chain_name)} {run.id}")
     if run.status != "success":

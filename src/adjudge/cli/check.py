@@ -1,4 +1,4 @@
-"""``adjudge check``: one comparison with any checker, for setters who test theirs."""
+"""``adjudge check``: runs one checker on one output, for testing checkers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from adjudge.cli.options import aliased_option
 from adjudge.cli.wiring.judge import open_judge, read_source
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import ProblemLimits
@@ -22,7 +23,7 @@ from adjudge.judge.sources import ProgramSource
 from adjudge.judge.workspace import Workspace
 
 EXIT_REJECTED: Final = 1
-EXIT_OUR_FAILURE: Final = 2
+EXIT_INTERNAL_ERROR: Final = 2
 _PROTOCOLS: Final = [protocol.value for protocol in CheckerProtocol if protocol is not CheckerProtocol.NATIVE]
 
 
@@ -42,16 +43,21 @@ _PROTOCOLS: Final = [protocol.value for protocol in CheckerProtocol if protocol 
     type=click.Choice(_PROTOCOLS),
     help=("Protocol of the checker program. Default: detected from its source."),
 )
-@click.option("--lang", default="", help="Language of the checker program. Default: detected from the file name.")
+@aliased_option(
+    "--language",
+    aliases=["--lang"],
+    default="",
+    help="Language of the checker program. Default: detected from the file name.",
+)
 @click.argument("output", type=click.Path(path_type=Path))
 def command(
-    *, kind: str, flags: str, input_file: Path | None, answer: Path, protocol: str | None, lang: str, output: Path
+    *, kind: str, flags: str, input_file: Path | None, answer: Path, protocol: str | None, language: str, output: Path
 ) -> None:
-    """Compare OUTPUT with the answer, as judging would, and print the verdict and the message.
+    """Run a checker on one output and print the verdict.
 
-    KIND is the name of a built-in comparator (docs/reference/checkers.md lists them) or the path of a checker: a
-    source in any language, or a folder of one. A program that mentions testlib is called by testlib's protocol, any
-    other by ICPC's, unless --protocol says otherwise.
+    KIND is a built-in comparator (see docs/reference/checkers.md) or the path of a checker program: a source file or a
+    folder. A program that includes testlib is run with the testlib protocol, any other with the ICPC protocol, unless
+    --protocol is given.
 
     Exit codes: 0 accepted, 1 rejected, 2 checker or internal error, 3 invalid arguments.
     """
@@ -64,14 +70,14 @@ def command(
     else:
         source = _program(kind)
         question = (input_file, answer, output)
-        said = asyncio.run(_ask(source, lang, protocol or _guess(source), words, question))
+        said = asyncio.run(_ask(source, language, protocol or _guess(source), words, question))
     click.echo(f"{said.verdict.value} {said.message}".rstrip())
     if said.author_message:
         click.echo(f"message to the author: {said.author_message}")
     if said.score is not None:
         click.echo(f"score {float(said.score.value):g} ({said.score.unit.value})")
     if said.verdict is Verdict.SE:
-        raise click.exceptions.Exit(EXIT_OUR_FAILURE)
+        raise click.exceptions.Exit(EXIT_INTERNAL_ERROR)
     raise click.exceptions.Exit(0 if said.verdict is Verdict.AC else EXIT_REJECTED)
 
 
@@ -90,24 +96,26 @@ def _guess(source: ProgramSource) -> str:
 
 
 async def _ask(
-    source: ProgramSource, lang: str, protocol: str, words: list[str], question: tuple[Path | None, Path, Path]
+    source: ProgramSource, language: str, protocol: str, words: list[str], question: tuple[Path | None, Path, Path]
 ) -> CheckResult:
     input_file, answer, output = question
     checker = Checker(CheckerProtocol(protocol), args=tuple(words))
     async with open_judge(slots=1) as judge:
         languages = judge.languages
         found = (
-            languages.get(lang)
-            if lang
+            languages.get(language)
+            if language
             else next(filter(None, (languages.for_file(f.name) for f in source.files)), None)
         )
         if found is None:
-            raise InvalidInput("--language: cannot detect the checker's language from its file name.", field="--lang")
+            raise InvalidInput(
+                "--language: cannot detect the checker's language from its file name.", field="--language"
+            )
         compiled = await judge.compiler.compile(found, source)
         if compiled.executable is None:
             failure = compiled.failure
             return CheckResult(
-                Verdict.SE, f"the checker does not compile: {failure.message}\n{failure.log}" if failure else ""
+                Verdict.SE, f"checker compilation failed: {failure.message}\n{failure.log}" if failure else ""
             )
         program = ProgramChecker(checker, (compiled.executable,), validation_limits(ProblemLimits()), judge.sandbox)
         with Workspace() as workspace, workspace.scratch() as desk:

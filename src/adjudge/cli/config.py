@@ -7,11 +7,12 @@ import json
 import click
 
 from adjudge import settings
+from adjudge.cli.options import json_option
 from adjudge.settings import EffectiveSetting
 
 
 @click.command("config")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(*, as_json: bool) -> None:
     """Show all effective settings and their sources. Secrets are redacted."""
     loaded = settings.load()

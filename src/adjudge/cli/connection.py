@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
-from adjudge.cli import EXIT_BAD_INPUT, EXIT_OUR_FAILURE
+from adjudge.cli import EXIT_BAD_INPUT, EXIT_INTERNAL_ERROR
 from adjudge.client import ApiError, AuthenticationError, Client, ClientError
 from adjudge.domain.errors import InvalidInput
 
-F = TypeVar("F", bound=Callable[..., Any])
 _FILE: Final = "logins.json"
 _MODE: Final = 0o600
 
@@ -31,11 +30,6 @@ class SavedLogin:
     token: str
     token_id: str = ""
     """Known where this machine made the token, so that logging out can revoke it."""
-
-
-def server_option(function: F) -> F:
-    """Add ``--server``."""
-    return click.option("--server", metavar="URL", help="Server URL. Default: the last login.")(function)
 
 
 class LoginStore:
@@ -110,13 +104,13 @@ def report_api_errors(url: str) -> Iterator[None]:
             click.echo(f"adjudge: login expired; run `adjudge login {url}`.", err=True)
         if error.status >= 500:
             click.echo(f"adjudge: request ID for the server log: {error.request_id}", err=True)
-        raise click.exceptions.Exit(EXIT_BAD_INPUT if error.status < 500 else EXIT_OUR_FAILURE) from error
+        raise click.exceptions.Exit(EXIT_BAD_INPUT if error.status < 500 else EXIT_INTERNAL_ERROR) from error
     except ClientError as error:
         click.echo(f"adjudge: {url}: {error}", err=True)
-        raise click.exceptions.Exit(EXIT_OUR_FAILURE) from error
+        raise click.exceptions.Exit(EXIT_INTERNAL_ERROR) from error
 
 
 def _summary(error: ApiError) -> str:
     """The detail repeats what was said line by line; then a count is enough."""
     wrong = len(error.refusal.errors)
-    return error.detail if not wrong else f"{wrong} {'thing is' if wrong == 1 else 'things are'}"
+    return error.detail if not wrong else f"{wrong} {'error' if wrong == 1 else 'errors'}"

@@ -13,8 +13,8 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.acting import ACTOR
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.options import actor_option, after_option, json_option, limit_option, required_reason_option
+from adjudge.cli.output import make_console
 from adjudge.cli.wiring.chains import make_jobs
 from adjudge.cli.wiring.drivers import open_existing_database
 from adjudge.domain.ids import parse_id
@@ -24,8 +24,7 @@ from adjudge.store.jobs import dead_letters
 T = TypeVar("T")
 
 _IDS = click.argument("letter_ids", nargs=-1, required=True, metavar="ID…")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_REASON = click.option("--reason", required=True, help="Reason, stored in the audit log.")
+_REASON = required_reason_option("Reason, stored in the audit log.")
 
 
 @click.group(name="dlq")
@@ -35,9 +34,9 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--state", type=click.Choice(["open", "replayed", "discarded"]), default="open", show_default=True)
-@click.option("--after", default="", metavar="ID", help="Continue after this ID.")
-@click.option("--at-most", type=click.IntRange(1, 1000), default=50, show_default=True)
-@_JSON
+@after_option("ID")
+@limit_option(default=50, maximum=1000)
+@json_option
 def list_(state: str, after: str, limit: int, as_json: bool) -> None:
     """List dead letters, oldest first."""
     found = _with_store(
@@ -52,12 +51,12 @@ def list_(state: str, after: str, limit: int, as_json: bool) -> None:
         for letter in found:
             summary = f"{letter.error_code}: {letter.error or ''}"
             table.add_row(letter.id, _time(letter.created_at), letter.kind, str(letter.attempt_id), summary)
-        open_console().print(table)
+        make_console().print(table)
 
 
 @command.command()
 @click.argument("letter_id", metavar="ID")
-@_JSON
+@json_option
 def show(letter_id: str, as_json: bool) -> None:
     """Show a dead letter with all attempts of its job."""
     key = parse_id(letter_id)
@@ -82,7 +81,7 @@ def show(letter_id: str, as_json: bool) -> None:
 @command.command()
 @_IDS
 @_REASON
-@ACTOR
+@actor_option
 def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
     """Replay dead letters as new jobs (all or none)."""
     keys = [parse_id(letter_id) for letter_id in letter_ids]
@@ -98,7 +97,7 @@ def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
 @command.command()
 @_IDS
 @_REASON
-@ACTOR
+@actor_option
 def discard(letter_ids: Sequence[str], reason: str, actor: str) -> None:
     """Discard dead letters (all or none). Their history is kept."""
     keys = [parse_id(letter_id) for letter_id in letter_ids]

@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from adjudge import settings as settings_source
+from adjudge.cli.options import json_option
 from adjudge.cli.wiring.drivers import open_redis_problem
 from adjudge.cli.wiring.judge import load_languages
 from adjudge.judge.languages import Languages
@@ -23,12 +24,12 @@ _COLOURS: Final = {HostCheckState.OK: "green", HostCheckState.DEGRADED: "yellow"
 
 
 @click.command(name="doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(as_json: bool) -> None:
-    """Say what isolation holds on this machine, and how to get what is missing.
+    """Check whether the sandbox works on this machine.
 
-    A probe is really run in the box. Exit code 0: programs run here. Exit code 1: they are refused, because untrusted
-    code would not be safe; where only a cgroup is missing, judge.allow_without_cgroup allows them all the same.
+    Runs a probe program in the sandbox. Exit codes: 0 programs are run on this machine, 1 they are refused because
+    untrusted code is not safe here. If only a cgroup is missing, judge.allow_without_cgroup permits them.
     """
     allowed = settings_source.load().judge.allow_without_cgroup
     diagnosis = asyncio.run(_examine())

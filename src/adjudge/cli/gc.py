@@ -1,4 +1,4 @@
-"""``adjudge gc``: removes files that nothing uses any more."""
+"""``adjudge gc``: deletes stored files that nothing refers to."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _HOUR_SEC = 3600
     help="Keep files newer than this many hours; they may belong to uncommitted work.",
 )
 def command(dry_run: bool, grace_hours: float) -> None:
-    """Remove stored files that no problem, submission or chain names.
+    """Delete stored files that nothing refers to.
 
     Safe to run while the system is up: recent uploads are never deleted.
     """
     done = asyncio.run(_collect_garbage(settings_source.load(), dry_run, grace_hours * _HOUR_SEC))
-    word = "would be deleted" if dry_run else "removed"
+    word = "would be deleted" if dry_run else "deleted"
     click.echo(f"{done.removed} files ({done.removed_bytes} bytes) {word}, {done.kept_in_use} in use.")
     if done.partial_removed:
         click.echo(f"{done.partial_removed} unfinished uploads deleted.")

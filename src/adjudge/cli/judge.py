@@ -1,4 +1,4 @@
-"""``adjudge judge``: one solution against one problem, with no server and no database."""
+"""``adjudge judge``: judges one solution against one package, without server and database."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from adjudge import settings as settings_source
-from adjudge.cli.output import make_console as open_console
-from adjudge.cli.package_source import follow_links_option
+from adjudge.cli.options import aliased_option, follow_links_option
+from adjudge.cli.output import make_console
 from adjudge.cli.wiring.judge import open_judge, read_source
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
@@ -33,7 +33,7 @@ from adjudge.packages.load import Package, load_package
 from adjudge.packages.manifest import revision_digest
 
 EXIT_REJECTED: Final = 1
-EXIT_OUR_FAILURE: Final = 2
+EXIT_INTERNAL_ERROR: Final = 2
 _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magenta"}
 
 
@@ -46,7 +46,12 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
     type=click.Path(path_type=Path),
     help=("Problem package: a folder or a ZIP archive."),
 )
-@click.option("--lang", default="", help=("Language (see `adjudge languages`). Default: detected from the file name."))
+@aliased_option(
+    "--language",
+    aliases=["--lang"],
+    default="",
+    help="Language (see `adjudge languages`). Default: detected from the file name.",
+)
 @click.option("--entry-point", default="", help="Main file or main class of a multi-file program.")
 @click.option(
     "--jobs", default=1, show_default=True, type=click.IntRange(1, 256), help=("Number of tests to run in parallel.")
@@ -64,19 +69,19 @@ def command(
     *,
     solution: Path,
     package: Path,
-    lang: str,
+    language: str,
     entry_point: str,
     jobs: int,
     stop: str,
     as_json: bool,
     links: Links,
 ) -> None:
-    """Judge SOLUTION, a file or a folder, against a problem package: no server, no database.
+    """Judge a solution against a problem package, without a server.
 
-    Exit codes: 0 accepted; 1 rejected (whatever the verdict, CE included); 2 judging failed (SE); 3 the request is
-    wrong: no such file, an unusable package, an unknown language.
+    SOLUTION is a file or a folder. Exit codes: 0 accepted, 1 any other verdict, 2 system error (SE), 3 invalid
+    arguments or package.
     """
-    submission = SubmittedProgram(read_source(solution, entry_point), lang)
+    submission = SubmittedProgram(read_source(solution, entry_point), language)
     margin = settings_source.load().judge.time_margin
     options = JudgeOptions(parallelism=jobs, stop=StopPolicy(stop), time_margin=margin)
     with load_package(package, links=links) as read:
@@ -84,9 +89,9 @@ def command(
     if as_json:
         click.echo(json.dumps(result.document(), ensure_ascii=False))
     else:
-        _summary(open_console(), result)
+        _summary(make_console(), result)
     if result.verdict is Verdict.SE:
-        raise click.exceptions.Exit(EXIT_OUR_FAILURE)
+        raise click.exceptions.Exit(EXIT_INTERNAL_ERROR)
     raise click.exceptions.Exit(0 if result.verdict is Verdict.AC else EXIT_REJECTED)
 
 
@@ -103,7 +108,7 @@ async def _judge(package: Package, submission: SubmittedProgram, options: JudgeO
 @contextmanager
 def _print_live(problem: Problem) -> Iterator[pipeline.JudgeProgress]:
     """Show the tests as they are decided; where stdout is no terminal, a line each."""
-    console = open_console()
+    console = make_console()
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

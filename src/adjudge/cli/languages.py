@@ -10,15 +10,16 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.options import json_option
+from adjudge.cli.output import make_console
 from adjudge.cli.wiring.judge import load_languages, make_sandbox
 from adjudge.judge.languages import Languages
 
 
 @click.command(name="languages")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(as_json: bool) -> None:
-    """List the languages with their installed versions, and the package to install for those that are missing.
+    """List languages, their installed versions and missing packages.
 
     Versions are queried inside the sandbox: a listed version is usable for judging.
     """
@@ -33,7 +34,7 @@ def command(as_json: bool) -> None:
             table.add_row(row["id"], row["name"], names, row["version"], "")
         else:
             table.add_row(f"[dim]{row['id']}[/]", f"[dim]{row['name']}[/]", f"[dim]{names}[/]", "", row["package"])
-    open_console().print(table)
+    make_console().print(table)
 
 
 async def _rows(languages: Languages) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""``adjudge login``: get an API token of a server, and keep it for the other commands."""
+"""``adjudge login``: creates an API token on a server and stores it for the other commands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import click
 
 from adjudge.cli.connection import LoginStore, SavedLogin, normalize_url, report_api_errors
+from adjudge.cli.options import aliased_option
 from adjudge.client import Client
 from adjudge.domain.errors import InvalidInput
 
@@ -16,20 +17,30 @@ from adjudge.domain.errors import InvalidInput
 @click.argument("url")
 @click.option("--name", help="Username. Default: prompt.")
 @click.option("--token", help="Use an existing API token; `-` reads it from standard input.")
-@click.option("--days", default=90.0, show_default=True, help="Lifetime of the new token in days.")
-def command(url: str, name: str | None, token: str | None, days: float) -> None:
-    """Log in at the server at URL with a name and a password, or with an API token.
+@aliased_option(
+    "--expires-in-days",
+    aliases=["--days"],
+    default=90.0,
+    show_default=True,
+    help="Lifetime of the new token in days.",
+)
+def command(url: str, name: str | None, token: str | None, expires_in_days: float) -> None:
+    """Log in to a server with a password or an API token.
 
-    The token is kept in a file that only you can read; `adjudge logout` revokes and removes it. The password is read
-    from standard input where that is no terminal.
+    The token is stored in a file readable only by you; `adjudge logout` revokes and deletes it. The password is read
+    from standard input if that is not a terminal.
     """
     address = normalize_url(url)
     with report_api_errors(address):
-        login = SavedLogin(_line("token") if token == "-" else token) if token else _create_token(address, name, days)  # noqa: S105  # a dash is no password
+        login = _given_token(token) if token else _create_token(address, name, expires_in_days)
         with Client(address, login.token) as client:
             me = client.me()
     LoginStore().put(address, login)
     click.echo(f"Logged in to {address} as {me.name} ({me.role})")
+
+
+def _given_token(token: str) -> SavedLogin:
+    return SavedLogin(_line("token") if token == "-" else token)  # noqa: S105  # a dash is not a password
 
 
 def _create_token(address: str, name: str | None, days: float) -> SavedLogin:

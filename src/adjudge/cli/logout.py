@@ -1,17 +1,21 @@
-"""``adjudge logout``: forget a server's token, and let it count no more."""
+"""``adjudge logout``: deletes the stored token of a server and revokes it."""
 
 from __future__ import annotations
 
 import click
 
-from adjudge.cli.connection import LoginStore, server_option
+from adjudge.cli.connection import LoginStore
+from adjudge.cli.options import server_option
 from adjudge.client import Client, ClientError
 
 
 @click.command(name="logout")
 @server_option
 def command(server: str | None) -> None:
-    """Log out of a server. A token created by `adjudge login` is revoked."""
+    """Log out of a server.
+
+    A token created by `adjudge login` is revoked.
+    """
     logins = LoginStore()
     url, login = logins.find(server)
     logins.drop(url)

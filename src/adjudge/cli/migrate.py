@@ -1,4 +1,4 @@
-"""``adjudge migrate``: the database's schema. Every role upgrades it at its start; this looks and goes back."""
+"""``adjudge migrate``: shows and changes the schema revision. Every role upgrades the schema at its start."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 from adjudge import settings as settings_source
+from adjudge.cli.options import json_option
 from adjudge.cli.wiring.drivers import existing_url
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.store import migrations
@@ -19,16 +20,16 @@ EXIT_PENDING = 1
 
 @click.group(name="migrate")
 def command() -> None:
-    """Look at the database's schema, upgrade it, or take an upgrade back."""
+    """Show, upgrade or downgrade the database schema."""
 
 
 @command.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def status(context: click.Context, as_json: bool) -> None:
-    """Show the schema's revision, and which steps this version would still take.
+    """Show the schema revision and the pending migrations.
 
-    Exit codes: 0 up to date; 1 steps are pending; 3 a newer version has used this database, or there is none.
+    Exit codes: 0 up to date, 1 migrations pending, 3 no database, or its schema is newer than this version.
     """
     _, current = _found()
     pending = [step for step in migrations.steps() if current is None or step.revision > current]
@@ -49,7 +50,7 @@ def status(context: click.Context, as_json: bool) -> None:
 
 @command.command()
 def up() -> None:
-    """Take the pending steps, as every role does when it starts."""
+    """Apply the pending migrations, as every role does at its start."""
     url, current = _found()
     asyncio.run(migrations.upgrade(url))
     click.echo(f"The schema is at {migrations.latest_revision()}; it was at {current or 'nothing'}.")

@@ -1,4 +1,4 @@
-"""``adjudge problem``: make, check, verify, convert, show and publish packages. Each command has its own file."""
+"""``adjudge problem``: the commands for local packages, the local database and problems on a server."""
 
 from __future__ import annotations
 
@@ -36,9 +36,18 @@ _COMMANDS: Final = (
         "adjudge.cli.problem_publish:publish",
         "Import packages into the configured database and publish them.",
     ),
+    LazyCommand("list", "adjudge.cli.problem_remote:list_", "List problems on a server."),
+    LazyCommand(
+        "view", "adjudge.cli.problem_remote:view", "Show a problem on a server: limits, statement and samples."
+    ),
+    LazyCommand(
+        "upload",
+        "adjudge.cli.problem_remote:upload",
+        "Upload a package (ZIP or folder) to a server.",
+    ),
 )
 
 
 @click.group("problem", commands=_COMMANDS)
 def command() -> None:
-    """Create, check, verify, convert and publish problem packages."""
+    """Manage problem packages, and problems on a server."""

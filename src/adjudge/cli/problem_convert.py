@@ -1,4 +1,4 @@
-"""``adjudge problem new``, ``import`` and ``export``: packages made and converted."""
+"""``adjudge problem new``, ``import`` and ``export``: create and convert packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import click
 
-from adjudge.cli.package_source import follow_links_option
+from adjudge.cli.options import follow_links_option
 from adjudge.cli.problem_show import print_findings
 from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import Conflict, InvalidInput
@@ -45,7 +45,7 @@ def new(folder: Path, title: str) -> None:
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="Output folder; must not exist.")
 @follow_links_option
 def import_(source: Path, folder: Path | None, links: Links) -> None:
-    """Read a package of any format and write it as an ICPC package; without --to, say what would be written.
+    """Convert a package of any supported format to ICPC. Without --to, list the files.
 
     Generated tests (Polygon standard packages, DMOJ generators) are generated in the sandbox.
     """

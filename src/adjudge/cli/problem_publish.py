@@ -10,7 +10,7 @@ import click
 
 from adjudge import settings as settings_source
 from adjudge.blobs.driver import BlobStore
-from adjudge.cli.package_source import follow_links_option
+from adjudge.cli.options import follow_links_option
 from adjudge.cli.problem_show import print_findings
 from adjudge.cli.wiring.drivers import open_blobs
 from adjudge.cli.wiring.judge import open_judge
@@ -46,7 +46,7 @@ from adjudge.store.problems.models import ManifestFile, NewProblem
 def publish(
     sources: tuple[Path, ...], owner: str, draft: bool, verify: bool, links: Links, **said: str | float | None
 ) -> None:
-    """Put packages into the configured database and publish them.
+    """Import packages into the configured database and publish them.
 
     An existing slug gets a new revision, unless the package is unchanged.
     """

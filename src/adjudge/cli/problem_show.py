@@ -1,4 +1,4 @@
-"""``adjudge problem check`` and ``show``: what is wrong with a package, and what it says."""
+"""``adjudge problem check`` and ``show``: validate a package and print its parsed contents."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from adjudge.cli.output import make_console as open_console
-from adjudge.cli.package_source import follow_links_option
+from adjudge.cli.options import follow_links_option
+from adjudge.cli.output import make_console
 from adjudge.packages.archive import Links, open_package
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
 from adjudge.packages.load import Package, check_test_files, default_name, load_package, read_package
@@ -28,7 +28,7 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "c
 @_JSON
 @follow_links_option
 def check(source: Path, as_json: bool, links: Links) -> None:
-    """Check a package's form: every finding at once, with file, line and fix.
+    """Validate the format of a package and list all findings.
 
     Exit codes: 0 valid, 1 errors found.
     """
@@ -80,7 +80,7 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
 
 def _print_summary(package: Package) -> None:
     problem = package.problem
-    console = open_console()
+    console = make_console()
     facts = Table(show_header=False, box=None, pad_edge=False)
     limits = problem.limits.run
     known = "" if problem.limits.has_explicit_time_limit else " (default; not set in the package)"

@@ -1,4 +1,4 @@
-"""``adjudge problem verify``: input validators on every test, every jury submission against what is expected of it."""
+"""``adjudge problem verify``: runs the input validators and judges the jury solutions of a package."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from adjudge.cli.output import make_console as open_console
-from adjudge.cli.package_source import follow_links_option
+from adjudge.cli.options import follow_links_option, json_option
+from adjudge.cli.output import make_console
 from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
@@ -34,17 +34,17 @@ _STYLES = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magenta"}
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help=("Number of parallel runs. Default: number of cores.")
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @follow_links_option
 def verify(source: Path, jobs: int | None, as_json: bool, links: Links) -> None:
-    """Run the input validators on every test and judge every jury submission.
+    """Run the input validators and judge all jury solutions.
 
-    Every program of the package runs in the sandbox. Exit codes: 0 all is as the package says; 1 something is not;
-    2 Adjudge failed; 3 the package cannot be used.
+    All programs run in the sandbox. Exit codes: 0 all checks passed, 1 some failed, 2 internal error, 3 invalid
+    package.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     with load_package(source, links=links) as package:
-        console = open_console(stderr=True)
+        console = make_console(stderr=True)
         found = asyncio.run(_verify(package, jobs, console))
         problem = package.problem
     if as_json:
@@ -71,7 +71,7 @@ async def _verify(package: Package, jobs: int, console: Console) -> Verification
 
 
 def _print(problem: Problem, found: VerificationReport) -> None:
-    console = open_console()
+    console = make_console()
     table = Table("", box=None, pad_edge=False)
     table.add_column("solution", overflow="fold")
     for title in ("language", "expected", "actual", "slowest", "memory"):

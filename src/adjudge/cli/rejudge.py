@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.connection import open_client, server_option
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.connection import open_client
+from adjudge.cli.options import limit_option, reason_option, required_reason_option, server_option
+from adjudge.cli.output import make_console
 from adjudge.client import Client
 from adjudge.client.models import RejudgeBatch, RejudgePreview
 from adjudge.domain.errors import InvalidInput
@@ -19,7 +20,7 @@ from adjudge.domain.errors import InvalidInput
 _LOOK_SEC: Final = 1.0
 _RUNNING: Final = "running"
 _wait = click.option("--wait", is_flag=True, help="Wait until all submissions are rejudged.")
-_reason = click.option("--reason", default="", help="Reason, stored in the history.")
+_reason = reason_option()
 
 
 @click.group(name="rejudge")
@@ -50,7 +51,7 @@ def command() -> None:
     show_default=True,
     help="Test data: the current or the original revision.",
 )
-@click.option("--reason", required=True, help="Reason, stored with the batch.")
+@required_reason_option("Reason, stored with the batch.")
 @_wait
 @server_option
 def create(
@@ -81,7 +82,7 @@ def create(
 
 
 @command.command("list")
-@click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
+@limit_option(default=20, maximum=100)
 @server_option
 def list_(limit: int, server: str | None) -> None:
     """List rejudge batches, newest first."""
@@ -90,7 +91,7 @@ def list_(limit: int, server: str | None) -> None:
     table = Table("state", "judged", "policy", "reason", "id")
     for item in found:
         table.add_row(item.state, f"{item.ended}/{item.total}", item.policy, escape(item.reason or ""), item.id)
-    open_console().print(table)
+    make_console().print(table)
 
 
 @command.command()
@@ -142,7 +143,7 @@ def _print_batch(batch: RejudgeBatch) -> None:
 
 
 def _wait_ready(client: Client, batch_id: str) -> None:
-    console = open_console()
+    console = make_console()
     shown = -1
     while (batch := client.rejudge_batch(batch_id)).state == _RUNNING:
         if batch.ended != shown:
@@ -152,7 +153,7 @@ def _wait_ready(client: Client, batch_id: str) -> None:
 
 
 def _show(found: RejudgePreview) -> None:
-    console = open_console()
+    console = make_console()
     _print_batch(found.batch)
     _print_changes(console, found)
     table = Table("before", "after", "submission", "")

@@ -1,4 +1,4 @@
-"""``adjudge run``: one program in the box."""
+"""``adjudge run``: runs one program in the sandbox."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from adjudge import settings as settings_source
+from adjudge.cli.options import aliased_option
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB, Limits
 from adjudge.sandbox import InputFile, Mount, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
@@ -28,12 +29,19 @@ _DEFAULTS: Final = Limits()
     "--cpu-ms", default=_DEFAULTS.cpu_ms, show_default=True, help=("CPU time limit of the process tree, in ms.")
 )
 @click.option("--wall-ms", default=_DEFAULTS.wall_ms, show_default=True, help="Wall-clock time limit, in ms.")
-@click.option("--memory-mb", default=_DEFAULTS.memory_bytes // MIB, show_default=True, help=("Memory limit, in MiB."))
+@aliased_option(
+    "--memory-mib",
+    aliases=["--memory-mb"],
+    default=_DEFAULTS.memory_bytes // MIB,
+    show_default=True,
+    help="Memory limit, in MiB.",
+)
 @click.option(
     "--processes", default=_DEFAULTS.processes, show_default=True, help=("Maximum number of processes and threads.")
 )
-@click.option(
-    "--output-kb",
+@aliased_option(
+    "--output-kib",
+    aliases=["--output-kb"],
     default=_DEFAULTS.output_bytes // KIB,
     show_default=True,
     help=("Output limit (stdout and stderr), in KiB."),
@@ -64,14 +72,15 @@ _DEFAULTS: Final = Limits()
 @click.option("--unsafe", is_flag=True, help="Run even where no cgroup limits memory and CPU time.")
 @click.argument("argv", nargs=-1, required=True)
 def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) -> None:
-    """Run one program in the box: adjudge run --cpu-ms 500 -- python3 -c 'print(6 * 7)'.
+    """Run one program in the sandbox.
 
-    It starts in an empty /work and sees the system's programs and libraries, what --file and --mount show it, and
-    nothing else. Its output is passed through; the report follows on stderr, or as JSON on stdout with --json.
+    Example: adjudge run --cpu-ms 500 -- python3 -c 'print(6 * 7)'. The program starts in an empty /work and sees only
+    system programs and libraries, --file and --mount. Its output is passed through; the report is printed to stderr, or
+    to stdout as JSON with --json.
 
     Exit codes: 0 success, 1 RE, TLE, MLE or OLE, 2 system error (SE), 3 invalid arguments.
     """
-    output_bytes = options["output_kb"] * KIB
+    output_bytes = options["output_kib"] * KIB
     unsafe = unsafe or settings_source.load().judge.allow_without_cgroup
     report = asyncio.run(_run(_spec(argv, options), output_bytes, unsafe))
     if as_json:
@@ -96,9 +105,9 @@ def _spec(argv: tuple[str, ...], options: dict[str, Any]) -> SandboxRunSpec:
     limits = Limits(
         cpu_ms=options["cpu_ms"],
         wall_ms=options["wall_ms"],
-        memory_bytes=options["memory_mb"] * MIB,
+        memory_bytes=options["memory_mib"] * MIB,
         processes=options["processes"],
-        output_bytes=options["output_kb"] * KIB,
+        output_bytes=options["output_kib"] * KIB,
     )
     files = tuple(_file(text) for text in options["files"])
     return SandboxRunSpec(

@@ -1,4 +1,4 @@
-"""``adjudge scheduler``: delivers jobs to the stream and keeps order. Run as many as you like: they share the rows."""
+"""``adjudge scheduler``: runs one scheduler. Any number may run; they coordinate through the database."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.steady import tune_gc
 from adjudge.cli.wiring.drivers import open_served, open_stream
-from adjudge.cli.wiring.scheduler import open_health_server, run_scheduler
+from adjudge.cli.wiring.process import open_health_server, tune_gc
+from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.observe.health_server import LoopHeartbeat

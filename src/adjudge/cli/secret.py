@@ -1,4 +1,4 @@
-"""``adjudge secret``: named secrets that nodes of chains use, and the key they are encrypted with."""
+"""``adjudge secret``: manages the secrets of chains and the key that encrypts them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.chains.secrets import Keyring, check_name, check_value, new_key
-from adjudge.cli.connection import open_client, server_option
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.connection import open_client
+from adjudge.cli.options import server_option
+from adjudge.cli.output import make_console
 from adjudge.store import Tx, open_database
 from adjudge.store.chains import secrets
 
 
 @click.group(name="secret")
 def command() -> None:
-    """Manage secrets that nodes of chains use: set, list, delete, rotate, key."""
+    """Manage the secrets of chains: set, list, delete, rotate, key."""
 
 
 @command.command(name="set")
 @click.argument("name")
 @server_option
 def set_(name: str, server: str | None) -> None:
-    """Set the secret NAME to what standard input says; a newline at its end does not count.
+    """Set the secret NAME to the text on standard input, without a final newline.
 
-    Chains refer to it as {{ secrets.NAME }}. Nobody can read it back.
+    Chains refer to it as {{ secrets.NAME }}. The value cannot be read back.
     """
     check_name(name)
     value = sys.stdin.read()
@@ -44,17 +45,17 @@ def list_(server: str | None) -> None:
     """List the names of secrets."""
     with open_client(server) as client:
         found = client.secrets()
-    table = Table("name", "changed", "by")
+    table = Table("name", "updated", "by")
     for item in found:
         table.add_row(escape(item.name), item.updated_at, escape(item.updated_by or ""))
-    open_console().print(table if found else "There are no secrets.")
+    make_console().print(table if found else "No secrets.")
 
 
 @command.command()
 @click.argument("name")
 @server_option
 def delete(name: str, server: str | None) -> None:
-    """Delete the secret NAME; nodes that refer to it fail from then on."""
+    """Delete the secret NAME. Nodes that refer to it will fail."""
     with open_client(server) as client:
         client.secret_delete(name)
     click.echo(f"{name}: deleted")
@@ -62,9 +63,9 @@ def delete(name: str, server: str | None) -> None:
 
 @command.command()
 def rotate() -> None:
-    """Encrypt every secret with a new key, on the machine that has the key file.
+    """Encrypt all secrets with a new key. Run it on the machine that has the key file.
 
-    Where the keys come from chains.secret_keys, put the new one first there, then run this to encrypt with it.
+    If the keys are set by chains.secret_keys, put the new key first there and then run this command.
     """
     settings = settings_source.load()
     keys = Keyring.of(settings.server.data_dir, settings.chains.secret_keys.reveal())
@@ -74,7 +75,7 @@ def rotate() -> None:
 
 
 async def _encrypt_anew(keys: Keyring, database_url: str) -> int:
-    """Encrypt all secrets with the newest key; a new key is made only if the present ones can read every secret."""
+    """Encrypt all secrets with the newest key; a new key is created only if the existing keys decrypt every secret."""
 
     async def each(tx: Tx) -> int:
         found = await secrets.read_all(tx)

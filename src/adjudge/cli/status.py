@@ -9,8 +9,9 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.connection import open_client, server_option
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.connection import open_client
+from adjudge.cli.options import json_option, limit_option, server_option
+from adjudge.cli.output import make_console
 from adjudge.cli.verdicts import format_test_result, print_submission, styled_verdict_or_status
 from adjudge.client.models import Submission
 
@@ -18,9 +19,9 @@ from adjudge.client.models import Submission
 @click.command(name="status")
 @click.argument("submission_ids", nargs=-1, metavar="[ID]...")
 @click.option("--problem", help="Filter by problem.")
-@click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
+@limit_option(default=20, maximum=100)
 @click.option("--wait", is_flag=True, help="Wait until all have a verdict.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @server_option
 def command(
     *, submission_ids: tuple[str, ...], problem: str | None, limit: int, wait: bool, as_json: bool, server: str | None
@@ -37,7 +38,7 @@ def command(
     if as_json:
         click.echo(json.dumps([_plain(item) for item in found]))
         return
-    console = open_console()
+    console = make_console()
     if results is None:
         console.print(_table(found))
         return

@@ -12,8 +12,9 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from adjudge.cli.connection import open_client, server_option
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.connection import open_client
+from adjudge.cli.options import json_option, server_option
+from adjudge.cli.output import make_console
 from adjudge.cli.verdicts import exit_code, format_test_result, print_submission
 from adjudge.client import Client, ClientError
 from adjudge.client.models import SubmissionEventRead
@@ -26,13 +27,13 @@ from adjudge.domain.states import SUBMISSION
 @click.option("--problem", required=True, metavar="SLUG", help="Problem (slug or ID).")
 @click.option("--language", default="", help="Language. Default: detected from the file extension.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the verdict.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @server_option
 def command(*, file: Path, problem: str, language: str, wait: bool, as_json: bool, server: str | None) -> None:
-    """Hand FILE in at the server, and show each test as it is judged.
+    """Submit FILE to a server and show the results live.
 
-    Exit codes: with --wait 0 accepted; 1 rejected; 2 judging failed, or the server is away; 3 the request is wrong.
-    With --no-wait 0 means that it was handed in.
+    Exit codes with --wait: 0 accepted, 1 any other verdict, 2 system error or server unreachable, 3 invalid request.
+    With --no-wait: 0 submitted.
     """
     source = _source(file)
     with open_client(server) as client:
@@ -41,7 +42,7 @@ def command(*, file: Path, problem: str, language: str, wait: bool, as_json: boo
             known = {"submission_id": made.submission_id, "status": made.status}
             click.echo(json.dumps(known) if as_json else made.submission_id)
             return
-        console = open_console(stderr=as_json)
+        console = make_console(stderr=as_json)
         seen = _watch(console, client, made.submission_id)
         (found,) = client.wait([made.submission_id])
         results = client.results(found.id)

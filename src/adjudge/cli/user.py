@@ -1,4 +1,4 @@
-"""``adjudge user``: people and programs, from the machine itself; for the first admin, and when nobody can log in."""
+"""``adjudge user``: manages users directly in the database, for the first admin and when nobody can log in."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rich.table import Table
 from adjudge import settings as settings_source
 from adjudge.api.account_parts import AccountParts
 from adjudge.api.timestamps import format_timestamp
-from adjudge.cli.acting import ACTOR
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.options import actor_option, after_option, aliased_option, json_option, limit_option
+from adjudge.cli.output import make_console
 from adjudge.cli.wiring.accounts import open_account_services
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission, Role, parse_user_name
@@ -39,8 +39,8 @@ _TOKEN_SCOPES: Final = tuple(
         Permission.ACCOUNT_OWN,
     )
 )
-"""What a token may do unless told: submit, read, and tell ``adjudge login`` whose it is. A file with an admin's token
-must not open everything."""
+"""Default scopes: submit, read, and look up the own account (needed by ``adjudge login``). A leaked token of an admin
+does not grant everything."""
 _REASON = click.option("--reason", default="manual", show_default=True, help="Reason, stored in the audit log.")
 
 
@@ -58,7 +58,7 @@ def command() -> None:
     is_flag=True,
     help=("Read the password from standard input; the user does not have to change it."),
 )
-@ACTOR
+@actor_option
 def add(name: str, role: str, email: str | None, password_stdin: bool, actor: str) -> None:
     """Create a user and print a one-time password."""
     password = _password() if password_stdin else None
@@ -72,9 +72,9 @@ def add(name: str, role: str, email: str | None, password_stdin: bool, actor: st
 @command.command("list")
 @click.option("--search", default="", help="Filter by name.")
 @click.option("--role", type=_ROLE)
-@click.option("--after", default="", metavar="NAME", help="Continue after this ID.")
-@click.option("--at-most", type=click.IntRange(1, 1000), default=100, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@after_option("name")
+@limit_option(default=100, maximum=1000)
+@json_option
 def list_(search: str, role: str | None, after: str, limit: int, as_json: bool) -> None:
     """List users."""
     found = _with_services(
@@ -87,13 +87,13 @@ def list_(search: str, role: str | None, after: str, limit: int, as_json: bool) 
     for user in found:
         state = "disabled" if user.disabled_at else "must change password" if user.must_change_password else "ok"
         table.add_row(user.name, user.role, state, format_timestamp(user.created_at), user.id)
-    open_console().print(table)
+    make_console().print(table)
 
 
 @command.command()
 @click.argument("name")
 @_REASON
-@ACTOR
+@actor_option
 def disable(name: str, reason: str, actor: str) -> None:
     """Disable a user."""
     _change(name, lambda parts, user: users.set_user_disabled(parts, actor, user.id, disabled=True, reason=reason))
@@ -103,7 +103,7 @@ def disable(name: str, reason: str, actor: str) -> None:
 @command.command()
 @click.argument("name")
 @_REASON
-@ACTOR
+@actor_option
 def enable(name: str, reason: str, actor: str) -> None:
     """Enable a user."""
     _change(name, lambda parts, user: users.set_user_disabled(parts, actor, user.id, disabled=False, reason=reason))
@@ -113,7 +113,7 @@ def enable(name: str, reason: str, actor: str) -> None:
 @command.command()
 @click.argument("name")
 @_REASON
-@ACTOR
+@actor_option
 def password(name: str, reason: str, actor: str) -> None:
     """Reset a password. Prints a one-time password and ends all sessions and tokens."""
     made = _change(name, lambda parts, user: users.reset_password(parts, actor, user.id, reason=reason))
@@ -127,21 +127,23 @@ def password(name: str, reason: str, actor: str) -> None:
     "--scope",
     "scopes",
     multiple=True,
-    help="A permission point; several times for several, '*' for all that the user may do. "
-    f"Default: {', '.join(_TOKEN_SCOPES)}, as far as the user's role has them.",
+    help="Scope, or '*' for all permissions of the user. May be repeated. "
+    f"Default: {', '.join(_TOKEN_SCOPES)}, limited to the permissions of the user's role.",
 )
-@click.option(
-    "--days",
+@aliased_option(
+    "--expires-in-days",
+    aliases=["--days"],
     type=click.FloatRange(min=0, max=3650, min_open=True),
     default=90.0,
     show_default=True,
-    help="When it expires.",
+    help="Lifetime in days.",
 )
-@click.option("--no-expiry", is_flag=True, help="It never expires, whatever --days says.")
-def token(name: str, token_name: str, scopes: tuple[str, ...], days: float, no_expiry: bool) -> None:
-    """Make an API token for a user and print it: alone on standard output, for scripts.
+@click.option("--no-expiry", is_flag=True, help="Create a token that does not expire; overrides --expires-in-days.")
+def token(name: str, token_name: str, scopes: tuple[str, ...], expires_in_days: float, no_expiry: bool) -> None:
+    """Create an API token for a user and print it.
 
-    It works at once, also for somebody who has yet to choose a password. What it may do is told on standard error.
+    Only the token is printed to standard output; its lifetime and permissions are printed to standard error. The token
+    works even if the user must still change the one-time password.
     """
 
     async def create(parts: AccountParts, user: UserRow) -> CreatedToken:
@@ -152,12 +154,12 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], days: float, no_e
             account.viewer_for_user(user),
             name=token_name,
             scopes=scopes or [scope for scope in _TOKEN_SCOPES if scope in ROLE_PERMISSIONS[user.role]],
-            expires_in_days=None if no_expiry else days,
+            expires_in_days=None if no_expiry else expires_in_days,
         )
 
     made = _change(name, create)
-    until = "without end" if made.token.expires_at is None else f"until {format_timestamp(made.token.expires_at)}"
-    may = "all of its user (*)" if ALL_SCOPES in made.token.scopes else ", ".join(made.token.scopes)
+    until = "without expiry" if made.token.expires_at is None else f"until {format_timestamp(made.token.expires_at)}"
+    may = "all permissions of the user (*)" if ALL_SCOPES in made.token.scopes else ", ".join(made.token.scopes)
     click.echo(f"Valid {until}; permissions: {may}. Others: --scope.", err=True)
     click.echo(made.secret)
 

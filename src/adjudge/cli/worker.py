@@ -1,20 +1,17 @@
-"""``adjudge worker``: judges what is handed in. Run as many as you like, on as many machines."""
+"""``adjudge worker``: runs one worker. Any number may run, on any number of machines."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Callable
-from typing import Final
 
 import click
 import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.steady import tune_gc
 from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
-from adjudge.cli.wiring.scheduler import inline_dispatch, open_health_server
+from adjudge.cli.wiring.process import drain_on_signals, open_health_server, tune_gc
+from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.worker import open_worker
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
@@ -22,18 +19,15 @@ from adjudge.relay.metrics_recorder import record_metrics
 from adjudge.settings import Settings
 from adjudge.stream import consumer_name
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-_PATIENT_SIGNALS: Final = 2
-
 
 @click.command(name="worker")
 @click.option("--slots", type=click.IntRange(1, 1024), help="Number of concurrent jobs. Default: number of cores.")
 @click.option("--name", help="Worker name. Default: hostname-pid.")
 def command(slots: int | None, name: str | None) -> None:
-    """Judge submissions and run the nodes of chains.
+    """Run a worker: judges submissions and executes chain nodes.
 
-    SIGTERM lets it finish what runs and hand back what takes too long; a second one hands everything back at once, and
-    a third ends it where even that has to wait for the database.
+    SIGTERM drains: running jobs finish, or are released after the drain timeout. A second SIGTERM releases them
+    immediately. A third ends the process even if the database does not respond.
     """
     settings = settings_source.load({"worker.slots": slots, "worker.name": name})
     logs.configure(settings.log.level, settings.log.format)
@@ -64,19 +58,3 @@ async def _run(settings: Settings) -> None:
         click.echo(f"{name} started, database {settings.database.url}")
         tune_gc()
         await worker.run()
-
-
-def drain_on_signals(drain: Callable[[], None]) -> None:
-    """Drain when asked to end. Whoever asks a third time has waited for a database that does not answer: just die."""
-    loop, asked = asyncio.get_running_loop(), 0
-
-    def hear() -> None:
-        nonlocal asked
-        asked += 1
-        drain()
-        if asked == _PATIENT_SIGNALS:
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, hear)

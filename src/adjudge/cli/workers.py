@@ -11,14 +11,15 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.output import make_console as open_console
+from adjudge.cli.options import json_option
+from adjudge.cli.output import make_console
 from adjudge.cli.wiring.drivers import open_existing_database, open_registry
 from adjudge.registry import LiveWorker
 from adjudge.settings import Settings
 
 
 @click.command(name="workers")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def command(as_json: bool) -> None:
     """List online workers with slots, languages and health."""
     found = asyncio.run(_list(settings_source.load()))
@@ -33,7 +34,7 @@ def command(as_json: bool) -> None:
             languages = ", ".join(f"{name} {_number(version)}" for name, version in sorted(info.languages.items()))
             left = f"{item.lease_left_sec:.0f} s"
             table.add_row(info.name, info.health, str(info.slots), languages, info.isolation, info.version, left)
-        open_console().print(table)
+        make_console().print(table)
 
 
 def _number(version: str) -> str:

@@ -131,9 +131,9 @@ def test_mistakes_are_told_apart(server: RunningServer, published_problem: Publi
 
 
 def test_problems_are_listed_and_shown(server: RunningServer, published_problem: PublishedProblem) -> None:
-    assert "sum" in _run("problems").output
-    assert "sum" in _run("problems", "list", "--search", "su").output
-    shown = _run("problems", "show", "sum")
+    assert "sum" in _run("problem", "list").output
+    assert "sum" in _run("problem", "list", "--search", "su").output
+    shown = _run("problem", "view", "sum")
     assert (shown.exit_code, "1 tests" in shown.output) == (0, True)
 
 
@@ -145,14 +145,14 @@ def test_a_package_is_sent_and_followed(
     (folder / "1.in").write_text("1\n")
     (folder / "1.out").write_text("1\n")
     working = asyncio.run_coroutine_threadsafe(_import_all(server, tmp_path), server.loop)
-    done = _run("problems", "import", str(folder), "--tag", "easy")
+    done = _run("problem", "upload", str(folder), "--tag", "easy")
     assert (done.exit_code, "imported echo, revision 1" in done.output) == (0, True), done.output
     (folder / "1.out").unlink()
-    wrong = _run("problems", "import", str(folder), "--slug", "echo")
+    wrong = _run("problem", "upload", str(folder), "--slug", "echo")
     assert (wrong.exit_code, "1.in" in wrong.output, "failed" in wrong.output) == (1, True, True), wrong.output
     working.cancel()
     (tmp_path / "no.zip").write_bytes(b"nothing")
-    refused = _run("problems", "import", str(tmp_path / "no.zip"))
+    refused = _run("problem", "upload", str(tmp_path / "no.zip"))
     assert (refused.exit_code, "INVALID_INPUT" in refused.stderr) == (3, True)
 
 
@@ -173,7 +173,7 @@ def test_a_chain_from_its_file_to_the_end_of_a_run(
     file.write_text(CHAIN)
     assert _run("chain", "apply", str(file)).output == "night: created, version 1\n  trigger daily: created\n"
     assert "night: unchanged" in _run("chain", "apply", str(file)).output
-    assert "problem-pipeline: created" in _run("chain", "apply", "--shipped", "problem-pipeline").output
+    assert "problem-pipeline: created" in _run("chain", "apply", "--builtin", "problem-pipeline").output
     assert all(name in _run("chain", "list").output for name in ("night", "problem-pipeline"))
     shown = _run("chain", "show", "night").output
     assert all(word in shown for word in ("By night.", "0 3 * * *", "│ check │", "│ right │"))
@@ -210,7 +210,7 @@ def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
     _run("chain", "stop", run_id)
     assert _run("chain", "complete", run_id, "check", "--artifact", left).exit_code == 0
     assert json.loads(_run("chain", "artifact", run_id, "check").output) == json.loads(left)
-    assert _run("chain", "artifact", run_id, "check", "--file", digest, "--to", str(fetched)).exit_code == 0
+    assert _run("chain", "artifact", run_id, "check", "--file", digest, "--output", str(fetched)).exit_code == 0
     assert fetched.read_bytes() == given.read_bytes()
     assert _run("chain", "artifact", run_id, "check", "--file", "0" * 64).exit_code == 3, "it names no such file"
     wrongs = (("package", "write it as KEY=PATH"), (f"package={tmp_path}/none", "No such file"), (f"n={given}", "too"))

@@ -68,7 +68,7 @@ def test_discard_closes_all_or_none(letter: str) -> None:
     assert "DEAD_LETTER_NOT_FOUND" in output
     assert json.loads(_run("list", "--json")[1]), "nothing was discarded"
     assert _run("discard", letter, "--reason", "gone", "--as", "ops") == (0, "1 discarded\n")
-    assert _run("list")[1] == "No dead letters are open.\n"
+    assert _run("list")[1] == "No open dead letters.\n"
 
 
 def test_a_reason_is_asked_for(letter: str) -> None:

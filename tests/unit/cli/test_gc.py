@@ -57,10 +57,10 @@ def test_what_nothing_names_goes_and_the_rest_stays(tmp_path: Path, monkeypatch:
         return [asyncio.run(blobs.exists(digest)) for digest in (used, unused, fresh)]
 
     dry = CliRunner().invoke(main, ["gc", "--dry-run"])
-    assert dry.output == "1 files (6 bytes) would be deleted; 1 old ones are in use.\n"
+    assert dry.output == "1 files (6 bytes) would be deleted, 1 in use.\n"
     assert there() == [True, True, True]
     done = CliRunner().invoke(main, ["gc"])
-    assert done.output == "1 files (6 bytes) removed; 1 old ones are in use.\n"
+    assert done.output == "1 files (6 bytes) deleted, 1 in use.\n"
     assert there() == [True, False, True]
 
 

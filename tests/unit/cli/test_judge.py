@@ -54,8 +54,8 @@ def test_judge_refuses_what_it_cannot_use(package: Path, tmp_path: Path) -> None
     for args in (
         (tmp_path / "nothing.py", "--problem", package),
         (solution, "--problem", package),
-        (solution, "--problem", package, "--lang", "klingon"),
-        (solution, "--problem", tmp_path / "nowhere", "--lang", "bash"),
+        (solution, "--problem", package, "--language", "klingon"),
+        (solution, "--problem", tmp_path / "nowhere", "--language", "bash"),
     ):
         refused = run("judge", *args, cache=tmp_path)
         assert refused.exit_code == 3, refused.output

@@ -100,7 +100,7 @@ def test_a_database_of_a_newer_version_is_left_to_it(migrated: Path) -> None:
 def test_no_database_is_made_by_looking(file: Path) -> None:
     for argv in (["status"], ["up"], ["down", _before(), "--yes"]):
         result = _run(*argv)
-        assert (result.exit_code, "There is no database" in result.output) == (3, True), argv
+        assert (result.exit_code, "Database not found" in result.output) == (3, True), argv
     assert not file.exists()
 
 

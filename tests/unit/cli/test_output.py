@@ -56,7 +56,7 @@ def test_a_run_that_is_followed_says_what_is_asked_and_nothing_twice() -> None:
     printed = CliRunner().invoke(main, ["chain", "run", "r-1", "--follow"]).output
     assert printed.splitlines() == [
         "pending ask",
-        "running ask  Publish [b]it[/b]?  answer it: adjudge chain approve r-1 ask --reason …",
+        "running ask  Publish [b]it[/b]?  approval required: adjudge chain approve r-1 ask --reason …",
         "success ask",
         "success release r-1",
     ]
@@ -64,7 +64,7 @@ def test_a_run_that_is_followed_says_what_is_asked_and_nothing_twice() -> None:
 
 def test_a_webhook_is_shown_with_the_address_that_calls_it() -> None:
     printed = CliRunner().invoke(main, ["chain", "show", "release"]).output
-    expected = 'trigger hook: webhook {"parameters": {"é": true}}, called by POST /api/v1/triggers/t-1:call'
+    expected = 'trigger hook: webhook {"parameters": {"é": true}}, URL: POST /api/v1/triggers/t-1:call'
     assert expected in printed.splitlines()
     assert 'trigger nightly: cron {"cron": "0 3 * * *"}, disabled' in printed.splitlines()
 
@@ -87,5 +87,5 @@ def test_nothing_is_looked_after_where_no_judge_is(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ADJUDGE_DATABASE_URL", raising=False)
     answer = CliRunner().invoke(main, argv)
-    assert (answer.exit_code, "There is no database var/adjudge.db here" in answer.output) == (3, True)
+    assert (answer.exit_code, "Database not found: var/adjudge.db" in answer.output) == (3, True)
     assert not list(tmp_path.iterdir()), "least of all an empty database is made"

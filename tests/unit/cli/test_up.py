@@ -43,7 +43,7 @@ def _greeting(process: subprocess.Popen[str]) -> list[str]:
     lines = []
     for line in process.stdout:
         lines.append(line.strip())
-        if line.startswith("Ctrl-C"):
+        if line.startswith("Press Ctrl-C"):
             return lines
     pytest.fail(f"it ended instead: {process.communicate()}")
 
@@ -54,10 +54,10 @@ def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signa
     folder.mkdir()
     with _start(folder, "--port", "0") as process:
         first, *others = _greeting(process)
-        address = first.removeprefix("Adjudge is up at ")
+        address = first.removeprefix("Adjudge is running at ")
         ready = httpx.get(f"{address}/api/v1/health/ready", timeout=60).json()
         assert {"database": "ok", "blobs": "ok", "stream": "ok"}.items() <= ready["checks"].items()
-        password = re.search(r"log in as admin with the password (\S+),", " ".join(others))
+        password = re.search(r"log in as admin with the one-time password (\S+) ", " ".join(others))
         assert password is not None
         me = httpx.post(f"{address}/api/v1/login", json={"name": "admin", "password": password[1]}, timeout=60).json()
         assert (me["role"], me["must_change_password"]) == ("admin", True)
@@ -79,7 +79,7 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
         with _start(tmp_path, "--port", str(port)) as process:
             _, errors = process.communicate(timeout=120)
         assert process.returncode == 3
-        assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in errors
+        assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in errors
         assert "--port" in errors
         assert "Traceback" not in errors
 

@@ -28,7 +28,7 @@ def _run(*argv: str, given: str | None = None) -> tuple[int, str]:
 
 def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
     code, printed = _run("add", "Grace", "--role", "admin")
-    assert (code, "grace is admin" in printed, "One-time password" in printed) == (0, True, True)
+    assert (code, "Created grace (admin)" in printed, "One-time password" in printed) == (0, True, True)
     assert _run("add", "robot", "--role", "service", "--as", "ops")[0] == 0
     assert _run("add", "ada", "--password-stdin", given="a long enough secret\n")[0] == 0
     assert _run("add", "GRACE") == (3, "adjudge: That user name is taken; choose another. [NAME_TAKEN]\n")
@@ -37,11 +37,11 @@ def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
     assert _run("disable", "grace")[0] == 3, "the last admin stays"
     code, printed = _run("token", "ada")
     assert (code, "adjudge user enable ada" in printed) == (3, True)
-    assert "shown this once" in _run("password", "ada")[1]
+    assert "shown once" in _run("password", "ada")[1]
     listed = {user["name"]: user for user in json.loads(_run("list", "--json")[1])}
     assert {name: user["disabled"] for name, user in listed.items()} == {"ada": True, "grace": False, "robot": False}
     assert _run("enable", "ada")[0] == 0
-    assert _run("enable", "nobody") == (3, "adjudge: There is no user 'nobody'. [USER_NOT_FOUND]\n")
+    assert _run("enable", "nobody") == (3, "adjudge: Not found: user 'nobody'. [USER_NOT_FOUND]\n")
 
 
 def _token(*argv: str) -> tuple[str, str, dict[str, object]]:
@@ -55,7 +55,8 @@ def _token(*argv: str) -> tuple[str, str, dict[str, object]]:
 
 
 @pytest.mark.parametrize(
-    ("argv", "days"), [((), 90), (("--days", "1"), 1), (("--days", "0.5"), 0.5), (("--no-expiry",), None)]
+    ("argv", "days"),
+    [((), 90), (("--expires-in-days", "1"), 1), (("--expires-in-days", "0.5"), 0.5), (("--no-expiry",), None)],
 )
 def test_token_expires_after_90_days_unless_told(argv: tuple[str, ...], days: float | None) -> None:
     _run("add", "grace", "--role", "admin")
@@ -63,7 +64,7 @@ def test_token_expires_after_90_days_unless_told(argv: tuple[str, ...], days: fl
     assert re.fullmatch(r"adj_\S+\n", secret)
     if days is None:
         assert row["expires_at"] is None
-        assert "without end" in said
+        assert "without expiry" in said
     else:
         assert int(str(row["expires_at"])) - int(str(row["created_at"])) == days * 86_400_000_000
         assert "Valid until 20" in said
@@ -77,12 +78,15 @@ def test_token_carries_all_rights_only_when_asked_and_says_what_it_carries() -> 
     assert "submission:create, submission:read" in said
     _, said, row = _token("grace", "--scope", "*")
     assert "*" in str(row["scopes"])
-    assert "all of its user (*)" in said
+    assert "all permissions of the user (*)" in said
     _, _, row = _token("grace", "--scope", "chain:read", "--scope", "run:read")
     assert json.loads(str(row["scopes"])) == ["chain:read", "run:read"]
 
 
-@pytest.mark.parametrize("wrong", [("--days", "0"), ("--days", "-1"), ("--days", "4000"), ("--scope", "no:such")])
+@pytest.mark.parametrize(
+    "wrong",
+    [("--expires-in-days", "0"), ("--expires-in-days", "-1"), ("--expires-in-days", "4000"), ("--scope", "no:such")],
+)
 def test_token_that_cannot_be_is_refused(wrong: tuple[str, str]) -> None:
     _run("add", "grace", "--role", "admin")
     code, printed = _run("token", "grace", *wrong)

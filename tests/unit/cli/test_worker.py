@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 
-from adjudge.cli.worker import drain_on_signals
+from adjudge.cli.wiring.process import drain_on_signals
 
 
 async def test_a_third_signal_ends_a_worker_that_cannot_even_hand_back() -> None:

@@ -1,4 +1,4 @@
-"""Delivering jobs and keeping order: what the scheduler role does, and what others do where it is switched off."""
+"""Composes the scheduler: dispatcher, watchdog, reconciler, retention, chain housekeeping and triggers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, make_jobs, run_starter
-from adjudge.domain.errors import InvalidInput
-from adjudge.observe.health_server import SILENCE_SEC, LoopHeartbeat, serve_health
+from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.relay.direct import dispatch_inline
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.retention import Retention
@@ -26,12 +25,12 @@ _RECONCILE_MS = 5_000
 _AHEAD = 4_000
 _RETENTION_MS = 60_000
 _CHAINS_MS = 500
-"""How exactly timers of chains are kept."""
+"""Resolution of chain timers."""
 
 
 @asynccontextmanager
 async def inline_dispatch(settings: Settings, database: Database, stream: Stream) -> AsyncIterator[None]:
-    """Where the outbox is switched off, this process delivers jobs itself while the block lasts."""
+    """Publish jobs from this process while the block runs, if the outbox is disabled."""
     if settings.jobs.outbox_enabled:
         yield
         return
@@ -42,39 +41,10 @@ async def inline_dispatch(settings: Settings, database: Database, stream: Stream
         yield
 
 
-@asynccontextmanager
-async def open_health_server(settings: Settings, *pulses: LoopHeartbeat) -> AsyncIterator[None]:
-    """Serve figures and liveness while the block lasts, where a port is set."""
-    if not settings.server.metrics_port:
-        yield
-        return
-    port = settings.server.metrics_port
-    async with AsyncExitStack() as opened:
-        try:
-            await opened.enter_async_context(serve_health(port, pulses, silence_sec=_silence_sec(settings)))
-        except OSError as error:
-            raise InvalidInput(
-                f"server.metrics_port: cannot listen on 127.0.0.1:{port}: "
-                f"{error.strerror or error}. Each worker and scheduler on a machine needs its own "
-                "port.",
-                field="server.metrics_port",
-            ) from error
-        yield
-
-
-def _silence_sec(settings: Settings) -> float:
-    """How long a loop may make no progress until it counts as dead.
-
-    One that waits for a database or a Redis that does not answer is alive: it gives up at its time limit and tries
-    again. Restarting it would not help.
-    """
-    return SILENCE_SEC + settings.database.timeout_sec + settings.jobs.redis_timeout_sec
-
-
 async def run_scheduler(
     settings: Settings, database: Database, stream: Stream, name: str, pulse: LoopHeartbeat | None = None
 ) -> None:
-    """Deliver the outbox and keep order, for ever: what the scheduler role does."""
+    """Run all periodic tasks of a scheduler until canceled."""
     engine = make_engine(settings)
     jobs = make_jobs(settings, engine)
     watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
@@ -94,7 +64,7 @@ async def run_scheduler(
 
 
 def _prefetch_limit(settings: Settings) -> int:
-    """How much of a band to announce ahead of the workers: far from where the stream drops its oldest messages."""
+    """Maximum number of published messages per band, far below the length at which the stream drops old messages."""
     return min(_AHEAD, settings.jobs.stream_maxlen // 2)
 
 

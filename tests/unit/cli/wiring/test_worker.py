@@ -15,7 +15,7 @@ from adjudge import settings
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cli.wiring.judge import open_judge
-from adjudge.cli.wiring.scheduler import open_health_server
+from adjudge.cli.wiring.process import open_health_server
 from adjudge.cli.wiring.worker import _health, _info, _with_capabilities, _worker_settings
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.compile_cache import CompileCache
@@ -64,7 +64,7 @@ async def test_a_door_that_somebody_else_has_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
-        with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1 port {port}"):
+        with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1:{port}"):
             async with open_health_server(told):
                 pass
 

@@ -1,4 +1,4 @@
-"""``adjudge problems``: what of a folder is sent to a server."""
+"""``adjudge problem upload``: which files of a folder are sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.cli.problems import packed
+from adjudge.cli.problem_remote import zip_package
 from adjudge.packages.archive import Links
 from adjudge.packages.findings import PackageRefused
 
@@ -21,7 +21,7 @@ def test_a_folder_is_sent_with_what_its_links_lead_to(tmp_path: Path) -> None:
     package.mkdir()
     (package / "problem.yaml").write_text("name: Sum\n")
     (package / "data").symlink_to("../shared")
-    with zipfile.ZipFile(io.BytesIO(packed(package, Links.REPOSITORY))) as archive:
+    with zipfile.ZipFile(io.BytesIO(zip_package(package, Links.REPOSITORY))) as archive:
         assert sorted(archive.namelist()) == ["data/1.in", "problem.yaml"]
         assert archive.read("data/1.in") == b"1"
 
@@ -32,4 +32,4 @@ def test_a_link_out_of_the_repository_is_not_sent(tmp_path: Path) -> None:
     (tmp_path / "private").write_text("a key")
     (package / "readme").symlink_to("../private")
     with pytest.raises(PackageRefused, match="leaves the package"):
-        packed(package, Links.REPOSITORY)
+        zip_package(package, Links.REPOSITORY)

@@ -1,4 +1,4 @@
-"""``adjudge problems``: what there is to solve at a server."""
+"""``adjudge problem list``, ``view`` and ``upload``: problems on a server."""
 
 from __future__ import annotations
 
@@ -13,37 +13,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.connection import open_client, server_option
-from adjudge.cli.output import make_console as open_console
-from adjudge.cli.package_source import follow_links_option
+from adjudge.cli.connection import open_client
+from adjudge.cli.options import after_option, aliased_option, follow_links_option, limit_option, server_option
+from adjudge.cli.output import make_console
 from adjudge.client import Client
 from adjudge.client.models import Problem
 from adjudge.packages.archive import Links, open_package
 
-EXIT_NOT_DONE: Final = 1
+EXIT_FAILED: Final = 1
 _BLOCKS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "li", "pre", "tr", "div", "ul", "ol", "table", "br"})
 
 
-@click.group(name="problems", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> None:
-    """List, show and upload problems on a server."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_)
-
-
-@command.command("list")
+@click.command("list")
 @click.option("--search", default="", help="Search in title, slug and tags.")
 @click.option("--tag", "tags", multiple=True, help="Filter by tag. May be repeated (all must match).")
-@click.option("--at-most", type=click.IntRange(1, 100), default=50, show_default=True)
-@click.option("--after", metavar="CURSOR", help="Continue after this cursor.")
+@limit_option(default=50, maximum=100)
+@after_option("cursor")
 @server_option
 def list_(
-    search: str = "", tags: tuple[str, ...] = (), limit: int = 50, after: str | None = None, server: str | None = None
+    search: str = "", tags: tuple[str, ...] = (), limit: int = 50, after: str = "", server: str | None = None
 ) -> None:
-    """List problems."""
+    """List problems on a server."""
     with open_client(server) as client:
-        page = client.problems(search=search, tags=tags, cursor=after, limit=limit)
+        page = client.problems(search=search, tags=tags, cursor=after or None, limit=limit)
     table = Table("slug", "title", "difficulty", "solved", "solved by", "tags")
     for item in page.items:
         difficulty = "" if item.difficulty is None else f"{item.difficulty:g}"
@@ -55,23 +47,23 @@ def list_(
             f"{item.solvers or ''}",
             escape(", ".join(item.tags)),
         )
-    open_console().print(table)
+    make_console().print(table)
     if page.next:
         click.echo(f"More results: --after {page.next}")
 
 
-@command.command()
+@click.command()
 @click.argument("slug")
-@click.option("--lang", default="", help="Statement language.")
+@aliased_option("--statement-language", "language", aliases=["--lang"], default="", help="Statement language.")
 @server_option
-def show(slug: str, lang: str, server: str | None) -> None:
-    """Show one problem: limits, statement, samples."""
+def view(slug: str, language: str, server: str | None) -> None:
+    """Show a problem on a server: limits, statement and samples."""
     with open_client(server) as client:
-        found = client.problem(slug, language=lang)
-    _print(open_console(), found)
+        found = client.problem(slug, language=language)
+    _print(make_console(), found)
 
 
-@command.command("import")
+@click.command()
 @click.argument("package", type=click.Path(exists=True, path_type=Path))
 @click.option("--slug", help="Slug of the problem. Default: from the package.")
 @click.option("--title", help="Default: from the package.")
@@ -82,24 +74,36 @@ def show(slug: str, lang: str, server: str | None) -> None:
 @click.option("--no-wait", is_flag=True, help="Print the import ID and exit.")
 @server_option
 @follow_links_option
-def import_(
-    *, package: Path, tags: tuple[str, ...], verify: bool, no_wait: bool, server: str | None, links: Links, **said: Any
+def upload(
+    *,
+    package: Path,
+    tags: tuple[str, ...],
+    verify: bool,
+    no_wait: bool,
+    server: str | None,
+    links: Links,
+    **metadata: Any,
 ) -> None:
-    """Upload a package (ZIP or folder) and follow its import.
+    """Upload a package (ZIP or folder) to a server.
 
-    Exit codes: 0 imported (and published with --publish), 1 failed.
+    Follows the import until it ends. Exit codes: 0 imported (and published with --publish), 1 failed.
     """
-    data = package.read_bytes() if package.is_file() else packed(package, links)
+    data = package.read_bytes() if package.is_file() else zip_package(package, links)
     with open_client(server) as client:
-        wanted = {"tags": tags or None, "verify": verify or None, "file_name": f"{package.resolve().stem}.zip", **said}
+        wanted = {
+            "tags": tags or None,
+            "verify": verify or None,
+            "file_name": f"{package.resolve().stem}.zip",
+            **metadata,
+        }
         started = client.problem_import(data, **wanted)
         click.echo(started.id)
         if not no_wait:
-            _follow(client, started.id, is_to_be_published=said["publish"])
+            _follow(client, started.id, publish=metadata["publish"])
 
 
-def packed(folder: Path, links: Links) -> bytes:
-    """Pack a folder; links become the files that they lead to, where those may be sent."""
+def zip_package(folder: Path, links: Links) -> bytes:
+    """Return a folder as a ZIP archive; links are replaced by their targets, as far as ``links`` allows."""
     buffer = io.BytesIO()
     with open_package(folder, links=links) as files, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in files.names():
@@ -107,25 +111,25 @@ def packed(folder: Path, links: Links) -> bytes:
     return buffer.getvalue()
 
 
-def _follow(client: Client, import_id: str, *, is_to_be_published: bool) -> None:
-    console, stage = open_console(), ""
-    for standing in client.import_watch(import_id):
-        now = str((standing.progress or {}).get("stage", ""))
+def _follow(client: Client, import_id: str, *, publish: bool) -> None:
+    console, stage = make_console(), ""
+    for state in client.import_watch(import_id):
+        now = str((state.progress or {}).get("stage", ""))
         if now and now != stage:
             stage = now
             console.print(f"[dim]{escape(stage)}[/]")
     found = client.import_wait(import_id)
     for item in found.findings:
-        place = ":".join(str(part) for part in (item.get("path"), item.get("line")) if part)
-        console.print(escape(f"{item['severity']}: {place} {item['message']} {item.get('fix') or ''}".strip()))
-    is_sound = found.jury is None or bool(found.jury.get("ok"))
+        location = ":".join(str(part) for part in (item.get("path"), item.get("line")) if part)
+        console.print(escape(f"{item['severity']}: {location} {item['message']} {item.get('fix') or ''}".strip()))
+    passed = found.jury is None or bool(found.jury.get("ok"))
     if found.state != "succeeded":
         console.print(f"[red]{found.state}[/]: {escape(found.error or '')}")
-        raise click.exceptions.Exit(EXIT_NOT_DONE)
-    done = "published" if is_to_be_published and is_sound else "imported"
+        raise click.exceptions.Exit(EXIT_FAILED)
+    done = "published" if publish and passed else "imported"
     console.print(f"[green]{done}[/] {escape(str(found.slug))}, revision {found.revision}")
-    if is_to_be_published and not is_sound:
-        raise click.exceptions.Exit(EXIT_NOT_DONE)
+    if publish and not passed:
+        raise click.exceptions.Exit(EXIT_FAILED)
 
 
 def _print(console: Console, found: Problem) -> None:
@@ -136,32 +140,44 @@ def _print(console: Console, found: Problem) -> None:
         console.print()
         console.print(escape(html_to_text(str(found.statement["html"]))))
     for sample in found.samples:
-        console.print(f"\n[bold]{escape(sample.name)}[/]{' (cut)' if sample.is_cut else ''}")
+        console.print(f"\n[bold]{escape(sample.name)}[/]{' (truncated)' if sample.is_cut else ''}")
         console.print(f"[dim]input[/]\n{escape(sample.input)}\n[dim]output[/]\n{escape(sample.output)}")
 
 
 class _HtmlToText(HTMLParser):
-    """The words of a page, a block on a line of its own."""
+    """Collects the text of a page, one line per block element."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[str] = []
+        self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a line for a block."""
+        """Start a new line for a block element."""
         if tag in _BLOCKS:
-            self.said.append("\n- " if tag == "li" else "\n")
+            self.parts.append("\n- " if tag == "li" else "\n")
         if tag == "img":
-            self.said.append(dict(attrs).get("alt") or "(image)")
+            self.parts.append(dict(attrs).get("alt") or "(image)")
 
     def handle_data(self, data: str) -> None:
-        """Keep the words."""
-        self.said.append(data)
+        """Collect text."""
+        self.parts.append(data)
 
 
 def html_to_text(html: str) -> str:
-    """A statement without its markup; maths stays TeX."""
+    """Return a statement without markup; formulas stay TeX."""
     parser = _HtmlToText()
     parser.feed(html)
-    lines = [line.rstrip() for line in "".join(parser.said).splitlines()]
+    lines = [line.rstrip() for line in "".join(parser.parts).splitlines()]
     return "\n".join(line for before, line in zip(["", *lines], lines, strict=False) if line or before).strip()
+
+
+@click.group(name="problems", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List, show and upload problems on a server."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_)
+
+
+for _name, _command in {"list": list_, "show": view, "import": upload}.items():
+    command.add_command(_command, _name)
