@@ -99,7 +99,7 @@ def install_error_handlers(app: FastAPI) -> None:
 def handle_error(error: AdjudgeError, request_id: str) -> Response:
     """Answer for an error that a route raised; what is our fault is for the log as well."""
     if error.http_status >= 500:
-        log.error("request.failed", code=error.code, detail=error.message, exc_info=error)
+        log.error("request_failed", code=error.code, detail=error.message, exc_info=error)
     return error_response(error, request_id)
 
 

@@ -81,7 +81,7 @@ class RequestMiddleware:
                 await self._handle(exchange, request_id)
             finally:
                 log.info(
-                    "request",
+                    "request_finished",
                     method=scope["method"],
                     path=scope["path"],
                     status=exchange.status,
@@ -103,7 +103,7 @@ class RequestMiddleware:
                 raise
             await error_response(error, request_id)(exchange.scope, exchange.receive, exchange.send)
         except Exception:  # the outermost frame of a request: it must get an answer, and the log the whole story
-            log.exception("request.crashed", method=exchange.scope["method"], path=exchange.scope["path"])
+            log.exception("request_crashed", method=exchange.scope["method"], path=exchange.scope["path"])
             if exchange.status:
                 raise  # the answer has begun: the only honest end is a broken connection
             await internal_error_response(request_id)(exchange.scope, exchange.receive, exchange.send)

@@ -96,7 +96,7 @@ class SseConnections:
             await asyncio.gather(self._usher, return_exceptions=True)
 
     async def _check_loop(self) -> None:
-        outage = Outage(_log, "audience.not_looked", first_sec=self._look_sec)
+        outage = Outage(_log, "sse_poll_failed", first_sec=self._look_sec)
         pause_sec = self._look_sec
         while self._seats:
             await asyncio.sleep(pause_sec)

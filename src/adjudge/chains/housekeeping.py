@@ -85,7 +85,7 @@ class ChainHousekeeping:
             except Unavailable:
                 raise
             except Exception:  # noqa: BLE001 — it is in the log, and comes up again at the next round
-                _log.exception("chain_patrol_failed", part=part.__name__)
+                _log.exception("chain_housekeeping_failed", part=part.__name__)
         return done
 
     async def cancel_stopping_jobs(self) -> int:

@@ -36,7 +36,7 @@ async def namespace_taken(settings: Settings, database: Database) -> AsyncIterat
         installation_id=await installation_id(database),
         timeout_sec=settings.jobs.redis_timeout_sec,
     )
-    outage = Outage(_log, "namespace_check_waits")
+    outage = Outage(_log, "namespace_check_retrying")
     try:
         await take()
     except Unavailable as error:

@@ -7,6 +7,7 @@ the same instant. The first failure and the recovery are logged; the failures in
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable
 from typing import Final
@@ -16,6 +17,7 @@ from adjudge.observe.logs import Logger
 FIRST_SEC: Final = 0.2
 LONGEST_SEC: Final = 10.0
 _MOST_DOUBLINGS: Final = 30
+_ENDING: Final = re.compile(r"_(?:retrying|failed|reconnecting)$")
 JITTER: Final = random.Random()  # noqa: S311 — it only spreads retries
 """Where pauses take their random part from; simulations seed it."""
 
@@ -57,5 +59,5 @@ class Outage:
         """Note a success; the first one after failures is logged with how long the outage lasted."""
         if self.failures:
             lasted_sec = round(self._clock() - self._began, 1)
-            self._log.info(f"{self._event}_over", failures=self.failures, lasted_sec=lasted_sec)
+            self._log.info(f"{_ENDING.sub('', self._event)}_recovered", failures=self.failures, lasted_sec=lasted_sec)
             self.failures = 0

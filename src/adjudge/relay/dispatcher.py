@@ -206,7 +206,7 @@ class Dispatcher:
             return [job.id for job in done]
 
         for job_id in await self._isolation.run(list(burials), bury):
-            _log.error("job_undeliverable", stage="poisoned", job_id=job_id, error=burials[job_id].error)
+            _log.error("job_dead_lettered", stage="poisoned", job_id=job_id, error=burials[job_id].error)
 
     async def _put_off(self, rows: Sequence[tuple[str, str, int, int]]) -> None:
         """Try deliveries again later that the stream could not take, without counting the try."""

@@ -314,7 +314,7 @@ class Sandbox:
         except ProtocolError as error:
             self.metrics.protocol_error(error.reason)
             _log.error(
-                "sandbox_protocol_error",
+                "sandbox_protocol_violated",
                 reason=str(error.reason),
                 error=error.message,
                 job_id=spec.job_id,

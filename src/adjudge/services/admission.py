@@ -86,7 +86,7 @@ class _Decisions:
             self._logged[decision, reason] = (last_sec, left_out + 1)
             return
         self._logged[decision, reason] = (now_sec, 0)
-        log.info("admission", decision=decision, reason=reason, left_out=left_out, **fields)
+        log.info("admission_decided", decision=decision, reason=reason, left_out=left_out, **fields)
 
 
 class AdmissionController:
@@ -177,7 +177,7 @@ class AdmissionController:
         mark = self._limits.low_watermark if self._closed else self._limits.high_watermark
         was_closed, self._closed = self._closed, waiting > mark or (not self._closed and waiting == mark)
         if was_closed != self._closed:
-            log.warning("admission.gate", state="closed" if self._closed else "open", waiting=waiting)
+            log.warning("admission_gate_changed", state="closed" if self._closed else "open", waiting=waiting)
         return self._closed
 
     async def _check_rate(self, user_id: str, address: str, count: int) -> None:

@@ -132,7 +132,7 @@ class CredentialCache:
             else:
                 await self._database.transact(lambda tx: api_tokens.touch(tx, credential_id))
         except AdjudgeError as error:
-            log.warning("credentials.use_not_noted", error=error.message)
+            log.warning("credential_use_unrecorded", error=error.message)
 
     def _remember(self, digest: str, viewer: Viewer, left_us: int | None) -> None:
         life_sec = self._remember_sec if left_us is None else min(self._remember_sec, left_us / 1e6)

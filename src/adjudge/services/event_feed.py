@@ -218,7 +218,7 @@ class EventFeed:
 
     async def _poll_loop(self) -> None:
         unlisten = self._database.listen(CHANNEL_JUDGING, self._wakeup.set)
-        outage = Outage(_log, "tail_waits")
+        outage = Outage(_log, "event_feed_retrying")
         try:
             while self._watchers or self._waiters or self._reports():
                 self._wakeup.clear()
@@ -231,7 +231,7 @@ class EventFeed:
                 await asyncio.sleep(_REST_SEC)
                 await self._wakeup.wait(self._poll_ms)
         except Exception:  # noqa: BLE001 — whoever watches is let go below, and whoever comes next starts it anew
-            _log.exception("tail_ended")
+            _log.exception("event_feed_failed")
         finally:
             unlisten()
             self._reset()

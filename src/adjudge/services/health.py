@@ -74,5 +74,5 @@ async def _ask(name: str, check: Check) -> ComponentHealth:
             await check()
     except Exception as failure:  # noqa: BLE001  # whatever a part died of, the answer is the same: it is not well
         error = failure.message if isinstance(failure, AdjudgeError) else type(failure).__name__
-        log.warning("health.check_failed", check=name, error=error)
+        log.warning("health_check_failed", check=name, error=error)
     return ComponentHealth(name, error is None, round((time.perf_counter() - started) * 1000, 1), error)

@@ -75,21 +75,21 @@ class LoadSampler:
             waiting = await self._database.read(lambda tx: count_waiting(tx, limit=self._count_to))
             sample = replace(sample, waiting=waiting)
         except AdjudgeError as error:
-            log.warning("admission.depth_unknown", error=error.message)
+            log.warning("queue_depth_unknown", error=error.message)
         try:
             alive = [
                 worker.info for worker in await self._registry.list() if worker.info.health is not WorkerHealth.DRAINING
             ]
             sample = replace(sample, languages=_languages(alive), workers=len(alive))
         except AdjudgeError as error:
-            log.warning("admission.workers_unknown", error=error.message)
+            log.warning("worker_health_unknown", error=error.message)
             sample = replace(sample, languages=None)
         self._sample, self._taken_at = sample, self._clock()
 
     def _on_refreshed(self, task: asyncio.Task[None]) -> None:
         self._taking = None
         if not task.cancelled() and task.exception() is not None:
-            log.error("admission.sampling_failed", exc_info=task.exception())
+            log.error("load_sampling_failed", exc_info=task.exception())
 
 
 def _languages(alive: Sequence[WorkerInfo]) -> frozenset[str] | None:

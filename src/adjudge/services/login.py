@@ -84,7 +84,7 @@ async def check_password(parts: AccountParts, name: str, password: str, origin: 
     stored = known.password_hash if known else None
     checked = await parts.passwords.check(stored, password)
     if known is None or stored is None or not checked.right or known.user.disabled_at is not None:
-        log.info("login", outcome="refused", user_id=known.user.id if known else None)
+        log.info("login_refused", user_id=known.user.id if known else None)
         raise LoginFailed
     if checked.fresh_hash is not None:
         fresh, user_id = checked.fresh_hash, known.user.id
@@ -105,7 +105,7 @@ async def open_session(parts: AccountParts, user: UserRow, origin: ClientInfo) -
         user_agent=_printable(origin.user_agent)[:_AGENT_KEPT] or None,
     )
     await parts.database.transact(lambda tx: sessions.insert(tx, session))
-    log.info("login", outcome="opened", user_id=user.id)
+    log.info("session_opened", user_id=user.id)
     return NewLogin(user, session.id, secret, round(accounts.session_max_hours * 3600))
 
 
@@ -211,7 +211,7 @@ async def _limit_login_attempts(parts: AccountParts, name: str, address: str) ->
     wants = [BucketRequest(key, per_min * share / 60, max(1.0, per_min * share)) for key, share in shares.items()]
     wait_sec = max(await parts.buckets.take_many(wants))
     if wait_sec > 0:
-        log.warning("login", outcome="throttled")
+        log.warning("login_throttled")
         raise RateLimited("Too many login attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
 

@@ -114,7 +114,7 @@ class OidcProvider:
             form["client_secret"] = self._client_secret
         answer = await self._request("POST", str(about["token_endpoint"]), data=form, auth=auth)
         if answer.status_code >= 400:
-            log.info("oidc.refused", status=answer.status_code)
+            log.info("oidc_login_refused", status=answer.status_code)
             raise LoginFailed("The identity provider rejected the login: start again.")
         token = _json(answer).get("id_token")
         if not isinstance(token, str):
@@ -127,7 +127,7 @@ class OidcProvider:
         if claims is None:  # the provider may have changed its keys: ask for them once more
             claims = _verify_signature(token, await self._key_set(about, anew=True))
         if claims is None:
-            log.warning("oidc.token_refused")
+            log.warning("oidc_token_refused")
             raise LoginFailed("The ID token is invalid.")
         wanted = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY_SEC,
@@ -141,7 +141,7 @@ class OidcProvider:
         try:
             wanted.validate(claims)
         except JoseError as error:
-            log.warning("oidc.claims_refused", error=str(error))
+            log.warning("oidc_claims_refused", error=str(error))
             raise LoginFailed("The ID token belongs to another login (nonce mismatch).") from error
         if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != self._client_id:
             raise LoginFailed("The ID token was issued for another client (audience mismatch).")
@@ -168,7 +168,7 @@ class OidcProvider:
             async with asyncio.timeout(self._timeout_sec), httpx.AsyncClient(timeout=self._timeout_sec) as client:
                 return await client.request(method, url, **options)
         except (httpx.HTTPError, TimeoutError) as error:
-            log.warning("oidc.away", error=type(error).__name__)
+            log.warning("oidc_provider_unavailable", error=type(error).__name__)
             raise Unavailable("The identity provider does not respond.") from error
 
 

@@ -29,7 +29,7 @@ class FallbackBuckets:
         self._own = MemoryTokenBuckets(clock_us=clock_us)
         self._clock_us = clock_us
         self._limit_sec = limit_sec
-        self._outage = Outage(log, "admission.limits_not_shared")
+        self._outage = Outage(log, "rate_limit_sharing_failed")
         self._away_until_us = 0
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:

@@ -61,7 +61,7 @@ class SubmitBatcher:
         try:
             known = await self._database.read(lambda tx: submission_queries.find_existing(tx, ids))
         except AdjudgeError as error:
-            _log.warning("submit_in_doubt", error=error.message, submissions=len(ids))
+            _log.warning("submit_result_unknown", error=error.message, submissions=len(ids))
             return [OutcomeUnknown()] * len(batch)
         return [order.answer if order.submissions[0].id in known else await self._place_alone(order) for order in batch]
 

@@ -94,7 +94,7 @@ class PageRenderer:
     async def render_error(self, request: Request, error: AdjudgeError) -> Response:
         """Say what went wrong and what to do about it, as a page."""
         if error.http_status >= 500:
-            _log.error("page.failed", code=error.code, detail=error.message, exc_info=error)
+            _log.error("page_failed", code=error.code, detail=error.message, exc_info=error)
         given = getattr(request.state, "request_id", "")  # found again in the log
         return await self.render(request, "error.html", status=error.http_status, error=error, request_id=given)
 

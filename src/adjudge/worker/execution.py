@@ -34,7 +34,7 @@ class Execution:
         try:
             return AttemptResult(job, fence, completion=await self._within_deadline(job))
         except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
-            _log.warning("job_failed", stage="failed", error=repr(error))
+            _log.warning("job_attempt_failed", stage="failed", error=repr(error))
             return AttemptResult(job, fence, error=error)
 
     async def _confirm(self, fence: Fence) -> bool:

@@ -198,7 +198,7 @@ class Finisher:
                 by_job[ended].unsure[job_id] = claimed_at
             raise
         except Exception as error:  # noqa: BLE001 — the long way finds out which of the ends it was
-            _log.warning(" see EXECUTION.md)", error=repr(error), jobs=len(finishes))
+            _log.warning("followup_step_failed", error=repr(error), jobs=len(finishes))
             return batch
         self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)

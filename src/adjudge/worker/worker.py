@@ -156,7 +156,7 @@ class Worker:
             self._hand_back()
         while self._running:
             await asyncio.wait(set(self._running.values()))
-        outage = Outage(_log, "release_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
+        outage = Outage(_log, "release_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
         while self._claimer.unsure and clock() < deadline:
             try:
                 await self._claimer.release_unsure(self._running)
@@ -263,7 +263,7 @@ class Worker:
                     while await self.claim_messages([]):
                         pass
             except Unavailable as error:  # the messages stay pending and come back
-                _log.warning("claiming_waits", reason=error.code, error=error.message)
+                _log.warning("claim_retrying", reason=error.code, error=error.message)
             except Exception:
                 _log.exception("unpark_failed", worker=self._settings.name)
                 raise
@@ -439,7 +439,7 @@ class Worker:
             metrics.WORKER_RECLAIM.labels("failed", "db_error").inc(len(usable))
             raise
         except Exception as error:  # noqa: BLE001 — the watchdog frees these jobs, and sets aside the one at fault
-            _log.warning("takeover_failed", jobs=len(usable), error=repr(error))
+            _log.warning("reclaim_failed", jobs=len(usable), error=repr(error))
             return
         for job in outcome.done:
             metrics.WORKER_RECLAIM.labels("claimed", "lease_expired").inc()

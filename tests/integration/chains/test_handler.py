@@ -146,7 +146,7 @@ async def test_every_line_about_a_nodes_job_names_its_run_and_node(
     run_id = await handler_harness.harness.start(dag(node("a"), node("b", "a")))
     assert await handler_harness.ends(run_id) == "failed"
     said = [event for event in map(json.loads, log_lines.getvalue().splitlines()) if event.get("kind") == "node"]
-    assert {event["event"] for event in said} >= {"job_enqueued", "job_started", "job_failed", "job_finished"}
+    assert {event["event"] for event in said} >= {"job_enqueued", "job_started", "job_attempt_failed", "job_finished"}
     assert {(event["run_id"], event["node_id"]) for event in said} == {(run_id, "a"), (run_id, "b")}
 
 
@@ -163,7 +163,9 @@ async def test_lines_about_a_node_name_its_attempt_also_after_a_manual_retry(
     assert await handler_harness.ends(run_id) == "failed"
     await handler_harness.harness.retry(run_id, "a")
     assert await handler_harness.ends(run_id) == "failed"
-    failed = [event for event in map(json.loads, log_lines.getvalue().splitlines()) if event["event"] == "job_failed"]
+    failed = [
+        event for event in map(json.loads, log_lines.getvalue().splitlines()) if event["event"] == "job_attempt_failed"
+    ]
     assert [(event["attempt_id"], event["node_attempt"]) for event in failed] == [(1, 1), (1, 2)]
 
 

@@ -134,7 +134,7 @@ async def test_a_job_whose_owner_fails_is_set_aside_and_the_other_jobs_are_kille
     (letter,) = await store.rows("SELECT job_id, error_code, error, state FROM dead_letters")
     assert (letter["job_id"], letter["error_code"], letter["state"]) == (job["id"], LISTENER_FAILED, "open")
     assert bad in letter["error"]
-    assert [line["job_id"] for line in logged(log, "job_set_aside")] == [job["id"]]
+    assert [line["job_id"] for line in logged(log, "job_quarantined")] == [job["id"]]
     assert await bench.patrol.run_once() == 0
 
 

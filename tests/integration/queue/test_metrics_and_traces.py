@@ -88,7 +88,7 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(queue: QueueHar
     (job,) = await queue.rows("SELECT id, trace_id FROM jobs")
     said = [event for event in map(json.loads, log_lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
     assert {event["trace_id"] for event in said} == {job["trace_id"]}
-    expected = {"lease_lost", "job_lease_expired", "job_failed", "job_finished"}
+    expected = {"lease_lost", "job_lease_expired", "job_attempt_failed", "job_finished"}
     of_attempts = [event for event in said if event["event"] in expected]
     assert {event["event"] for event in of_attempts} == expected
     assert all(event["attempt_id"] >= 1 and event["stage"] for event in of_attempts)

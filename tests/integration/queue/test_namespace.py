@@ -99,7 +99,7 @@ async def test_a_process_that_started_without_redis_is_ended_when_the_namespace_
         async with open_database(sqlite_url, migrate=False) as database:
             with capture_logs() as log_lines:
                 async with namespace_taken(settings, database):
-                    assert "namespace_check_waits" in log_lines.getvalue()  # it starts, and it can end again
+                    assert "namespace_check_retrying" in log_lines.getvalue()  # it starts, and it can end again
             with pytest.raises(InvalidInput, match="another installation"):
                 await serve_meanwhile(database)
     finally:

@@ -108,7 +108,7 @@ def _steps(installation: Installation, job_id: str) -> dict[str, dict[str, Any]]
 def _requests(installation: Installation) -> list[dict[str, Any]]:
     """What the server has logged of the request itself."""
     said = events(installation.folder / "api.log")
-    return [event for event in said if event.get("request_id") == REQUEST and event["event"] == "request"]
+    return [event for event in said if event.get("request_id") == REQUEST and event["event"] == "request_finished"]
 
 
 async def test_d1_3_a_server_delivers_without_the_outbox_and_every_step_is_logged_with_its_origin(

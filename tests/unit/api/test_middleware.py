@@ -183,7 +183,7 @@ async def test_a_trace_is_continued_or_begun_and_logged(
     lines = [json.loads(line) for line in said.getvalue().splitlines()]
     assert (trace_id == TRACE) is kept
     assert len(trace_id) == 32
-    assert [line["trace_id"] for line in lines if line["event"] == "request"] == [trace_id]
+    assert [line["trace_id"] for line in lines if line["event"] == "request_finished"] == [trace_id]
 
 
 async def test_streams_are_told_to_connect_again_when_the_server_ends(app: FastAPI) -> None:

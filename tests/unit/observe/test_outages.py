@@ -13,7 +13,7 @@ AWAY = Unavailable("Redis is away.")
 
 
 def test_pauses_double_up_to_the_bound_and_start_over_after_a_success() -> None:
-    outage = Outage(get_logger("t"), "waits", first_sec=0.5, longest_sec=4.0, random_unit=lambda: 1.0)
+    outage = Outage(get_logger("t"), "read_retrying", first_sec=0.5, longest_sec=4.0, random_unit=lambda: 1.0)
     assert [outage.failed(AWAY) for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
     outage.over()
     assert outage.failed(AWAY) == 0.5
@@ -21,18 +21,18 @@ def test_pauses_double_up_to_the_bound_and_start_over_after_a_success() -> None:
 
 def test_pauses_are_spread_over_their_upper_half() -> None:
     units = iter([0.0, 0.0, 0.5])
-    outage = Outage(get_logger("t"), "waits", first_sec=1.0, longest_sec=8.0, random_unit=lambda: next(units))
+    outage = Outage(get_logger("t"), "read_retrying", first_sec=1.0, longest_sec=8.0, random_unit=lambda: next(units))
     assert [outage.failed(AWAY) for _ in range(3)] == [0.5, 1.0, 3.0]
 
 
 def test_an_outage_of_days_overflows_nothing() -> None:
-    outage = Outage(get_logger("t"), "waits", random_unit=lambda: 1.0)
+    outage = Outage(get_logger("t"), "read_retrying", random_unit=lambda: 1.0)
     assert {outage.failed(AWAY) for _ in range(5_000)} <= {0.2 * 2**n for n in range(6)} | {10.0}
 
 
 def test_an_outage_is_logged_once_and_so_is_its_end() -> None:
     now = iter([100.0, 160.0])
-    outage = Outage(get_logger("t"), "waits", clock=lambda: next(now))
+    outage = Outage(get_logger("t"), "read_retrying", clock=lambda: next(now))
     with capture_logs() as stream:
         outage.over()
         for _ in range(3):
@@ -40,7 +40,7 @@ def test_an_outage_is_logged_once_and_so_is_its_end() -> None:
         outage.over()
         outage.over()
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["event"] for line in lines] == ["waits", "waits_over"]
+    assert [line["event"] for line in lines] == ["read_retrying", "read_recovered"]
     assert lines[0]["reason"] == "UNAVAILABLE"
     assert lines[0]["error"] == "Redis is away."
     assert lines[0]["jobs"] == 2

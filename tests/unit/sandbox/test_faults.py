@@ -104,7 +104,7 @@ async def test_invalid_report_is_counted_logged_and_system_error(log: StringIO, 
         assert metrics.errors == [str(ProtocolReason.JOB_MISMATCH)]
         assert FakeLauncher.instances[0].closed, "an agent that sent an invalid report is not used again"
         assert (await sandbox.run(SPEC)).verdict is SandboxVerdict.OK
-    (line,) = lines_of(log, "sandbox_protocol_error")
+    (line,) = lines_of(log, "sandbox_protocol_violated")
     assert (line["reason"], line["job_id"], line["attempt_id"]) == (str(ProtocolReason.JOB_MISMATCH), "job-1", 2)
 
 

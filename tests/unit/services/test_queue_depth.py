@@ -115,5 +115,7 @@ async def test_decisions_are_logged_a_few_at_a_time(
             now[0] += 1.5
             await client.post("/api/v1/submissions", json=published_problem.submission_body())
         lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    decisions = [(line["decision"], line["reason"], line["left_out"]) for line in lines if line["event"] == "admission"]
+    decisions = [
+        (line["decision"], line["reason"], line["left_out"]) for line in lines if line["event"] == "admission_decided"
+    ]
     assert decisions == [("refused", "queue_full", 0), ("admitted", "ok", 0), ("refused", "queue_full", 4)]

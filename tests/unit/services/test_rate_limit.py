@@ -54,4 +54,4 @@ async def test_a_silent_redis_is_given_up_soon_left_alone_for_a_while_and_logged
         await take(5)
     assert shared.asked == 10
     events = [json.loads(line)["event"] for line in lines.getvalue().splitlines()]
-    assert events == ["admission.limits_not_shared", "admission.limits_not_shared_over"]
+    assert events == ["rate_limit_sharing_failed", "rate_limit_sharing_recovered"]

@@ -152,7 +152,7 @@ def test_17_the_reader_pauses_longer_each_time_and_logs_an_outage_once() -> None
     with capture_logs() as lines:
         _run_worker(stream, seconds=60, random_unit=lambda: next(units), JOB_RECLAIM_INTERVAL_SEC="1000")
     assert _gaps(stream.reads)[:8] == [0.1, 0.4, 0.6, 1.6, 3.2, 5.0, 5.0, 5.0]
-    assert _events(lines.getvalue()) == ["reader_retrying", "reader_retrying_over"]
+    assert _events(lines.getvalue()) == ["reader_retrying", "reader_recovered"]
 
 
 def _end() -> AttemptResult:
@@ -184,4 +184,4 @@ def test_48_the_finisher_pauses_longer_each_time_and_logs_an_outage_once() -> No
     with capture_logs() as lines:
         assert run(write()) is None, "written in the end, and not refused"
     assert _gaps(database.tries) == [0.1, 0.4, 0.6, 1.6, 3.2, 5.0, 5.0, 5.0]
-    assert _events(lines.getvalue()) == ["finish_retrying", "finish_retrying_over"]
+    assert _events(lines.getvalue()) == ["finish_retrying", "finish_recovered"]

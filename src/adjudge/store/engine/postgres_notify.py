@@ -81,7 +81,7 @@ class PostgresNotifier:
         return [None] * len(channels)
 
     async def _hear(self) -> None:
-        outage = Outage(_log, "notifications_interrupted")
+        outage = Outage(_log, "notify_listener_reconnecting")
         while True:
             try:
                 await self._hear_on_one_connection(outage)

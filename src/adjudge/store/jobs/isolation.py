@@ -97,4 +97,4 @@ class Isolation:
         text = repr(error)[:_ERROR_CHARACTERS].encode(errors="replace").decode().replace("\0", "")
         await self._database.transact(lambda tx: self._jobs.set_aside(tx, [job_id], actor=self._actor, error=text))
         self._forget([job_id])
-        _log.error("job_set_aside", stage="poisoned", job_id=job_id, reason=LISTENER_FAILED, error=repr(error))
+        _log.error("job_quarantined", stage="poisoned", job_id=job_id, reason=LISTENER_FAILED, error=repr(error))
