@@ -49,7 +49,7 @@ class RecordingTx:
         text = self._rendered[statement.name]
         self.calls.append((text.sql, list(text.arguments(rows, parameters))))
 
-    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Any]:
+    async def fetch(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> list[Any]:
         """Note it; every row is as good as inserted."""
         self._note(statement, rows, parameters)
         return [{"id": row[0]} for row in rows or ()]
@@ -59,7 +59,9 @@ class RecordingTx:
         self._note(statement, rows, parameters)
         return len(rows or ())
 
-    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Any]:
+    async def fetch_last(
+        self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object
+    ) -> list[Any]:
         """Note it like any other."""
         return await self.fetch(statement, rows, **parameters)
 

@@ -18,7 +18,7 @@ from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict
 from adjudge.store import Tx
 from adjudge.store.chains.models import NewChainRun, NodeExpanded, NodeSuspended
-from adjudge.store.engine.statement import Row, Rows, Statement
+from adjudge.store.engine.statement import Rows, RowT, Statement
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.models import Fence, JobResult
 from tests.integration.chains.harness import ChainHarness, dag, line, node
@@ -364,7 +364,7 @@ class RecordingTx:
         self._tx, self._heard, self.dialect = tx, heard, tx.dialect
         self.on_commit, self.notify, self.fetch_last, self.run = tx.on_commit, tx.notify, tx.fetch_last, tx.run
 
-    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
         self._heard.append(statement.name)
         return await self._tx.fetch(statement, rows, **parameters)
 

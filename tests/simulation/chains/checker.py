@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from adjudge.domain.chain import final_run_status
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.store.engine.statement import json_from_column
+from adjudge.store.engine.rows import decode_json
 from tests.simulation.chains.attempts import check_attempts
 from tests.simulation.chains.final_state import FinalState, Key, run_status_of, status_of
 from tests.simulation.chains.history import LogReplay, graces, shared_places
@@ -74,7 +74,7 @@ def _artifact(left: FinalState, key: Key, row: sqlite3.Row, begun: set[str]) -> 
     artifact = left.artifacts[key]
     if artifact["attempt"] != row["attempt"]:
         yield f"attempt {artifact['attempt']} wrote over attempt {row['attempt']}"
-    if artifact["item"] != json_from_column(row["item"]):
+    if artifact["item"] != decode_json(row["item"]):
         yield f"its item is {row['item']}, it saw {artifact['item']}"
     for dep in left.node(*key).deps:
         seen, there = artifact["seen"].get(dep), left.artifacts.get((key[0], dep))

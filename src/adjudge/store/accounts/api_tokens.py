@@ -1,4 +1,4 @@
-"""API tokens: only their digests are kept, so that whoever reads the database cannot act for anybody."""
+"""API tokens. Only digests are stored, so that read access to the database does not give access to accounts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,69 @@ from dataclasses import dataclass
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import ALL_SCOPES, Role
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 
 PREFIX = "adj_"
-"""So that a leaked token is recognised for what it is."""
+"""Lets secret scanners recognise a leaked token."""
 
 _STALE_US = 60_000_000
-"""How old the note of a credential's last use may be before it is written again."""
+"""Age of the recorded last use after which it is written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewApiToken:
+    """A token to be created. ``secret`` is shown to its owner once and never stored."""
+
+    id: str
+    user_id: str
+    name: str
+    secret: str
+    scopes: tuple[str, ...] = (ALL_SCOPES,)
+    ttl_us: int | None = None
+    """Lifetime; None for a token that does not expire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The user and the scopes of a valid credential: a token or a session."""
+
+    user_id: str
+    name: str
+    role: Role
+    credential_id: str
+    scopes: frozenset[str]
+    must_change_password: bool = False
+    expires_in_us: int | None = None
+    """Remaining lifetime; None for a token that does not expire."""
+    needs_touch: bool = False
+    """Whether the recorded last use is old enough to be written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiTokenRow:
+    """A token as its owner may see it."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    created_at: int
+    expires_at: int | None
+    last_used_at: int | None
+
+
+_PRINCIPAL_COLUMNS = {
+    "user_id": "users.id",
+    "credential_id": "api_tokens.id",
+    "scopes": "api_tokens.scopes",
+    "expires_in_us": "api_tokens.expires_at - {now}",
+}
 
 INSERT = Statement(
     "api_tokens.insert",
     "Insert an API token with the digest of its secret.",
     """
     INSERT INTO api_tokens (id, user_id, name, token_hash, scopes, created_at, expires_at)
-    VALUES (:id, :user_id, :name, :token_hash, :scopes, {now}, {now} + CAST(:life_us AS bigint))
+    VALUES (:id, :user_id, :name, :token_hash, :scopes, {now}, {now} + CAST(:ttl_us AS bigint))
     """,
 )
 
@@ -32,26 +81,29 @@ SELECT_PRINCIPAL = Statement(
     "api_tokens.select_principal",
     "Find the user, scopes and remaining lifetime of a valid token.",
     """
-    SELECT api_tokens.id AS token_id, api_tokens.scopes, users.id AS user_id, users.name, users.role,
-           users.must_change_password, api_tokens.expires_at - {now} AS left_us,
-           (COALESCE(api_tokens.last_used_at, 0) < {now} - CAST(:stale_us AS bigint)) AS is_stale
-    FROM api_tokens JOIN users ON users.id = api_tokens.user_id
+    SELECT {columns:users} FROM api_tokens JOIN users ON users.id = api_tokens.user_id
     WHERE api_tokens.token_hash = :token_hash AND api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
       AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     """,
+    row=Principal,
+    columns={
+        **_PRINCIPAL_COLUMNS,
+        "needs_touch": "COALESCE(api_tokens.last_used_at, 0) < {now} - CAST(:stale_us AS bigint)",
+    },
 )
 
 SELECT_VALID = Statement(
     "api_tokens.select_valid",
     "Find which of the given tokens are valid, with their users and scopes.",
     """
-    SELECT api_tokens.id AS token_id, api_tokens.scopes, users.id AS user_id, users.name, users.role,
-           users.must_change_password, api_tokens.expires_at - {now} AS left_us, FALSE AS is_stale
-    FROM {given} JOIN api_tokens ON api_tokens.id = given_id JOIN users ON users.id = api_tokens.user_id
+    SELECT {columns:users} FROM {given} JOIN api_tokens ON api_tokens.id = given_id
+    JOIN users ON users.id = api_tokens.user_id
     WHERE api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
       AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     """,
     input_columns={"given_id": "text"},
+    row=Principal,
+    columns={**_PRINCIPAL_COLUMNS, "needs_touch": "FALSE"},
 )
 
 TOUCH = Statement(
@@ -62,10 +114,11 @@ SELECT_BY_USER = Statement(
     "api_tokens.select_by_user",
     "List a user's valid tokens, newest first.",
     """
-    SELECT id, name, scopes, created_at, expires_at, last_used_at FROM api_tokens
+    SELECT {columns} FROM api_tokens
     WHERE user_id = :user_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})
     ORDER BY id DESC
     """,
+    row=ApiTokenRow,
 )
 
 REVOKE = Statement(
@@ -81,59 +134,18 @@ REVOKE_OTHERS = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewApiToken:
-    """A token to be remembered. ``secret`` is shown to its owner once and never stored."""
-
-    id: str
-    user_id: str
-    name: str
-    secret: str
-    scopes: tuple[str, ...] = (ALL_SCOPES,)
-    ttl_us: int | None = None
-    """How long it can be used; None for ever."""
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Whom a credential belongs to: a token, or a session."""
-
-    user_id: str
-    name: str
-    role: Role
-    credential_id: str
-    scopes: frozenset[str]
-    must_change_password: bool = False
-    expires_in_us: int | None = None
-    """How long it can still be used; None for ever."""
-    needs_touch: bool = False
-    """Whether the note of its last use is old enough to be written again."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiTokenRow:
-    """What its owner may see of a token."""
-
-    id: str
-    name: str
-    scopes: tuple[str, ...]
-    created_at: int
-    expires_at: int | None
-    last_used_at: int | None
-
-
 def new_secret() -> str:
-    """Make a token that nobody can guess."""
+    """A new random secret."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def digest_secret(secret: str) -> str:
-    """What is stored of a secret that we made. It has 256 random bits, so a plain digest cannot be searched."""
+    """The stored digest of a secret. A plain hash is enough, because the secret has 256 random bits."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 async def insert(tx: Tx, token: NewApiToken) -> None:
-    """Remember a token."""
+    """Create a token."""
     await tx.execute(
         INSERT,
         id=token.id,
@@ -141,55 +153,36 @@ async def insert(tx: Tx, token: NewApiToken) -> None:
         name=token.name,
         token_hash=digest_secret(token.secret),
         scopes=json.dumps(list(token.scopes)),
-        life_us=token.ttl_us,
+        ttl_us=token.ttl_us,
     )
 
 
 async def find_principal(tx: Tx, secret: str) -> Principal | None:
-    """Find whom ``secret`` belongs to; nobody if it is unknown, expired, revoked, or its user is disabled."""
-    row = await fetch_one(tx, SELECT_PRINCIPAL, token_hash=digest_secret(secret), stale_us=_STALE_US)
-    return None if row is None else _holder(row)
+    """The principal of ``secret``; None if it is unknown, expired, revoked, or its user is disabled."""
+    return await fetch_one(tx, SELECT_PRINCIPAL, token_hash=digest_secret(secret), stale_us=_STALE_US)
 
 
 async def find_valid(tx: Tx, token_ids: Collection[str]) -> list[Principal]:
-    """The holders of those of the tokens that can still be used."""
-    return [_holder(row) for row in await tx.fetch(SELECT_VALID, [(token_id,) for token_id in token_ids])]
-
-
-def _holder(row: Row) -> Principal:
-    return Principal(
-        row["user_id"],
-        row["name"],
-        Role(row["role"]),
-        row["token_id"],
-        frozenset(json.loads(row["scopes"])),
-        bool(row["must_change_password"]),
-        row["left_us"],
-        bool(row["is_stale"]),
-    )
+    """The principals of the tokens that are valid."""
+    return await tx.fetch(SELECT_VALID, [(token_id,) for token_id in token_ids])
 
 
 async def touch(tx: Tx, token_id: str) -> None:
-    """Note that a token was used."""
+    """Record the use of a token."""
     await tx.execute(TOUCH, id=token_id)
 
 
 async def list_by_user(tx: Tx, user_id: str) -> list[ApiTokenRow]:
-    """List what a user can still use."""
-    return [_token(row) for row in await tx.fetch(SELECT_BY_USER, user_id=user_id)]
+    """List a user's valid tokens."""
+    return await tx.fetch(SELECT_BY_USER, user_id=user_id)
 
 
 async def revoke(tx: Tx, user_id: str, token_id: str) -> None:
-    """End one token; somebody else's is not found."""
+    """Revoke one token; the token of another user is NotFound."""
     if not await tx.execute(REVOKE, id=token_id, user_id=user_id):
         raise NotFound("token", token_id)
 
 
 async def revoke_all(tx: Tx, user_id: str, *, except_id: str = "") -> int:
-    """End all tokens of a user but one; return how many."""
+    """Revoke all tokens of a user except one; return their number."""
     return await tx.execute(REVOKE_OTHERS, user_id=user_id, except_id=except_id)
-
-
-def _token(row: Row) -> ApiTokenRow:
-    scopes = tuple(json.loads(row["scopes"]))
-    return ApiTokenRow(row["id"], row["name"], scopes, row["created_at"], row["expires_at"], row["last_used_at"])

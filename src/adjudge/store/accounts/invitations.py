@@ -1,4 +1,4 @@
-"""Invitations: codes that let somebody make an account. Only a code's digest is kept."""
+"""Invitations: codes with which an account can be created. Only the digest of a code is stored."""
 
 from __future__ import annotations
 
@@ -9,16 +9,45 @@ from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Role
 from adjudge.store.accounts.api_tokens import digest_secret
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 
 PREFIX = "inv_"
+
+
+@dataclass(frozen=True, slots=True)
+class NewInvitation:
+    """An invitation to be created; ``code`` is shown once and never stored."""
+
+    id: str
+    code: str
+    created_by: str
+    role: Role = Role.CONTESTANT
+    note: str | None = None
+    max_uses: int = 1
+    ttl_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationRow:
+    """An invitation as admins see it."""
+
+    id: str
+    role: str
+    note: str | None
+    max_uses: int
+    uses: int
+    created_by: str
+    created_at: int
+    expires_at: int | None
+    revoked_at: int | None
+
 
 INSERT = Statement(
     "invitations.insert",
     "Insert an invitation with the digest of its code.",
     """
     INSERT INTO invitations (id, code_hash, role, note, max_uses, created_by, created_at, expires_at)
-    VALUES (:id, :code_hash, :role, :note, :max_uses, :created_by, {now}, {now} + CAST(:life_us AS bigint))
+    VALUES (:id, :code_hash, :role, :note, :max_uses, :created_by, {now}, {now} + CAST(:ttl_us AS bigint))
     """,
 )
 
@@ -37,9 +66,9 @@ PAGE = Statement(
     "invitations.page",
     "List invitations, newest first, keyset-paginated.",
     """
-    SELECT id, role, note, max_uses, uses, created_by, created_at, expires_at, revoked_at FROM invitations
-    WHERE id < :before ORDER BY id DESC LIMIT :limit
+    SELECT {columns} FROM invitations WHERE id < :before ORDER BY id DESC LIMIT :limit
     """,
+    row=InvitationRow,
 )
 
 REVOKE = Statement(
@@ -49,41 +78,13 @@ REVOKE = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewInvitation:
-    """An invitation to be made; ``code`` is shown once."""
-
-    id: str
-    code: str
-    created_by: str
-    role: Role = Role.CONTESTANT
-    note: str | None = None
-    max_uses: int = 1
-    ttl_us: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InvitationRow:
-    """What admins see of an invitation."""
-
-    id: str
-    role: str
-    note: str | None
-    max_uses: int
-    uses: int
-    created_by: str
-    created_at: int
-    expires_at: int | None
-    revoked_at: int | None
-
-
 def new_code() -> str:
-    """Make a code that nobody can guess and that fits into a mail."""
+    """A new random code."""
     return PREFIX + secrets.token_urlsafe(18)
 
 
 async def insert(tx: Tx, invitation: NewInvitation) -> None:
-    """Make an invitation."""
+    """Create an invitation."""
     await tx.execute(
         INSERT,
         id=invitation.id,
@@ -92,26 +93,22 @@ async def insert(tx: Tx, invitation: NewInvitation) -> None:
         note=invitation.note,
         max_uses=invitation.max_uses,
         created_by=invitation.created_by,
-        life_us=invitation.ttl_us,
+        ttl_us=invitation.ttl_us,
     )
 
 
 async def redeem(tx: Tx, code: str) -> tuple[str, Role] | None:
-    """Use a code: the invitation's id and the role that it gives, or nothing if it does not count."""
+    """Use a code once; return the invitation's id and its role, or None if the code is not valid."""
     row = await fetch_one(tx, REDEEM, code_hash=digest_secret(code))
     return None if row is None else (row["id"], Role(row["role"]))
 
 
 async def page(tx: Tx, *, before: str, limit: int) -> list[InvitationRow]:
-    """List invitations: ``before`` is the last id of the page before, or something greater than all."""
-    return [_invitation(row) for row in await tx.fetch(PAGE, before=before, limit=limit)]
+    """List invitations, newest first; ``before`` is the last id of the previous page."""
+    return await tx.fetch(PAGE, before=before, limit=limit)
 
 
 async def revoke(tx: Tx, invitation_id: str) -> None:
-    """Let a code count no more."""
+    """Revoke an invitation."""
     if not await tx.execute(REVOKE, id=invitation_id):
         raise NotFound("invitation", invitation_id)
-
-
-def _invitation(row: Row) -> InvitationRow:
-    return InvitationRow(*(row[name] for name in InvitationRow.__slots__))

@@ -1,7 +1,7 @@
-"""Sessions: somebody at a browser. Only the digest of a session's secret is kept.
+"""Browser sessions. Only the digest of a session's secret is stored.
 
-A session ends when it has not been used for a while, after its longest life, when it is revoked, or when its user is
-disabled, whichever comes first.
+A session ends after its idle timeout, after its maximum lifetime, when it is revoked, or when its user is disabled,
+whichever comes first.
 """
 
 from __future__ import annotations
@@ -10,12 +10,46 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from adjudge.domain.errors import NotFound
-from adjudge.domain.permissions import ALL_SCOPES, Role
+from adjudge.domain.permissions import ALL_SCOPES
 from adjudge.store.accounts.api_tokens import Principal, digest_secret
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 
 _STALE_US = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session to be created. ``secret`` is sent as a cookie and never stored."""
+
+    id: str
+    user_id: str
+    secret: str
+    idle_timeout_us: int
+    ttl_us: int
+    address: str | None = None
+    user_agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session as its owner may see it."""
+
+    id: str
+    address: str | None
+    user_agent: str | None
+    created_at: int
+    seen_at: int
+    expires_at: int
+
+
+_PRINCIPAL_COLUMNS = {
+    "user_id": "users.id",
+    "credential_id": "sessions.id",
+    "scopes": f"'[\"{ALL_SCOPES}\"]'",
+    "expires_in_us": "CASE WHEN sessions.idle_until < sessions.expires_at THEN sessions.idle_until "
+    "ELSE sessions.expires_at END - {now}",
+}
 
 INSERT = Statement(
     "sessions.insert",
@@ -23,7 +57,7 @@ INSERT = Statement(
     """
     INSERT INTO sessions (id, user_id, token_hash, address, user_agent, created_at, seen_at, idle_until, expires_at)
     VALUES (:id, :user_id, :token_hash, :address, :user_agent, {now}, {now}, {now} + CAST(:idle_us AS bigint),
-            {now} + CAST(:life_us AS bigint))
+            {now} + CAST(:ttl_us AS bigint))
     """,
 )
 
@@ -31,26 +65,26 @@ SELECT_PRINCIPAL = Statement(
     "sessions.select_principal",
     "Find the user of a valid session.",
     """
-    SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
-           sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us,
-           (sessions.seen_at < {now} - CAST(:stale_us AS bigint)) AS is_stale
-    FROM sessions JOIN users ON users.id = sessions.user_id
+    SELECT {columns:users} FROM sessions JOIN users ON users.id = sessions.user_id
     WHERE sessions.token_hash = :token_hash AND sessions.revoked_at IS NULL AND users.disabled_at IS NULL
       AND sessions.idle_until > {now} AND sessions.expires_at > {now}
     """,
+    row=Principal,
+    columns={**_PRINCIPAL_COLUMNS, "needs_touch": "sessions.seen_at < {now} - CAST(:stale_us AS bigint)"},
 )
 
 SELECT_VALID = Statement(
     "sessions.select_valid",
     "Find which of the given sessions are valid, with their users.",
     """
-    SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
-           sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us, FALSE AS is_stale
-    FROM {given} JOIN sessions ON sessions.id = given_id JOIN users ON users.id = sessions.user_id
+    SELECT {columns:users} FROM {given} JOIN sessions ON sessions.id = given_id
+    JOIN users ON users.id = sessions.user_id
     WHERE sessions.revoked_at IS NULL AND users.disabled_at IS NULL
       AND sessions.idle_until > {now} AND sessions.expires_at > {now}
     """,
     input_columns={"given_id": "text"},
+    row=Principal,
+    columns={**_PRINCIPAL_COLUMNS, "needs_touch": "FALSE"},
 )
 
 TOUCH = Statement(
@@ -63,9 +97,10 @@ SELECT_BY_USER = Statement(
     "sessions.select_by_user",
     "List a user's valid sessions, newest first.",
     """
-    SELECT id, address, user_agent, created_at, seen_at, expires_at FROM sessions
+    SELECT {columns} FROM sessions
     WHERE user_id = :user_id AND revoked_at IS NULL AND idle_until > {now} AND expires_at > {now} ORDER BY id DESC
     """,
+    row=SessionRow,
 )
 
 REVOKE = Statement(
@@ -87,33 +122,8 @@ DELETE_EXPIRED = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """A session to be opened. ``secret`` goes into the browser's cookie and is never stored."""
-
-    id: str
-    user_id: str
-    secret: str
-    idle_timeout_us: int
-    ttl_us: int
-    address: str | None = None
-    user_agent: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """What its owner may see of a session."""
-
-    id: str
-    address: str | None
-    user_agent: str | None
-    created_at: int
-    seen_at: int
-    expires_at: int
-
-
 async def insert(tx: Tx, session: NewSession) -> None:
-    """Open a session."""
+    """Create a session, and delete expired ones."""
     await tx.execute(
         INSERT,
         id=session.id,
@@ -122,55 +132,37 @@ async def insert(tx: Tx, session: NewSession) -> None:
         address=session.address,
         user_agent=session.user_agent,
         idle_us=session.idle_timeout_us,
-        life_us=session.ttl_us,
+        ttl_us=session.ttl_us,
     )
     await tx.execute(DELETE_EXPIRED, older_than_us=session.ttl_us)
 
 
 async def find_principal(tx: Tx, secret: str) -> Principal | None:
-    """Find whose session it is; nobody's if it has ended."""
-    row = await fetch_one(tx, SELECT_PRINCIPAL, token_hash=digest_secret(secret), stale_us=_STALE_US)
-    return None if row is None else _holder(row)
+    """The principal of ``secret``; None if the session is unknown or has ended."""
+    return await fetch_one(tx, SELECT_PRINCIPAL, token_hash=digest_secret(secret), stale_us=_STALE_US)
 
 
 async def find_valid(tx: Tx, session_ids: Collection[str]) -> list[Principal]:
-    """The holders of those of the sessions that still last."""
-    return [_holder(row) for row in await tx.fetch(SELECT_VALID, [(session_id,) for session_id in session_ids])]
-
-
-def _holder(row: Row) -> Principal:
-    return Principal(
-        row["user_id"],
-        row["name"],
-        Role(row["role"]),
-        row["session_id"],
-        frozenset({ALL_SCOPES}),
-        bool(row["must_change_password"]),
-        min(row["idle_us"], row["left_us"]),
-        bool(row["is_stale"]),
-    )
+    """The principals of the sessions that are valid."""
+    return await tx.fetch(SELECT_VALID, [(session_id,) for session_id in session_ids])
 
 
 async def touch(tx: Tx, session_id: str, *, idle_us: int) -> None:
-    """Let a session last a while longer."""
+    """Extend the idle timeout of a session."""
     await tx.execute(TOUCH, id=session_id, idle_us=idle_us)
 
 
 async def list_by_user(tx: Tx, user_id: str) -> list[SessionRow]:
-    """List a user's sessions."""
-    return [_session(row) for row in await tx.fetch(SELECT_BY_USER, user_id=user_id)]
+    """List a user's valid sessions."""
+    return await tx.fetch(SELECT_BY_USER, user_id=user_id)
 
 
 async def revoke(tx: Tx, user_id: str, session_id: str) -> None:
-    """End one session; somebody else's is not found."""
+    """Revoke one session; the session of another user is NotFound."""
     if not await tx.execute(REVOKE, id=session_id, user_id=user_id):
         raise NotFound("session", session_id)
 
 
 async def revoke_others(tx: Tx, user_id: str, *, except_id: str = "") -> int:
-    """End all sessions of a user but one; return how many."""
+    """Revoke all sessions of a user except one; return their number."""
     return await tx.execute(REVOKE_OTHERS, user_id=user_id, except_id=except_id)
-
-
-def _session(row: Row) -> SessionRow:
-    return SessionRow(*(row[name] for name in SessionRow.__slots__))

@@ -1,4 +1,4 @@
-"""Users: people and the programs that act for them."""
+"""Users, their roles and passwords, and the identities of single sign-on."""
 
 from __future__ import annotations
 
@@ -9,15 +9,51 @@ from adjudge.domain.authority import Grant, Standing
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Role
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
-from adjudge.store.engine.statement import json_from_column as from_json
+from adjudge.store.engine.rows import decode_json as from_json
+from adjudge.store.engine.statement import Statement
 
-_COLUMNS = "id, name, email, display_name, role, disabled_at, must_change_password, created_at, updated_at"
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """A user to be created. A user with no password hash cannot log in with a password."""
+
+    id: str
+    name: str
+    email: str | None = None
+    password_hash: str | None = None
+    role: str = "contestant"
+    display_name: str | None = None
+    must_change_password: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    """A user, without anything secret."""
+
+    id: str
+    name: str
+    email: str | None
+    display_name: str | None
+    role: Role
+    disabled_at: int | None
+    must_change_password: bool
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserWithPassword:
+    """A user and the password hash; without a hash there is no login by password."""
+
+    user: UserRow
+    password_hash: str | None
+
 
 FIND_BY_NAME = Statement(
     "users.find_by_name",
     "Read a user and password hash by name.",
-    f"SELECT {_COLUMNS}, password_hash FROM users WHERE name = :name",
+    "SELECT {columns} FROM users WHERE name = :name",
+    row=UserWithPassword,
 )
 
 DISABLE = Statement(
@@ -49,22 +85,24 @@ INSERT = Statement(
     """,
 )
 
-FIND = Statement("users.find", "Read one user.", f"SELECT {_COLUMNS} FROM users WHERE id = :id")
+FIND = Statement("users.find", "Read one user.", "SELECT {columns} FROM users WHERE id = :id", row=UserRow)
 
 FIND_WITH_PASSWORD = Statement(
     "users.find_with_password",
     "Read a user and password hash by id.",
-    f"SELECT {_COLUMNS}, password_hash FROM users WHERE id = :id",
+    "SELECT {columns} FROM users WHERE id = :id",
+    row=UserWithPassword,
 )
 
 PAGE = Statement(
     "users.page",
     "List users by name, optionally by substring and role, keyset-paginated.",
-    f"""
-    SELECT {_COLUMNS} FROM users
+    """
+    SELECT {columns} FROM users
     WHERE name > :after AND name LIKE :pattern ESCAPE '!' AND (role = :role OR :role = '')
     ORDER BY name LIMIT :limit
     """,
+    row=UserRow,
 )
 
 UPDATE_PROFILE = Statement(
@@ -99,44 +137,8 @@ COUNT_OTHER_ADMINS = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewUser:
-    """A user to be created. A user with no password hash cannot log in with a password."""
-
-    id: str
-    name: str
-    email: str | None = None
-    password_hash: str | None = None
-    role: str = "contestant"
-    display_name: str | None = None
-    must_change_password: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class UserRow:
-    """A user, without anything secret."""
-
-    id: str
-    name: str
-    email: str | None
-    display_name: str | None
-    role: Role
-    disabled_at: int | None
-    must_change_password: bool
-    created_at: int
-    updated_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class UserWithPassword:
-    """A user and what a password is checked against; no hash, no login by password."""
-
-    user: UserRow
-    password_hash: str | None
-
-
 async def insert(tx: Tx, user: NewUser) -> None:
-    """Create a user; a name or an e-mail address that is taken is a CONFLICT that says which."""
+    """Create a user; a name or email address that is taken is a Conflict that names the field."""
     await tx.execute(
         INSERT,
         id=user.id,
@@ -151,90 +153,74 @@ async def insert(tx: Tx, user: NewUser) -> None:
 
 async def find(tx: Tx, user_id: str) -> UserRow:
     """Read one user."""
-    row = await fetch_one(tx, FIND, id=user_id)
-    if row is None:
+    user = await fetch_one(tx, FIND, id=user_id)
+    if user is None:
         raise NotFound("user", user_id)
-    return _user(row)
+    return user
 
 
 async def find_with_password_by_name(tx: Tx, name: str) -> UserWithPassword | None:
-    """Read a user who wants to log in."""
-    row = await fetch_one(tx, FIND_BY_NAME, name=name)
-    return None if row is None else UserWithPassword(_user(row), row["password_hash"])
+    """Read a user with the password hash, for a login."""
+    return await fetch_one(tx, FIND_BY_NAME, name=name)
 
 
 async def find_with_password(tx: Tx, user_id: str) -> UserWithPassword:
-    """Read a user who wants to prove who they are once more."""
-    row = await fetch_one(tx, FIND_WITH_PASSWORD, id=user_id)
-    if row is None:
+    """Read a user with the password hash, to check the password again."""
+    user = await fetch_one(tx, FIND_WITH_PASSWORD, id=user_id)
+    if user is None:
         raise NotFound("user", user_id)
-    return UserWithPassword(_user(row), row["password_hash"])
+    return user
 
 
 async def page(tx: Tx, *, search: str = "", role: str = "", after: str = "", limit: int = 20) -> list[UserRow]:
-    """List users by name: ``after`` is the last name of the page before."""
+    """List users by name; ``after`` is the last name of the previous page."""
     escaped = search.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    rows = await tx.fetch(PAGE, pattern=f"%{escaped}%", role=role, after=after, limit=limit)
-    return [_user(row) for row in rows]
+    return await tx.fetch(PAGE, pattern=f"%{escaped}%", role=role, after=after, limit=limit)
 
 
 async def find_names(tx: Tx, user_ids: Collection[str]) -> dict[str, str]:
-    """What those of the users are called that there are, by their ids."""
+    """The names of the users that exist, by id."""
     return {row["id"]: row["name"] for row in await tx.fetch(NAMES, [(user_id,) for user_id in user_ids])}
 
 
 async def update_profile(tx: Tx, user_id: str, *, email: str | None, display_name: str | None) -> None:
-    """Change what a user says of themselves."""
+    """Update the email address and the display name."""
     await _changed(tx, UPDATE_PROFILE, user_id, email=email, display_name=display_name)
 
 
 async def update_role(tx: Tx, user_id: str, role: Role) -> None:
-    """Give a user another role."""
+    """Update a user's role."""
     await _changed(tx, UPDATE_ROLE, user_id, role=role.value)
 
 
 async def update_password(tx: Tx, user_id: str, password_hash: str, *, must_change: bool) -> None:
-    """Give a user another password."""
+    """Update a user's password hash."""
     await _changed(tx, UPDATE_PASSWORD, user_id, password_hash=password_hash, must_change_password=must_change)
 
 
 async def update_password_hash(tx: Tx, user_id: str, *, stale: str, fresh: str) -> None:
-    """Keep the same password under stronger parameters."""
+    """Replace the hash of the same password, for example by one with stronger parameters."""
     await tx.execute(UPDATE_PASSWORD_HASH, id=user_id, stale=stale, fresh=fresh)
 
 
 async def set_disabled(tx: Tx, user_id: str, *, disabled: bool) -> None:
-    """Shut a user out, or let them in again."""
+    """Disable or enable a user."""
     await _changed(tx, DISABLE if disabled else ENABLE, user_id)
 
 
 async def count_other_admins(tx: Tx, user_id: str) -> int:
-    """How many admins can log in besides this user."""
+    """The number of enabled admins besides this user."""
     return int((await tx.fetch(COUNT_OTHER_ADMINS, except_id=user_id))[0]["n"])
 
 
 async def any_exist(tx: Tx) -> bool:
-    """Whether this is not a first start."""
+    """Whether any user exists; false on the first start."""
     return await fetch_one(tx, ANY) is not None
 
 
 async def _changed(tx: Tx, statement: Statement, user_id: str, **values: object) -> None:
     if not await tx.execute(statement, id=user_id, **values):
         raise NotFound("user", user_id)
-
-
-def _user(row: Row) -> UserRow:
-    return UserRow(
-        row["id"],
-        row["name"],
-        row["email"],
-        row["display_name"],
-        Role(row["role"]),
-        row["disabled_at"],
-        bool(row["must_change_password"]),
-        row["created_at"],
-        row["updated_at"],
-    )
 
 
 FIND_ID = Statement(
@@ -258,13 +244,13 @@ FIND_ROLE = Statement(
 
 
 async def find_id(tx: Tx, who: str) -> str | None:
-    """The id of the user that a name or an id speaks of."""
+    """The id of the user with this id or name."""
     row = await fetch_one(tx, FIND_ID, who=who)
     return str(row["id"]) if row else None
 
 
 async def find_role(tx: Tx, grants: Sequence[Grant]) -> list[Standing]:
-    """Those of the grants that hold now: the user is not disabled, the token was not revoked and has not expired."""
+    """The grants that are valid now: the user is enabled, the token is neither revoked nor expired."""
     rows = await tx.fetch(FIND_ROLE, [(grant.user_id, grant.token_id) for grant in grants])
     return [
         Standing(Grant(row["user_id"]), Role(row["role"]))
@@ -288,11 +274,11 @@ LINK_IDENTITY = Statement(
 
 
 async def find_user_by_identity(tx: Tx, *, issuer: str, subject: str) -> str | None:
-    """The user whom the provider means."""
+    """The id of the user that is linked to a subject of an identity provider."""
     row = await fetch_one(tx, FIND_IDENTITY, issuer=issuer, subject=subject)
     return None if row is None else str(row["user_id"])
 
 
 async def link_identity(tx: Tx, *, issuer: str, subject: str, user_id: str) -> None:
-    """Remember whom the provider means."""
+    """Link a subject of an identity provider to a user."""
     await tx.execute(LINK_IDENTITY, issuer=issuer, subject=subject, user_id=user_id)

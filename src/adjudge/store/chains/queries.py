@@ -14,7 +14,8 @@ from adjudge.store.chains.models import Artifact, ChainNodeRow, ChainRunRow, Cha
 from adjudge.store.chains.statements import SELECT_DAG
 from adjudge.store.engine import notify
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement, json_from_column
+from adjudge.store.engine.rows import decode_json
+from adjudge.store.engine.statement import Row, Statement
 
 CHANGED = notify.CHANNEL_CHAIN_RUNS
 """Rung when a node or a run changed, or a node wrote a line."""
@@ -274,17 +275,17 @@ def node_task_from_columns(columns: Sequence[Any]) -> NodeTask:
         type_name,
         job_id,
         attempt,
-        json_from_column(item),
+        decode_json(item),
         parent_id is not None,
         ChainRunStatus(run_status),
-        json_from_column(parameters),
+        decode_json(parameters),
         chain_id,
         chain_version,
         chain_name,
         started_by or "system",
-        authority_of(json_from_column(authority)),
+        authority_of(decode_json(authority)),
         trace_id,
-        json_from_column(checkpoint),
+        decode_json(checkpoint),
     )
 
 
@@ -325,13 +326,13 @@ def run_from_row(row: Row) -> ChainRunRow:
     """A run from its row."""
     values = dict(zip(ChainRunRow.__slots__, row, strict=True))
     return ChainRunRow(
-        **values | {"status": ChainRunStatus(values["status"]), "parameters": json_from_column(values["parameters"])}
+        **values | {"status": ChainRunStatus(values["status"]), "parameters": decode_json(values["parameters"])}
     )
 
 
 def _node(row: Row) -> ChainNodeRow:
     values = dict(zip(ChainNodeRow.__slots__, row, strict=True))
-    decoded = {name: json_from_column(values[name]) for name in ("artifact", "item")}
+    decoded = {name: decode_json(values[name]) for name in ("artifact", "item")}
     return ChainNodeRow(**values | decoded | {"status": NodeStatus(values["status"])})
 
 
@@ -370,7 +371,7 @@ async def has_question_for(tx: Tx, run_id: str, names: Sequence[str]) -> bool:
 
 def _is_asked(row: Row, names: Sequence[str]) -> bool:
     """Whether a node names somebody; one that was completed by hand may have left anything at all."""
-    asked = json_from_column(row["artifact"])
+    asked = decode_json(row["artifact"])
     if not isinstance(asked, Mapping):
         return False
     approvers = asked.get("approvers")

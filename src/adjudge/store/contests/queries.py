@@ -12,6 +12,20 @@ from adjudge.store.engine.statement import Row, Statement
 
 _PAGE: Final = 1_000
 
+
+@dataclass(frozen=True, slots=True)
+class ContestRow:
+    """A contest's times, in microseconds."""
+
+    id: str
+    slug: str
+    title: str
+    starts_at: int
+    freezes_at: int | None
+    ends_at: int
+    has_ended: bool
+
+
 FIND = Statement(
     "contests.find",
     "Find a contest by slug or id.",
@@ -44,19 +58,6 @@ UNFREEZE = Statement(
     WHERE id = :contest_id AND ends_at <= {now} AND freezes_at IS NOT NULL
     """,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ContestRow:
-    """A contest's times, in microseconds."""
-
-    id: str
-    slug: str
-    title: str
-    starts_at: int
-    freezes_at: int | None
-    ends_at: int
-    has_ended: bool
 
 
 async def find_contest(tx: Tx, name: str) -> ContestRow:

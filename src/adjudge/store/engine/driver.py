@@ -12,12 +12,12 @@ the rest committed.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from adjudge.domain.errors import InternalFault
 from adjudge.observe.logs import get_logger
 from adjudge.store.engine.script import Inputs, Returned, Script
-from adjudge.store.engine.statement import Dialect, Row, Rows, Statement
+from adjudge.store.engine.statement import Dialect, Rows, RowT, Statement
 
 T = TypeVar("T")
 
@@ -29,11 +29,11 @@ class Tx(Protocol):
 
     dialect: Dialect
 
-    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
         """Run ``statement`` and return all its rows."""
         ...
 
-    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+    async def execute(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> int:
         """Run ``statement`` and return how many rows it changed."""
         ...
 
@@ -46,7 +46,9 @@ class Tx(Protocol):
         """
         ...
 
-    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch_last(
+        self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
+    ) -> list[RowT]:
         """Run the last statement of the transaction and return its rows; after it, there is nothing but the commit.
 
         Where it is the first as well, PostgreSQL commits it by itself: one round trip instead of three. An operation
@@ -103,7 +105,7 @@ class Database(Protocol):
         ...
 
 
-async def fetch_one(tx: Tx, statement: Statement, /, **parameters: object) -> Row | None:
+async def fetch_one(tx: Tx, statement: Statement[RowT], /, **parameters: object) -> RowT | None:
     """Return the first row of ``statement``, or nothing."""
     rows = await tx.fetch(statement, **parameters)
     return rows[0] if rows else None

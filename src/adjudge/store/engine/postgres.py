@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -16,7 +16,7 @@ from adjudge.store.engine.postgres_errors import AGAIN, DRIVER_ERRORS, UNCERTAIN
 from adjudge.store.engine.postgres_notify import PostgresNotifier
 from adjudge.store.engine.postgres_pool import TIMEOUT_SEC, Connection, ConnectionPool, connection_errors, is_closed
 from adjudge.store.engine.script import INCOMPLETE, Inputs, PostgresScripts, Returned, Script
-from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, StatementCache
+from adjudge.store.engine.statement import Dialect, Rows, RowT, Statement, StatementCache
 
 T = TypeVar("T")
 
@@ -86,10 +86,10 @@ class _PostgresTx:
         self.failure: Exception | None = None
         self.callbacks: list[Callable[[], None]] = []
 
-    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
-        return cast("list[Row]", await self._run(self._connection.fetch, statement, rows, parameters))
+    async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
+        return statement.build_rows(await self._run(self._connection.fetch, statement, rows, parameters))
 
-    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+    async def execute(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> int:
         tag: str = await self._run(self._connection.execute, statement, rows, parameters)
         return int(tag.rpartition(" ")[2]) if tag[-1].isdigit() else 0
 
@@ -102,7 +102,9 @@ class _PostgresTx:
             self.failure = COMMITTED
         return rendered.returned(rows[0])
 
-    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch_last(
+        self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
+    ) -> list[RowT]:
         self.is_last = not self._begun
         found = await self.fetch(statement, rows, **parameters)
         self.failure = COMMITTED
@@ -121,7 +123,7 @@ class _PostgresTx:
     async def _run(
         self,
         call: Callable[..., Awaitable[Any]],
-        statement: Statement,
+        statement: Statement[Any],
         rows: Rows | None,
         parameters: dict[str, object],
     ) -> Any:

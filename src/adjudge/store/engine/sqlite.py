@@ -25,7 +25,7 @@ from adjudge.store.engine.driver import COMMITTED, Operation, run_callbacks
 from adjudge.store.engine.notify import LocalNotifier
 from adjudge.store.engine.script import Inputs, Returned, Script, SqliteStep, render_sqlite
 from adjudge.store.engine.sqlite_errors import translated
-from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, StatementCache, as_json
+from adjudge.store.engine.statement import Dialect, Rows, RowT, Statement, StatementCache, as_json
 
 T = TypeVar("T")
 Clock = Callable[[], int]
@@ -91,7 +91,7 @@ class SqliteTx:
 
     def _run(
         self,
-        statement: Statement,
+        statement: Statement[Any],
         rows: Rows | None,
         parameters: dict[str, object],
         answer: Callable[[sqlite3.Cursor], T],
@@ -116,11 +116,11 @@ class SqliteTx:
             raise self.failure
         return result
 
-    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
         """Run ``statement`` and return all its rows."""
-        return cast("list[Row]", self._run(statement, rows, parameters, sqlite3.Cursor.fetchall))
+        return statement.build_rows(self._run(statement, rows, parameters, sqlite3.Cursor.fetchall))
 
-    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+    async def execute(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> int:
         """Run ``statement`` and return how many rows it changed."""
         return self._run(statement, rows, parameters, _changed)
 
@@ -165,7 +165,9 @@ class SqliteTx:
         self.failure = translated(error, may_write=self._may_write)
         return self.failure
 
-    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch_last(
+        self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
+    ) -> list[RowT]:
         """Run the last statement: round trips cost nothing here."""
         found = await self.fetch(statement, rows, **parameters)
         self.failure = COMMITTED

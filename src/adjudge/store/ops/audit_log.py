@@ -1,7 +1,7 @@
-"""The audit log: who did what by hand, and why. Written in the transaction that does it.
+"""The audit log: manual actions with their actor and reason, written in the transaction of the action.
 
-An actor is kept as a user's id, whether given by id or by name, so that one user's actions are found as one's. Others
-(``cli:NAME`` for whoever has the machine, ``trigger:ID``) are kept as they are: no user's name has a colon.
+A user is stored by id, even if the caller passes a name, so that all actions of one user are found. Other actors
+(``cli:NAME`` for the operator of the machine, ``trigger:ID``) are stored as they are: user names have no colon.
 """
 
 from __future__ import annotations
@@ -12,12 +12,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 
 _ENTRIES = """
-    SELECT audit_log.id AS id, actor, users.name AS actor_name, action, object_kind, object_id, reason, details, at
-    FROM audit_log LEFT JOIN users ON users.id = actor
+    SELECT {columns} FROM audit_log LEFT JOIN users ON users.id = actor
 """
+_COLUMNS = {"id": "audit_log.id", "actor_name": "users.name", "details": "COALESCE(details, '{}')"}
+
+_NEWEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLogRow:
+    """One manual action."""
+
+    id: int
+    actor: str
+    actor_name: str | None
+    action: str
+    object_kind: str
+    object_id: str
+    reason: str | None
+    details: Mapping[str, Any]
+    at: int
+
 
 INSERT = Statement(
     "audit_log.insert",
@@ -34,40 +52,30 @@ INSERT = Statement(
 PAGE = Statement(
     "audit_log.page",
     "List audit log entries, newest first, keyset-paginated.",
-    f"{_ENTRIES} WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
+    _ENTRIES + " WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
+    row=AuditLogRow,
+    columns=_COLUMNS,
 )
 
 PAGE_BY_ACTOR = Statement(
     "audit_log.page_by_actor",
     "List audit log entries of one actor, newest first, keyset-paginated.",
-    f"{_ENTRIES} WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
+    _ENTRIES + " WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
+    row=AuditLogRow,
+    columns=_COLUMNS,
 )
 
 PAGE_BY_OBJECT = Statement(
     "audit_log.page_by_object",
     "List audit log entries of one object, newest first, keyset-paginated.",
-    f"""
-    {_ENTRIES} WHERE object_kind = :object_kind AND object_id = :object_id AND audit_log.id < :before
+    _ENTRIES
+    + """
+    WHERE object_kind = :object_kind AND object_id = :object_id AND audit_log.id < :before
     ORDER BY audit_log.id DESC LIMIT :limit
     """,
+    row=AuditLogRow,
+    columns=_COLUMNS,
 )
-
-_NEWEST = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class AuditLogRow:
-    """One thing done by hand."""
-
-    id: int
-    actor: str
-    actor_name: str | None
-    action: str
-    object_kind: str
-    object_id: str
-    reason: str | None
-    details: Mapping[str, Any]
-    at: int
 
 
 async def record(
@@ -79,7 +87,7 @@ async def record(
     objects: Mapping[str, Mapping[str, Any]] | Sequence[str],
     reason: str,
 ) -> None:
-    """Remember that ``actor`` did ``action`` to ``objects``, with what is worth knowing of each."""
+    """Record that ``actor`` did ``action`` to ``objects``, which may have details each."""
     details = objects if isinstance(objects, Mapping) else {key: {} for key in objects}
     rows = [(object_id, json.dumps(detail)) for object_id, detail in details.items()]
     if rows:
@@ -87,34 +95,16 @@ async def record(
 
 
 async def page(tx: Tx, *, actor: str = "", before: int | None = None, limit: int = 20) -> list[AuditLogRow]:
-    """Read the log, or what one actor did: ``before`` is the last id of the page before."""
+    """List entries, newest first, optionally of one actor; ``before`` is the last id of the previous page."""
     start = _NEWEST if before is None else before
     if actor:
-        rows = await tx.fetch(PAGE_BY_ACTOR, actor=actor, before=start, limit=limit)
-    else:
-        rows = await tx.fetch(PAGE, before=start, limit=limit)
-    return [_entry(row) for row in rows]
+        return await tx.fetch(PAGE_BY_ACTOR, actor=actor, before=start, limit=limit)
+    return await tx.fetch(PAGE, before=start, limit=limit)
 
 
 async def page_by_object(
     tx: Tx, object_kind: str, object_id: str, *, before: int | None = None, limit: int = 20
 ) -> list[AuditLogRow]:
-    """Read what was done to one object."""
+    """List the entries of one object, newest first."""
     start = _NEWEST if before is None else before
-    rows = await tx.fetch(PAGE_BY_OBJECT, object_kind=object_kind, object_id=object_id, before=start, limit=limit)
-    return [_entry(row) for row in rows]
-
-
-def _entry(row: Row) -> AuditLogRow:
-    details = json.loads(row["details"]) if row["details"] else {}
-    return AuditLogRow(
-        row["id"],
-        row["actor"],
-        row["actor_name"],
-        row["action"],
-        row["object_kind"],
-        row["object_id"],
-        row["reason"],
-        details,
-        row["at"],
-    )
+    return await tx.fetch(PAGE_BY_OBJECT, object_kind=object_kind, object_id=object_id, before=start, limit=limit)

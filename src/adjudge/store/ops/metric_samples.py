@@ -1,4 +1,4 @@
-"""Figures over time: a row for each process and moment, kept for a day."""
+"""Metric samples of all processes over time, kept for a day."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from typing import Any
 
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSampleRow:
+    """The metrics of one process at one time."""
+
+    source: str
+    at: int
+    sample: Mapping[str, Any]
+
 
 INSERT = Statement(
     "metric_samples.insert",
@@ -22,7 +32,8 @@ INSERT = Statement(
 SELECT_SINCE = Statement(
     "metric_samples.select_since",
     "List recent metric samples of all processes, oldest first.",
-    "SELECT source, at, sample FROM metric_samples WHERE at >= {now} - :back_us ORDER BY at",
+    "SELECT {columns} FROM metric_samples WHERE at >= {now} - :window_us ORDER BY at",
+    row=MetricSampleRow,
 )
 
 DELETE_OLD = Statement(
@@ -32,22 +43,12 @@ DELETE_OLD = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSampleRow:
-    """What one process counted up to one moment."""
-
-    source: str
-    at: int
-    sample: Mapping[str, Any]
-
-
 async def insert(tx: Tx, source: str, sample: Mapping[str, Any], *, older_than_ms: int) -> None:
-    """Keep a sample, and forget those that are older than ``older_ms``."""
+    """Insert a sample, and delete those older than ``older_than_ms``."""
     await tx.execute(INSERT, source=source, sample=json.dumps(sample))
     await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000)
 
 
 async def list_recent(tx: Tx, *, window_ms: int) -> list[MetricSampleRow]:
-    """The figures of the last ``back_ms``."""
-    rows = await tx.fetch(SELECT_SINCE, back_us=window_ms * 1_000)
-    return [MetricSampleRow(row["source"], row["at"], json.loads(row["sample"])) for row in rows]
+    """The samples of the last ``window_ms``, oldest first."""
+    return await tx.fetch(SELECT_SINCE, window_us=window_ms * 1_000)

@@ -1,4 +1,4 @@
-"""What operators look at: queues by band, the outbox, any job with all that is known of it."""
+"""Statistics of the queue and the outbox, and single jobs, for operators."""
 
 from __future__ import annotations
 
@@ -11,13 +11,38 @@ from adjudge.domain.errors import NotFound
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
 
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """The waiting jobs of one priority band."""
+
+    band: int
+    waiting: int
+    oldest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxStats:
+    """The outbox rows that are not delivered yet."""
+
+    pending: int
+    due: int
+    oldest_ms: int
+    trouble: tuple[Mapping[str, Any], ...]
+
+
 QUEUES = Statement(
     "queue_stats.bands",
     "Count waiting jobs per priority band, with the age of the oldest due one.",
     """
-    SELECT priority, count(*) AS waiting, {now} - min(available_at) AS oldest_us FROM jobs
-    WHERE status IN ('pending', 'queued') GROUP BY priority ORDER BY priority
+    SELECT {columns} FROM jobs WHERE status IN ('pending', 'queued') GROUP BY priority ORDER BY priority
     """,
+    row=QueueStats,
+    columns={
+        "band": "priority",
+        "waiting": "count(*)",
+        "oldest_ms": "CASE WHEN min(available_at) < {now} THEN ({now} - min(available_at)) / 1000 ELSE 0 END",
+    },
 )
 
 COUNT_RUNNING = Statement(
@@ -55,36 +80,13 @@ JOB = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class QueueStats:
-    """One band."""
-
-    band: int
-    waiting: int
-    oldest_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxStats:
-    """What is still to be delivered."""
-
-    pending: int
-    due: int
-    oldest_ms: int
-    trouble: tuple[Mapping[str, Any], ...]
-
-
 async def find_queue_stats(tx: Tx) -> tuple[list[QueueStats], int]:
-    """Every band that has something waiting, and how many jobs run."""
-    found = [
-        QueueStats(row["priority"], int(row["waiting"]), max(0, int(row["oldest_us"])) // 1_000)
-        for row in await tx.fetch(QUEUES)
-    ]
-    return found, int((await tx.fetch(COUNT_RUNNING))[0]["n"])
+    """The priority bands with waiting jobs, and the number of running jobs."""
+    return await tx.fetch(QUEUES), int((await tx.fetch(COUNT_RUNNING))[0]["n"])
 
 
 async def find_outbox_stats(tx: Tx, *, limit: int = 20) -> OutboxStats:
-    """How delivery stands."""
+    """The state of the outbox, with up to ``limit`` failed deliveries."""
     (row,) = await tx.fetch(OUTBOX)
     trouble = [
         {name: item[name] for name in ("job_id", "attempts", "next_attempt_at", "last_error")}
@@ -95,7 +97,7 @@ async def find_outbox_stats(tx: Tx, *, limit: int = 20) -> OutboxStats:
 
 
 async def find_job_row(tx: Tx, job_id: str) -> dict[str, Any]:
-    """All that a job's row says; its payload holds identifiers only."""
+    """All columns of a job; its payload contains identifiers only."""
     row = await fetch_one(tx, JOB, id=job_id)
     if row is None:
         raise NotFound("job", job_id)

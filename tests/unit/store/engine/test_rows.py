@@ -1,0 +1,117 @@
+"""Rows become objects of the class that a statement is bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
+
+import pytest
+
+from adjudge.store.engine.rows import Json, column_names, row_builder, select_list
+from adjudge.store.engine.statement import Dialect, Statement, render
+from tests.support.store_harness import StoreHarness
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """All kinds of fields."""
+
+    id: str
+    is_dry: bool | None
+    color: Color
+    tags: tuple[str, ...]
+    scopes: frozenset[str]
+    details: Mapping[str, Any]
+    value: Annotated[Any, Json()]
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A class with another one inside."""
+
+    name: str
+    paint: Paint
+    is_full: bool
+
+
+class Pair(NamedTuple):
+    """A NamedTuple is bound like a dataclass."""
+
+    left: int
+    is_right: bool
+
+
+VALUES = ["p", 1, "red", '["a", "b"]', '["s"]', '{"k": [1]}', "[null]", 7]
+PAINT = Paint("p", True, Color.RED, ("a", "b"), frozenset({"s"}), {"k": [1]}, [None], 7)
+
+
+def test_values_are_converted_to_the_types_of_the_fields() -> None:
+    assert row_builder(Paint)(VALUES) == PAINT
+    assert row_builder(Paint)(VALUES).is_dry is True
+    assert row_builder(Pair)([1, 0]) == Pair(1, False)
+
+
+def test_null_stays_none() -> None:
+    found: Any = row_builder(Paint)(["p", None, "red", None, None, None, None, None])
+    assert (found.is_dry, found.tags, found.details, found.value) == (None, None, None, None)
+
+
+def test_unknown_member_of_an_enumeration_is_rejected() -> None:
+    with pytest.raises(KeyError):
+        row_builder(Paint)(["p", None, "blue", None, None, None, None, None])
+
+
+def test_nested_class_takes_its_own_columns() -> None:
+    assert column_names(Bucket) == ["name", *column_names(Paint), "is_full"]
+    assert row_builder(Bucket)(["b", *VALUES, 0]) == Bucket("b", PAINT, False)
+
+
+def test_select_list_follows_the_fields() -> None:
+    assert select_list(Pair) == "left, is_right"
+    assert select_list(Pair, "t") == "t.left AS left, t.is_right AS is_right"
+    assert select_list(Pair, "", {"left": "count(*)"}) == "count(*) AS left, is_right"
+
+
+def test_columns_are_rendered_into_the_text() -> None:
+    statement = Statement(
+        "test.pair", "Read.", "SELECT {columns:t} FROM t", row=Pair, columns={"left": "{now} - :since"}
+    )
+    rendered = render(statement, Dialect.SQLITE, "CLOCK")
+    assert rendered.sql == "SELECT CLOCK - ?1 AS left, t.is_right AS is_right FROM t"
+    assert rendered.parameters == ("since",)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"sql": "SELECT 1", "row": Pair},
+        {"sql": "SELECT {columns}"},
+        {"sql": "SELECT {columns}", "row": Pair, "sqlite_sql": "SELECT 1"},
+        {"sql": "SELECT {columns}", "row": Pair, "columns": {"top": "1"}},
+        {"sql": "SELECT 1", "columns": {"left": "1"}},
+    ],
+)
+def test_statement_whose_columns_and_row_differ_is_rejected(arguments: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"^test\.wrong: "):
+        Statement("test.wrong", "Read.", **arguments)
+
+
+async def test_both_databases_return_the_same_objects(store: StoreHarness) -> None:
+    statement = Statement(
+        "test.read_pair",
+        "Read a pair of each input row.",
+        "SELECT {columns} FROM {given} ORDER BY given_left",
+        input_columns={"given_left": "bigint"},
+        row=Pair,
+        columns={"left": "given_left", "is_right": "given_left > 1"},
+    )
+    found = await store.database.read(lambda tx: tx.fetch(statement, [(1,), (2,)]))
+    assert found == [Pair(1, False), Pair(2, True)]
+    assert [item.is_right for item in found] == [False, True]
