@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
@@ -11,7 +10,6 @@ from fastapi import FastAPI, routing
 from playwright.async_api import Page, expect
 
 from adjudge import settings as settings_source
-from adjudge.api.parts import Parts
 from adjudge.web.app import install
 from tests.browser.checked_tab import CheckedTab
 from tests.browser.conftest import Visit
@@ -20,6 +18,7 @@ from tests.browser.seed_data import HOSTILE
 from tests.support.installation import Installation
 from tests.support.links import complaint
 from tests.support.servers import AXE
+from tests.support.shared_routes import lookup_services
 
 NO_PAGES: Final = {"/", "/ops/find", "/{path:path}"}
 """They lead elsewhere, or nowhere."""
@@ -61,7 +60,7 @@ def traces(up: Installation) -> CreatedObjects:
 def page_paths() -> set[str]:
     """Every page that there is, from the application itself: a new one cannot be forgotten here."""
     app = FastAPI()
-    install(app, cast("Parts", SimpleNamespace(settings=settings_source.load({}, environ={}))))
+    install(app, lookup_services(settings_source.load({}, environ={})))
     routes = [route for route in routing.iter_route_contexts(app.routes) if "GET" in (route.methods or ())]
     paths = {str(route.path) for route in routes if isinstance(route.original_route, routing.APIRoute)}
     paths = {path for path in paths if not path.endswith("/state")}

@@ -13,12 +13,13 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 
 from adjudge import settings as settings_source
-from adjudge.api.parts import Parts
+from adjudge.api.container import Services
 from adjudge.api.sse import SseConnections
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cache.token_buckets import MemoryTokenBuckets
 from adjudge.cache.two_tier import open_cache
 from adjudge.chains.engine import ChainEngine
+from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import ALL_SCOPES
 from adjudge.executors.wakeups import WAIT_PROBES, fire_chain_finished
@@ -29,7 +30,6 @@ from adjudge.services.credentials import CredentialCache
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.load_snapshot import LoadSampler
 from adjudge.services.passwords import PasswordHashing
-from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.store.accounts import api_tokens, users
 from adjudge.stream import MemoryStream
 from tests.support.shared_routes import create_shared_app
@@ -43,45 +43,44 @@ _QUICK_HASHES = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 @asynccontextmanager
 async def make_services(
     store: StoreHarness, folder: Path, overrides: dict[str, object] | None = None
-) -> AsyncIterator[Parts]:
-    """Parts around ``store``; ``overrides`` are settings by ``section.key``."""
+) -> AsyncIterator[Services]:
+    """The services on ``store``; ``overrides`` are settings by ``section.key``."""
     own = {"server.data_dir": str(folder / "data")}
     settings = settings_source.load(_WITHOUT_WORKERS | own | (overrides or {}), environ={})
     blobs, stream = DirectoryBlobStore(folder / "blobs"), MemoryStream(maxlen=10_000)
     registry = DatabaseRegistry(store.database, lease_sec=15)
     buckets = MemoryTokenBuckets()
     sampler = LoadSampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
-    gate = AdmissionController(settings.admission, store.database, buckets, sampler)
-    tail = EventFeed(store.database)
+    admission = AdmissionController(settings.admission, store.database, buckets, sampler)
+    feed = EventFeed(store.database)
     idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
     credentials = CredentialCache(store.database, remember_sec=3, session_idle_us=idle_us)
     server = settings.server
-    audience = SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
+    connections = SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
     try:
         async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
-            yield Parts(
+            yield compose_services(
                 settings,
                 store.database,
-                store.jobs,
-                blobs,
-                stream,
-                registry,
-                buckets,
-                gate,
+                jobs=store.jobs,
+                engine=ChainEngine(probes=WAIT_PROBES, on_run_ended=[fire_chain_finished]),
+                blobs=blobs,
                 cache=cache,
+                registry=registry,
+                languages=Languages.load(),
+                buckets=buckets,
+                admission=admission,
                 credentials=credentials,
                 passwords=PasswordHashing(_QUICK_HASHES),
-                languages=Languages.load(),
-                desk=SubmitBatcher(store.database, store.jobs),
-                tail=tail,
-                audience=audience,
-                engine=ChainEngine(probes=WAIT_PROBES, on_run_ended=[fire_chain_finished]),
+                feed=feed,
+                connections=connections,
+                checks={},
             )
     finally:
-        await audience.close()
-        await tail.close()
+        await connections.close()
+        await feed.close()
         await credentials.close()
-        await gate.close()
+        await admission.close()
         await registry.close()
         await stream.close()
         await blobs.close()
@@ -92,7 +91,7 @@ class AsgiApp:
     """The application, and clients of it."""
 
     app: FastAPI
-    parts: Parts
+    services: Services
     store: StoreHarness
 
     async def user(self, role: str, name: str | None = None) -> tuple[str, str]:
@@ -127,6 +126,6 @@ async def make_app(
     store: StoreHarness, folder: Path, overrides: dict[str, object] | None = None
 ) -> AsyncIterator[AsgiApp]:
     """The whole application around ``store``."""
-    async with make_services(store, folder, overrides) as parts:
-        with create_shared_app(parts) as app:
-            yield AsgiApp(app, parts, store)
+    async with make_services(store, folder, overrides) as services:
+        with create_shared_app(services) as app:
+            yield AsgiApp(app, services, store)

@@ -45,8 +45,8 @@ def serve(store_url: str, folder: Path, overrides: dict[str, object] | None = No
 
     async def serve() -> None:
         async with open_store(store_url) as store, make_app(store, folder, overrides) as api:
-            add_pages(api.app, api.parts)
-            config = http_config(api.app, api.parts.settings.server)
+            add_pages(api.app, api.services)
+            config = http_config(api.app, api.services.settings.server)
             config.timeout_graceful_shutdown = 1
             server = uvicorn.Server(config)
 

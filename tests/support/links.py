@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from re import Pattern
-from types import SimpleNamespace
-from typing import Final, cast
+from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import FastAPI, routing
@@ -16,8 +15,8 @@ from starlette.routing import compile_path
 
 from adjudge import settings as settings_source
 from adjudge.api.app import API_ROOT, OPENAPI_PATH, build_routes
-from adjudge.api.parts import Parts
 from adjudge.web.app import install
+from tests.support.shared_routes import lookup_services
 
 EVERYWHERE: Final = frozenset({"done"})
 """Every page reads it: what was just done is said once."""
@@ -36,7 +35,7 @@ class KnownRoute:
 def known_routes() -> tuple[KnownRoute, ...]:
     """Every route of the API and of the pages, in the order in which they are tried."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=OPENAPI_PATH)
-    parts = cast("Parts", SimpleNamespace(settings=settings_source.load({}, environ={})))
+    parts = lookup_services(settings_source.load({}, environ={}))
     app.router.routes.extend(build_routes(parts))
     install(app, parts)
     return tuple(_known(app))

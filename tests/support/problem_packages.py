@@ -54,8 +54,8 @@ def folder_archive(folder: Path) -> bytes:
 async def run_pending_imports(api: AsgiApp, folder: Path, judge: Judge | None = None) -> int:
     """Carry out the imports that wait, as a worker does; return how many."""
     rows = await api.store.rows("SELECT id FROM jobs WHERE kind = 'import' AND status = 'pending'")
-    cache = BlobCache(api.parts.blobs, folder / "blob-cache", max_bytes=1 << 30)
-    handler = ProblemImportHandler(api.parts.database, api.parts.blobs, cache, cast("Judge", judge))
+    cache = BlobCache(api.services.run_files.blobs, folder / "blob-cache", max_bytes=1 << 30)
+    handler = ProblemImportHandler(api.services.ops.database, api.services.run_files.blobs, cache, cast("Judge", judge))
     for row in rows:
         claimed = await api.store.claim(row["id"])
         job = claimed.done[0]

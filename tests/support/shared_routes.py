@@ -1,66 +1,91 @@
-"""Applications that share their routes: building them anew takes longer than most tests do with them.
+"""Applications that share their routes, because building routes takes longer than most tests.
 
-An application is a test's own in everything else. Shared routes serve one at a time, and find its parts when they are
-asked; whoever comes while another is at work gets routes of its own.
+Everything else of an application belongs to its test. Shared routes serve one application at a time and look up its
+services when they are called; a second application at the same time gets routes of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
 from adjudge.api.app import build_routes, create_app
-from adjudge.api.parts import Parts
+from adjudge.api.container import Services
 from adjudge.settings.sections import AccountsSettings
 from adjudge.web.app import install
 
 
-class _CurrentServices:
-    """Looks like the parts of the application that is at work."""
+class _Current:
+    """The services of the application that uses the shared routes now."""
 
-    def __init__(self) -> None:
-        self.parts: Parts | None = None
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.parts, name)
+    services: Services | None = None
 
 
-_served = _CurrentServices()
+class _Lookup:
+    """Stands for one service, or one section of the settings, of the current application."""
+
+    def __init__(self, *path: str) -> None:
+        self._path = path
+
+    def _get(self) -> Any:
+        found: Any = _Current.services
+        for name in self._path:
+            found = getattr(found, name)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._get(), name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._get())
+
+    def __getitem__(self, key: str) -> Any:
+        return self._get()[key]
+
+
 _page_routes: dict[AccountsSettings, Sequence[BaseRoute]] = {}
-"""By the settings that pages ask for when they are built, and keep."""
+"""By the settings that pages read when they are built."""
+
+
+def lookup_services(settings: object) -> Services:
+    """Services that are looked up when a route is called: enough to build routes."""
+    names = {item.name: _Lookup(item.name) for item in fields(Services)}
+    return cast("Services", SimpleNamespace(**(names | {"settings": settings})))
 
 
 @cache
 def _routes() -> Sequence[BaseRoute]:
-    return build_routes(cast("Parts", _served))
+    return build_routes(lookup_services(SimpleNamespace(accounts=_Lookup("settings", "accounts"))))
 
 
 @contextmanager
-def create_shared_app(parts: Parts) -> Iterator[FastAPI]:
-    """``create_app``, quicker."""
-    if _served.parts is not None:
-        yield create_app(parts)
+def create_shared_app(services: Services) -> Iterator[FastAPI]:
+    """``create_app`` with shared routes."""
+    if _Current.services is not None:
+        yield create_app(services)
         return
-    _served.parts = parts
+    _Current.services = services
     try:
-        yield create_app(parts, _routes())
+        yield create_app(services, _routes())
     finally:
-        _served.parts = None
+        _Current.services = None
 
 
-def add_pages(app: FastAPI, parts: Parts) -> None:
-    """``install``, quicker."""
-    if _served.parts is not parts:
-        install(app, parts)
+def add_pages(app: FastAPI, services: Services) -> None:
+    """``install`` with shared routes."""
+    if _Current.services is not services:
+        install(app, services)
         return
-    accounts = parts.settings.accounts
+    accounts = services.settings.accounts
     if accounts not in _page_routes:
         bare = FastAPI(openapi_url=None)
-        install(bare, cast("Parts", _served))
+        install(bare, lookup_services(services.settings))
         _page_routes[accounts] = bare.router.routes
     app.router.routes.extend(_page_routes[accounts])

@@ -13,11 +13,10 @@ from starlette.routing import BaseRoute
 from adjudge import __version__
 from adjudge.api import errors
 from adjudge.api.auth import known_by, make_authenticator
-from adjudge.api.hand_in import HandIn
+from adjudge.api.container import Services
 from adjudge.api.json_shape import JsonShape
 from adjudge.api.middleware import RequestMiddleware
 from adjudge.api.openapi import build_openapi
-from adjudge.api.parts import Parts
 from adjudge.api.request_limits import OpenStreams, RequestLimits
 from adjudge.api.routes import (
     account,
@@ -41,7 +40,6 @@ from adjudge.api.routes import (
     webhooks,
 )
 from adjudge.api.schema.base import ErrorResponse
-from adjudge.api.short_way import ShortWay
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
@@ -61,48 +59,52 @@ _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def create_app(parts: Parts, routes: Sequence[BaseRoute] = ()) -> FastAPI:
-    """Build the application around ``parts``; ``routes`` where ``routes_around`` has built them before."""
+def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
+    """Build the application; ``routes`` if ``build_routes`` has built them before."""
     app = _new_fastapi()
-    settings = parts.settings
+    settings = services.settings
     app.state.streams = OpenStreams()
     app.state.public_url = settings.server.public_url
     app.state.authenticate = make_authenticator(
-        parts.credentials, visitors_may_read=settings.accounts.visitors_may_read
+        services.credentials, visitors_may_read=settings.accounts.visitors_may_read
     )
-    app.router.routes.extend(routes or build_routes(parts))
+    app.router.routes.extend(routes or build_routes(services))
     has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
     app.include_router(metrics.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
     errors.install_error_handlers(app)
-    _add_middleware(app, parts)
+    _add_middleware(app, services)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
     return app
 
 
-def build_routes(parts: Parts) -> Sequence[BaseRoute]:
-    """Build everything under ``API_ROOT``: most of the time that an application takes. Several may share it.
-
-    Routes look into ``parts`` when they are asked, not before.
-    """
+def build_routes(services: Services) -> Sequence[BaseRoute]:
+    """Build everything under ``API_ROOT``; this takes most of the time that building an application takes."""
     app = _new_fastapi()
     already = len(app.router.routes)
-    # The most used first: routes are tried in this order, and no two of them answer to the same address.
-    for group in (
-        submissions,
-        problems,
-        events,
-        judge_runs,
-        executions,
-        chain_runs,
-        chains,
-        rejudge,
-        webhooks,
-        languages,
+    s = services
+    # Routes are tried in this order: the most used first. No two of them match the same path.
+    for router in (
+        submissions.router(s.languages, s.submissions, s.submitter),
+        problems.router(s.problems, s.revisions, s.imports, s.connections),
+        events.router(s.events, s.connections),
+        judge_runs.router(s.submissions),
+        executions.router(s.executions),
+        chain_runs.router(s.chain_runs, s.connections),
+        chains.router(s.chains, s.chain_runs, s.chain_triggers),
+        rejudge.router(s.languages, s.rejudges),
+        webhooks.router(s.webhooks),
+        languages.router(s.language_service),
+        chain_run_files.router(s.run_files),
+        health.router(s.checks),
+        login.router(s.settings.accounts, s.credentials, s.accounts, s.logins),
+        oidc.router(s.logins),
+        account.router(s.accounts),
+        users.router(s.users),
+        ops.router(s.ops),
+        secrets.router(s.secrets),
+        metrics.router(),
     ):
-        app.include_router(group.router(parts), prefix=API_ROOT)
-    for group in (chain_run_files, health, login, oidc, account, users, ops, secrets):
-        app.include_router(group.router(parts), prefix=API_ROOT)
-    app.include_router(metrics.router(), prefix=API_ROOT)
+        app.include_router(router, prefix=API_ROOT)
     return app.router.routes[already:]
 
 
@@ -118,10 +120,9 @@ def _new_fastapi() -> FastAPI:
     )
 
 
-def _add_middleware(app: FastAPI, parts: Parts) -> None:
+def _add_middleware(app: FastAPI, services: Services) -> None:
     """Put the envelope around everything, and let pages of other origins in where the settings say so."""
-    server = parts.settings.server
-    app.add_middleware(HandIn, parts=parts, root=API_ROOT)
+    server = services.settings.server
     app.add_middleware(JsonShape, uploads=_UPLOADS)
     origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
     if origins:
@@ -135,7 +136,7 @@ def _add_middleware(app: FastAPI, parts: Parts) -> None:
         )
     app.add_middleware(
         RequestMiddleware,
-        mint_request_id=parts.new_id,
+        mint_request_id=services.new_id,
         bounds=RequestLimits(
             server.anonymous_body_limit_bytes,
             server.body_limit_bytes,
@@ -143,8 +144,7 @@ def _add_middleware(app: FastAPI, parts: Parts) -> None:
             server.request_timeout_sec,
             _UPLOADS,
         ),
-        is_known=known_by(parts.credentials),
+        is_known=known_by(services.credentials),
         streams=app.state.streams,
-        at_once=ShortWay(parts, API_ROOT).answer,
         is_https=server.public_url.startswith("https:"),
     )

@@ -10,13 +10,19 @@ may not). A test walks every route as every role and compares with one table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from fastapi import Depends, Request
 
 from adjudge.domain.permissions import Permission
 from adjudge.services.viewer import Viewer
+
+_LANGUAGE: Final = re.compile(r"[a-zA-Z]{2,3}")
+_HEADER_CHARACTERS: Final = 200
+_STATEMENT_LANGUAGES: Final = 3
 
 Authenticate = Callable[[Request], Awaitable[Viewer]]
 """Finds out who is asking. A credential that is given and wrong is refused, not ignored."""
@@ -46,3 +52,26 @@ async def current_viewer(request: Request) -> Viewer:
         authenticate: Authenticate = request.app.state.authenticate
         known = request.state.viewer = await authenticate(request)
     return known
+
+
+def statement_languages(lang: str, accept_language: str) -> tuple[str, ...]:
+    """The languages that a statement is wanted in: ``lang``, else few of the header, because they are in cache keys."""
+    if lang:
+        return (lang.lower(),) if _LANGUAGE.fullmatch(lang) else ()
+    return preferred_languages(accept_language[:_HEADER_CHARACTERS])[:_STATEMENT_LANGUAGES]
+
+
+@lru_cache(maxsize=1024)
+def preferred_languages(accept_language: str) -> tuple[str, ...]:
+    """The primary language codes of an ``Accept-Language`` header, preferred first; invalid items are skipped."""
+    weighted = []
+    for position, item in enumerate(accept_language[:_HEADER_CHARACTERS].split(",")):
+        tag, _, parameter = item.partition(";")
+        code = tag.strip().partition("-")[0]
+        try:
+            weight = float(parameter.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if weight > 0 and _LANGUAGE.fullmatch(code):
+            weighted.append((-weight, position, code.lower()))
+    return tuple(dict.fromkeys(code for _, _, code in sorted(weighted)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -35,9 +35,6 @@ _RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, va
 _HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _USABLE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-AtOnce = Callable[[Scope], ASGIApp | None]
-"""Has the answer to some requests ready, without waiting for anything; nothing for all others."""
-
 log = logs.get_logger(__name__)
 
 
@@ -52,7 +49,6 @@ class RequestMiddleware:
         bounds: RequestLimits,
         is_known: IsKnown,
         streams: OpenStreams,
-        at_once: AtOnce | None = None,
         is_https: bool = False,
     ) -> None:
         self._app = app
@@ -60,7 +56,6 @@ class RequestMiddleware:
         self._bounds = bounds
         self._is_known = is_known
         self._streams = streams
-        self._at_once = at_once
         self._headers = (*_RAW_HEADERS, _HTTPS_ONLY) if is_https else _RAW_HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,11 +86,7 @@ class RequestMiddleware:
     async def _handle(self, exchange: RequestLimiter, request_id: str) -> None:
         try:
             await exchange.check_length()
-            ready = self._at_once(exchange.scope) if self._at_once is not None else None
-            if ready is not None:
-                await ready(exchange.scope, exchange.receive, exchange.send)
-            else:
-                await self._run(exchange)
+            await self._run(exchange)
         except ResponseComplete:
             return
         except AdjudgeError as error:  # only the bounds' own: the application answers for its errors itself

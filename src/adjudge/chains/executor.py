@@ -147,9 +147,9 @@ class NodeContext(Protocol):
 class Executor(Protocol):
     """Runs the nodes of one type. One object serves all of them, at the same time.
 
-    One whose nodes are over in a moment may say so by ``is_light = True``: a worker then runs as many of them as follow
-    from a node that it ended, in whatever slots are free, without a message about each. One that loses nothing by being
-    cut short may say so by ``stops_at_once = True``: it is canceled as soon as its run is to stop, not after the grace.
+    Optional attributes: ``is_instant = True`` if nodes finish almost immediately; a worker then runs all follow-ups
+    of the type in its free slots, without a message for each. ``can_be_killed = True`` if nothing is lost by
+    cancellation; the node is then canceled as soon as its run is stopped, not after the grace period.
 
     ``permissions`` names what whoever the run acts for must be allowed before a node is executed; what depends on the
     node's cfg is for ``execute`` to check (``executors.impersonation``).

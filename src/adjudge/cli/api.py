@@ -27,8 +27,8 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
-        open_services(settings, database, stream, blobs) as parts,
+        open_services(settings, database, stream, blobs) as services,
     ):
         has_users = await database.read(users.any_exist)
         notes = [] if has_users else ["no users yet; create one: adjudge user add NAME --role admin"]
-        await serve_http(parts, listener, notes)
+        await serve_http(services, database, listener, notes)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from adjudge.api.parts import Parts
 from adjudge.blobs.driver import BlobStore
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.wiring.api_server import open_services, run_server, serve_http
@@ -17,7 +16,7 @@ from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.cli.wiring.worker import open_worker
 from adjudge.sandbox.doctor import DoctorReport, HostCheck, run_checks
-from adjudge.services.users import create_first_admin
+from adjudge.services.users import UserService
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.stream import Stream, consumer_name
@@ -38,21 +37,21 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
-        open_services(settings, database, stream, blobs) as parts,
+        open_services(settings, database, stream, blobs) as services,
         asyncio.TaskGroup() as roles,
     ):
         name = f"up-{consumer_name(worker_id=settings.worker.name)}"
-        notes = await _create_first_admin(parts)
+        notes = await _create_first_admin(services.users)
         scheduler = roles.create_task(run_scheduler(settings, database, stream, name))
         worker = roles.create_task(_run_worker(settings, database, stream, blobs, name))
-        await serve_http(parts, listener, notes)
+        await serve_http(services, database, listener, notes)
         scheduler.cancel()
         worker.cancel()
 
 
-async def _create_first_admin(parts: Parts) -> list[str]:
+async def _create_first_admin(users: UserService) -> list[str]:
     """Make the first admin of an empty database; the password is printed here and nowhere else, and must be changed."""
-    made = await create_first_admin(parts)
+    made = await users.create_first_admin()
     if made is None:
         return []
     return [

@@ -12,17 +12,14 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.api.account_parts import AccountParts
 from adjudge.api.timestamps import format_timestamp
 from adjudge.cli.options import actor_option, after_option, aliased_option, json_option, limit_option
 from adjudge.cli.output import make_console
-from adjudge.cli.wiring.accounts import open_account_services
+from adjudge.cli.wiring.accounts import AccountServices, open_account_services
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission, Role, parse_user_name
-from adjudge.services import account, users
-from adjudge.services.account import CreatedToken
+from adjudge.services.account import CreatedToken, viewer_for_user
 from adjudge.services.users import UserSpec
-from adjudge.store.accounts import users as rows
 from adjudge.store.accounts.users import UserRow
 
 T = TypeVar("T")
@@ -63,7 +60,7 @@ def add(name: str, role: str, email: str | None, password_stdin: bool, actor: st
     """Create a user and print a one-time password."""
     password = _password() if password_stdin else None
     order = UserSpec(name, Role(role), email, password=password, must_change_password=not password_stdin)
-    made = _with_services(lambda parts: users.create_user(parts, order, actor=actor), may_be_new=True)
+    made = _with_services(lambda services: services.users.create_user(order, actor=actor), may_be_new=True)
     click.echo(f"Created {made.user.name} ({made.user.role}), ID {made.user.id}")
     if made.one_time_password:
         click.echo(f"One-time password (shown once): {made.one_time_password}")
@@ -78,7 +75,7 @@ def add(name: str, role: str, email: str | None, password_stdin: bool, actor: st
 def list_(search: str, role: str | None, after: str, limit: int, as_json: bool) -> None:
     """List users."""
     found = _with_services(
-        lambda parts: users.list_users(parts, search=search, role=role or "", after=after, limit=limit)
+        lambda services: services.users.list_users(search=search, role=role or "", after=after, limit=limit)
     )
     if as_json:
         click.echo(json.dumps([_user_json(user) for user in found]))
@@ -96,7 +93,7 @@ def list_(search: str, role: str | None, after: str, limit: int, as_json: bool) 
 @actor_option
 def disable(name: str, reason: str, actor: str) -> None:
     """Disable a user."""
-    _change(name, lambda parts, user: users.set_user_disabled(parts, actor, user.id, disabled=True, reason=reason))
+    _change(name, lambda services, user: services.users.set_user_disabled(actor, user.id, disabled=True, reason=reason))
     click.echo(f"Disabled {name}")
 
 
@@ -106,7 +103,7 @@ def disable(name: str, reason: str, actor: str) -> None:
 @actor_option
 def enable(name: str, reason: str, actor: str) -> None:
     """Enable a user."""
-    _change(name, lambda parts, user: users.set_user_disabled(parts, actor, user.id, disabled=False, reason=reason))
+    _change(name, lambda services, user: services.users.set_user_disabled(actor, user.id, disabled=False, reason=reason))
     click.echo(f"Enabled {name}")
 
 
@@ -116,7 +113,7 @@ def enable(name: str, reason: str, actor: str) -> None:
 @actor_option
 def password(name: str, reason: str, actor: str) -> None:
     """Reset a password. Prints a one-time password and ends all sessions and tokens."""
-    made = _change(name, lambda parts, user: users.reset_password(parts, actor, user.id, reason=reason))
+    made = _change(name, lambda services, user: services.users.reset_password(actor, user.id, reason=reason))
     click.echo(f"One-time password (shown once): {made.one_time_password}")
 
 
@@ -146,12 +143,11 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], expires_in_days: 
     works even if the user must still change the one-time password.
     """
 
-    async def create(parts: AccountParts, user: UserRow) -> CreatedToken:
+    async def create(services: AccountServices, user: UserRow) -> CreatedToken:
         if user.disabled_at is not None:
             raise Conflict(f"{user.name} is disabled; enable the user first: adjudge user enable {user.name}")
-        return await account.create_token(
-            parts,
-            account.viewer_for_user(user),
+        return await services.accounts.create_token(
+            viewer_for_user(user),
             name=token_name,
             scopes=scopes or [scope for scope in _TOKEN_SCOPES if scope in ROLE_PERMISSIONS[user.role]],
             expires_in_days=None if no_expiry else expires_in_days,
@@ -171,21 +167,20 @@ def _password() -> str:
     return given
 
 
-def _change(name: str, change: Callable[[AccountParts, UserRow], Awaitable[T]]) -> T:
-    async def find_and_change(parts: AccountParts) -> T:
-        spelled = parse_user_name(name)
-        known = await parts.database.read(lambda tx: rows.find_with_password_by_name(tx, spelled))
-        if known is None:
+def _change(name: str, change: Callable[[AccountServices, UserRow], Awaitable[T]]) -> T:
+    async def find_and_change(services: AccountServices) -> T:
+        user = await services.users.find_by_name(parse_user_name(name))
+        if user is None:
             raise NotFound("user", name)
-        return await change(parts, known.user)
+        return await change(services, user)
 
     return _with_services(find_and_change)
 
 
-def _with_services(action: Callable[[AccountParts], Awaitable[T]], *, may_be_new: bool = False) -> T:
+def _with_services(action: Callable[[AccountServices], Awaitable[T]], *, may_be_new: bool = False) -> T:
     async def run() -> T:
-        async with open_account_services(settings_source.load(), may_be_new=may_be_new) as parts:
-            return await action(parts)
+        async with open_account_services(settings_source.load(), may_be_new=may_be_new) as services:
+            return await action(services)
 
     return asyncio.run(run())
 

@@ -73,7 +73,7 @@ class ProblemCheckExecutor:
 
     type: ClassVar[str] = "problem.check"
     permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_WRITE,)
-    stops_at_once: ClassVar[bool] = True
+    can_be_killed: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"package": _PACKAGE, "problem": _SLUG},
@@ -120,7 +120,7 @@ class ProblemGenerateExecutor:
 
     type: ClassVar[str] = "problem.generate"
     permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_WRITE,)
-    stops_at_once: ClassVar[bool] = True
+    can_be_killed: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
@@ -199,7 +199,7 @@ class ProblemVerifyExecutor:
 
     type: ClassVar[str] = "problem.verify"
     permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_READ,)
-    stops_at_once: ClassVar[bool] = True
+    can_be_killed: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {

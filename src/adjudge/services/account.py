@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from adjudge.api.account_parts import AccountParts
+from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.domain.errors import (
     Conflict,
     Forbidden,
@@ -16,12 +16,14 @@ from adjudge.domain.errors import (
     PasswordChangeRequired,
     RateLimited,
 )
-from adjudge.domain.ids import parse_id_or_not_found
+from adjudge.domain.ids import IdFactory, new_id, parse_id_or_not_found
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission
+from adjudge.services.credentials import CredentialCache
 from adjudge.services.login import validate_display_name, validate_email
-from adjudge.services.passwords import validate_new_password
+from adjudge.services.passwords import PasswordHashing, validate_new_password
 from adjudge.services.viewer import AuthMethod, Viewer
-from adjudge.store import Tx
+from adjudge.settings.sections import AccountsSettings
+from adjudge.store import Database, Tx
 from adjudge.store.accounts import api_tokens, sessions, users
 from adjudge.store.accounts.api_tokens import ApiTokenRow
 from adjudge.store.accounts.sessions import SessionRow
@@ -45,124 +47,127 @@ def viewer_for_user(user: UserRow) -> Viewer:
     return Viewer(user.id, user.name, user.role, ROLE_PERMISSIONS[user.role], AuthMethod.NOTHING)
 
 
-async def get_account(parts: AccountParts, viewer: Viewer) -> UserRow:
-    """Who I am."""
-    user_id = viewer.id
-    return await parts.database.read(lambda tx: users.find(tx, user_id))
+@dataclass(frozen=True, slots=True)
+class AccountService:
+    """Operations on one's own account."""
 
+    database: Database
+    settings: AccountsSettings
+    buckets: TokenBuckets
+    credentials: CredentialCache
+    passwords: PasswordHashing
+    new_id: IdFactory = new_id
 
-async def update_account(parts: AccountParts, viewer: Viewer, changes: Mapping[str, str | None]) -> UserRow:
-    """Change what I say of myself: ``email`` and ``display_name``, those that are given."""
-    user_id = viewer.id
+    async def get_account(self, viewer: Viewer) -> UserRow:
+        """Who I am."""
+        user_id = viewer.id
+        return await self.database.read(lambda tx: users.find(tx, user_id))
 
-    async def update(tx: Tx) -> UserRow:
-        old = await users.find(tx, user_id)
-        email = validate_email(changes["email"]) if "email" in changes else old.email
-        shown = validate_display_name(changes["display_name"]) if "display_name" in changes else old.display_name
-        await users.update_profile(tx, user_id, email=email, display_name=shown)
-        await _audit(tx, viewer, "update", ("user", user_id), {"fields": sorted(changes)})
-        return await users.find(tx, user_id)
+    async def update_account(self, viewer: Viewer, changes: Mapping[str, str | None]) -> UserRow:
+        """Change what I say of myself: ``email`` and ``display_name``, those that are given."""
+        user_id = viewer.id
 
-    return await parts.database.transact(update)
+        async def update(tx: Tx) -> UserRow:
+            old = await users.find(tx, user_id)
+            email = validate_email(changes["email"]) if "email" in changes else old.email
+            shown = validate_display_name(changes["display_name"]) if "display_name" in changes else old.display_name
+            await users.update_profile(tx, user_id, email=email, display_name=shown)
+            await _audit(tx, viewer, "update", ("user", user_id), {"fields": sorted(changes)})
+            return await users.find(tx, user_id)
 
+        return await self.database.transact(update)
 
-async def change_password(
-    parts: AccountParts, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool | None = None
-) -> None:
-    """Choose another password; every other session ends, and unless told otherwise every other token.
+    async def change_password(
+        self, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool | None = None
+    ) -> None:
+        """Choose another password; every other session ends, and unless told otherwise every other token.
 
-    Whoever changes a password because somebody else knew it means to lock them out, of command lines too. The first
-    choice of one's own keeps tokens: the password that was given could make none, so they are the operator's.
-    """
-    user_id = viewer.id
-    known = await parts.database.read(lambda tx: users.find_with_password(tx, user_id))
-    if known.password_hash is None:
-        raise Conflict("This account has no password; it uses single sign-on.")
-    await _limit_password_attempts(parts, user_id)
-    if not (await parts.passwords.check(known.password_hash, current)).right:
-        raise LoginFailed("current: wrong password.", field="current")
-    validate_new_password(new, name=known.user.name, min_length=parts.settings.accounts.password_min_length)
-    if new == current:
-        raise InvalidInput("new: must differ from the current password.", field="new")
-    password_hash = await parts.passwords.hash(new)
-    here = viewer.credential_id or ""
+        Whoever changes a password because somebody else knew it means to lock them out, of command lines too. The first
+        choice of one's own keeps tokens: the password that was given could make none, so they are the operator's.
+        """
+        user_id = viewer.id
+        known = await self.database.read(lambda tx: users.find_with_password(tx, user_id))
+        if known.password_hash is None:
+            raise Conflict("This account has no password; it uses single sign-on.")
+        await self._limit_password_attempts(user_id)
+        if not (await self.passwords.check(known.password_hash, current)).right:
+            raise LoginFailed("current: wrong password.", field="current")
+        validate_new_password(new, name=known.user.name, min_length=self.settings.password_min_length)
+        if new == current:
+            raise InvalidInput("new: must differ from the current password.", field="new")
+        password_hash = await self.passwords.hash(new)
+        here = viewer.credential_id or ""
 
-    async def change(tx: Tx) -> None:
-        await users.update_password(tx, user_id, password_hash, must_change=False)
-        ended = {"sessions_ended": await sessions.revoke_others(tx, user_id, except_id=here)}
-        if revoke_tokens is True or (revoke_tokens is None and not known.user.must_change_password):
-            ended["tokens_ended"] = await api_tokens.revoke_all(tx, user_id, except_id=here)
-        await _audit(tx, viewer, "change_password", ("user", user_id), ended)
+        async def change(tx: Tx) -> None:
+            await users.update_password(tx, user_id, password_hash, must_change=False)
+            ended = {"sessions_ended": await sessions.revoke_others(tx, user_id, except_id=here)}
+            if revoke_tokens is True or (revoke_tokens is None and not known.user.must_change_password):
+                ended["tokens_ended"] = await api_tokens.revoke_all(tx, user_id, except_id=here)
+            await _audit(tx, viewer, "change_password", ("user", user_id), ended)
 
-    await parts.database.transact(change)
-    parts.credentials.invalidate_user(user_id)
+        await self.database.transact(change)
+        self.credentials.invalidate_user(user_id)
 
+    async def _limit_password_attempts(self, user_id: str) -> None:
+        """Slow guessing down: whoever found a session open must not find the password out by it."""
+        per_min = self.settings.login_per_min
+        wait_sec = await self.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
+        if wait_sec > 0:
+            raise RateLimited("Too many attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
-async def _limit_password_attempts(parts: AccountParts, user_id: str) -> None:
-    """Slow guessing down: whoever found a session open must not find the password out by it."""
-    per_min = parts.settings.accounts.login_per_min
-    wait_sec = await parts.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
-    if wait_sec > 0:
-        raise RateLimited("Too many attempts: retry later.", retry_after_sec=ceil(wait_sec))
+    async def list_tokens(self, viewer: Viewer) -> list[ApiTokenRow]:
+        """My tokens that can still be used."""
+        user_id = viewer.id
+        return await self.database.read(lambda tx: api_tokens.list_by_user(tx, user_id))
 
+    async def create_token(
+        self, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
+    ) -> CreatedToken:
+        """Make a token that may do a part of what I may, or all of it; not with a password that somebody else gave."""
+        if viewer.must_change_password:
+            raise PasswordChangeRequired
+        wanted = _scopes(viewer, scopes)
+        secret = api_tokens.new_secret()
+        life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
+        new = api_tokens.NewApiToken(
+            self.new_id(), viewer.id, validate_display_name(name) or "token", secret, wanted, life_us
+        )
 
-async def list_tokens(parts: AccountParts, viewer: Viewer) -> list[ApiTokenRow]:
-    """My tokens that can still be used."""
-    user_id = viewer.id
-    return await parts.database.read(lambda tx: api_tokens.list_by_user(tx, user_id))
+        async def create(tx: Tx) -> ApiTokenRow:
+            if len(await api_tokens.list_by_user(tx, new.user_id)) >= _TOKENS_EACH:
+                raise Conflict(f"Token limit reached ({_TOKENS_EACH}): revoke some first.")
+            await api_tokens.insert(tx, new)
+            await _audit(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
+            return next(token for token in await api_tokens.list_by_user(tx, new.user_id) if token.id == new.id)
 
+        return CreatedToken(await self.database.transact(create), secret)
 
-async def create_token(
-    parts: AccountParts, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
-) -> CreatedToken:
-    """Make a token that may do a part of what I may, or all of it; not with a password that somebody else gave."""
-    if viewer.must_change_password:
-        raise PasswordChangeRequired
-    wanted = _scopes(viewer, scopes)
-    secret = api_tokens.new_secret()
-    life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
-    new = api_tokens.NewApiToken(
-        parts.new_id(), viewer.id, validate_display_name(name) or "token", secret, wanted, life_us
-    )
+    async def revoke_token(self, viewer: Viewer, token_id: str) -> None:
+        """End one of my tokens."""
+        user_id, token_id = viewer.id, parse_id_or_not_found(token_id, "token")
 
-    async def create(tx: Tx) -> ApiTokenRow:
-        if len(await api_tokens.list_by_user(tx, new.user_id)) >= _TOKENS_EACH:
-            raise Conflict(f"Token limit reached ({_TOKENS_EACH}): revoke some first.")
-        await api_tokens.insert(tx, new)
-        await _audit(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
-        return next(token for token in await api_tokens.list_by_user(tx, new.user_id) if token.id == new.id)
+        async def revoke(tx: Tx) -> None:
+            await api_tokens.revoke(tx, user_id, token_id)
+            await _audit(tx, viewer, "revoke", ("token", token_id), {})
 
-    return CreatedToken(await parts.database.transact(create), secret)
+        await self.database.transact(revoke)
+        self.credentials.invalidate_user(user_id)
 
+    async def list_sessions(self, viewer: Viewer) -> list[SessionRow]:
+        """My sessions that still last."""
+        user_id = viewer.id
+        return await self.database.read(lambda tx: sessions.list_by_user(tx, user_id))
 
-async def revoke_token(parts: AccountParts, viewer: Viewer, token_id: str) -> None:
-    """End one of my tokens."""
-    user_id, token_id = viewer.id, parse_id_or_not_found(token_id, "token")
+    async def revoke_session(self, viewer: Viewer, session_id: str) -> None:
+        """End one of my sessions."""
+        user_id, session_id = viewer.id, parse_id_or_not_found(session_id, "session")
 
-    async def revoke(tx: Tx) -> None:
-        await api_tokens.revoke(tx, user_id, token_id)
-        await _audit(tx, viewer, "revoke", ("token", token_id), {})
+        async def revoke(tx: Tx) -> None:
+            await sessions.revoke(tx, user_id, session_id)
+            await _audit(tx, viewer, "revoke", ("session", session_id), {})
 
-    await parts.database.transact(revoke)
-    parts.credentials.invalidate_user(user_id)
-
-
-async def list_sessions(parts: AccountParts, viewer: Viewer) -> list[SessionRow]:
-    """My sessions that still last."""
-    user_id = viewer.id
-    return await parts.database.read(lambda tx: sessions.list_by_user(tx, user_id))
-
-
-async def revoke_session(parts: AccountParts, viewer: Viewer, session_id: str) -> None:
-    """End one of my sessions."""
-    user_id, session_id = viewer.id, parse_id_or_not_found(session_id, "session")
-
-    async def revoke(tx: Tx) -> None:
-        await sessions.revoke(tx, user_id, session_id)
-        await _audit(tx, viewer, "revoke", ("session", session_id), {})
-
-    await parts.database.transact(revoke)
-    parts.credentials.invalidate_user(user_id)
+        await self.database.transact(revoke)
+        self.credentials.invalidate_user(user_id)
 
 
 def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:

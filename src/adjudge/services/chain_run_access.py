@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adjudge.api.parts import Parts
 from adjudge.chains.approval import APPROVAL_TYPE, WAIT_APPROVAL
 from adjudge.chains.map_node import SUBCHAIN_TYPE
 from adjudge.domain.authority import Authority, Grant
@@ -18,14 +17,14 @@ from adjudge.domain.errors import Forbidden, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ChainRunStatus
 from adjudge.services.viewer import AuthMethod, Viewer
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
 
 _MAY_ASK: Final = (APPROVAL_TYPE, SUBCHAIN_TYPE)
 
 
-async def find_readable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRow:
+async def find_readable(database: Database, viewer: Viewer, run_id: str) -> ChainRunRow:
     """The run, if the viewer may know of it; else there is none."""
 
     async def read(tx: Tx) -> ChainRunRow:
@@ -36,7 +35,7 @@ async def find_readable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRo
             return run
         raise NotFound("run", run_id)
 
-    return await parts.database.read(read)
+    return await database.read(read)
 
 
 def can_control(viewer: Viewer, run: ChainRunRow) -> bool:
@@ -45,9 +44,9 @@ def can_control(viewer: Viewer, run: ChainRunRow) -> bool:
     return owns or viewer.can(Permission.RUN_CONTROL_ALL)
 
 
-async def find_controllable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRow:
+async def find_controllable(database: Database, viewer: Viewer, run_id: str) -> ChainRunRow:
     """The run, if the viewer may change it; one that may be read but not changed is refused."""
-    run = await find_readable(parts, viewer, run_id)
+    run = await find_readable(database, viewer, run_id)
     _require_control(viewer, run)
     return run
 
@@ -101,14 +100,14 @@ def require_approver(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> No
 
 
 async def list_readable(
-    parts: Parts, viewer: Viewer, *, chain_id: str, status: ChainRunStatus | None, before: str | None, limit: int
+    database: Database, viewer: Viewer, *, chain_id: str, status: ChainRunStatus | None, before: str | None, limit: int
 ) -> list[ChainRunRow]:
     """Runs that the viewer may know of, the newest first: their own, and those that ask them something now."""
     if viewer.can(Permission.RUN_READ_ALL):
-        return await parts.database.read(
+        return await database.read(
             lambda tx: chain_queries.page_runs(tx, chain_id=chain_id, status=status, before=before or "", limit=limit)
         )
-    return await parts.database.read(
+    return await database.read(
         lambda tx: chain_queries.page_runs_of_user(
             tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", limit=limit
         )

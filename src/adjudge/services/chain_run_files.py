@@ -9,11 +9,10 @@ from collections.abc import AsyncIterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.api.parts import Parts
 from adjudge.api.schema.files import FileCreated
-from adjudge.blobs.driver import BlobInfo
+from adjudge.blobs.driver import BlobInfo, BlobStore
 from adjudge.domain.errors import NotFound
-from adjudge.services import chains
+from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.viewer import Viewer
 from adjudge.store.ops.blob_references import DIGEST
 
@@ -27,18 +26,24 @@ class ArtifactFile:
     size_bytes: int
 
 
-async def store_file(parts: Parts, pieces: AsyncIterable[bytes]) -> FileCreated:
-    """Keep a file; what nothing names within a day is garbage."""
-    digest = await parts.blobs.put(pieces)
-    return FileCreated(digest=digest, size_bytes=(await parts.blobs.stat(digest)).size_bytes)
+@dataclass(frozen=True, slots=True)
+class ChainRunFileService:
+    """Files that parameters and artifacts name by digest."""
 
+    blobs: BlobStore
+    chain_runs: ChainRunService
 
-async def find_file(parts: Parts, viewer: Viewer, run_id: str, node_id: str, digest: str) -> BlobInfo:
-    """A file that a node's artifact names."""
-    left = await chains.get_artifact(parts, viewer, run_id, node_id)
-    if digest not in DIGEST.findall(left.decode()):
-        raise NotFound("file", digest)
-    return await parts.blobs.stat(digest)
+    async def store_file(self, pieces: AsyncIterable[bytes]) -> FileCreated:
+        """Keep a file; what nothing names within a day is garbage."""
+        digest = await self.blobs.put(pieces)
+        return FileCreated(digest=digest, size_bytes=(await self.blobs.stat(digest)).size_bytes)
+
+    async def find_file(self, viewer: Viewer, run_id: str, node_id: str, digest: str) -> BlobInfo:
+        """A file that a node's artifact names."""
+        left = await self.chain_runs.get_artifact(viewer, run_id, node_id)
+        if digest not in DIGEST.findall(left.decode()):
+            raise NotFound("file", digest)
+        return await self.blobs.stat(digest)
 
 
 def list_artifact_files(artifact: Any, name: str = "") -> Iterator[ArtifactFile]:

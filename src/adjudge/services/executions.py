@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.api.parts import Parts
 from adjudge.domain.errors import InvalidInput, StorageFull
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.permissions import Permission
-from adjudge.services.admission import AdmissionDecision
+from adjudge.judge.languages import Languages
+from adjudge.services.admission import AdmissionController, AdmissionDecision
+from adjudge.services.event_feed import EventFeed
 from adjudge.services.submit import RequestContext, parse_idempotency_key, request_digest, validate_source
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.settings.sections import ExecutionsSettings, JudgeSettings
+from adjudge.store import Database, Tx
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import executions
 from adjudge.store.judging.executions import ExecutionRow, NewExecution
 from adjudge.store.judging.queries import MAX_ID
@@ -48,122 +52,171 @@ class ExecutionRequest:
     memory_mib: int
 
 
-async def create_executions(
-    parts: Parts,
-    viewer: Viewer,
-    wishes: Sequence[ExecutionRequest],
-    caller: RequestContext,
-    *,
-    wait_sec: float,
-    is_batch: bool = False,
-) -> list[ExecutionRow]:
-    """Take programs to be run, all or none; with ``wait_sec``, answer when they have ended, or as they stand then.
+@dataclass(frozen=True, slots=True)
+class ExecutionService:
+    """Runs of a program without a problem; only their owner can read them."""
 
-    The same request with the same idempotency key is answered with the first one's executions, as they stand.
-    """
-    key = parse_idempotency_key(viewer, caller)
-    digest = request_digest("execute", wishes, is_batch) if key is not None else ""
-    if key is not None:
-        standing = (await parts.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
-        if standing is not None:
-            return await _existing_executions(parts, viewer, standing.check_request(digest), wait_sec)
-    names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
-    for wish, name in zip(wishes, names, strict=True):
-        _check(parts, wish, name)
-    if sum(len(wish.stdins) for wish in wishes) > parts.settings.executions.inputs:
-        most = parts.settings.executions.inputs
-        raise InvalidInput(f"items: at most {most} inputs per request.", field="items")
-    languages = {parts.languages.get(wish.language).id for wish in wishes}
-    admitted = await parts.gate.admit(viewer, address=caller.address, count=len(wishes), languages=languages)
-    items = [_new(parts, viewer, wish, caller, admitted) for wish in wishes]
-    is_bounded = not viewer.can(Permission.SUBMISSION_UNLIMITED)
-    answer = StoredResponse(digest, _ACCEPTED, {"ids": [item.id for item in items]})
+    database: Database
+    jobs: JobCommands
+    languages: Languages
+    settings: ExecutionsSettings
+    judge_settings: JudgeSettings
+    admission: AdmissionController
+    feed: EventFeed
+    new_id: IdFactory = new_id
 
-    async def take(tx: Tx) -> list[str] | StoredResponse:
-        if key is not None and key not in await idempotency_keys.claim(tx, {key: answer}):
-            return (await idempotency_keys.find(tx, [key]))[key].check_request(digest)
-        if is_bounded:
-            _check_room(parts, items, await executions.kept_bytes(tx, viewer.id))
-        return await executions.create(tx, parts.jobs, items, new_id=parts.new_id)
+    async def create_executions(
+        self,
+        viewer: Viewer,
+        wishes: Sequence[ExecutionRequest],
+        caller: RequestContext,
+        *,
+        wait_sec: float,
+        is_batch: bool = False,
+    ) -> list[ExecutionRow]:
+        """Take programs to be run, all or none; with ``wait_sec``, answer when they have ended, or as they stand then.
 
-    taken = await parts.database.transact(take)
-    if isinstance(taken, StoredResponse):  # somebody was quicker with the same key
-        return await _existing_executions(parts, viewer, taken, wait_sec)
-    await _until_ended(parts, taken, wait_sec)
-    return await _read_all(parts, viewer, answer)
+        The same request with the same idempotency key is answered with the first one's executions, as they stand.
+        """
+        key = parse_idempotency_key(viewer, caller)
+        digest = request_digest("execute", wishes, is_batch) if key is not None else ""
+        if key is not None:
+            standing = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
+            if standing is not None:
+                return await self._existing_executions(viewer, standing.check_request(digest), wait_sec)
+        names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
+        for wish, name in zip(wishes, names, strict=True):
+            self._check(wish, name)
+        if sum(len(wish.stdins) for wish in wishes) > self.settings.inputs:
+            most = self.settings.inputs
+            raise InvalidInput(f"items: at most {most} inputs per request.", field="items")
+        languages = {self.languages.get(wish.language).id for wish in wishes}
+        admitted = await self.admission.admit(viewer, address=caller.address, count=len(wishes), languages=languages)
+        items = [self._new(viewer, wish, caller, admitted) for wish in wishes]
+        is_bounded = not viewer.can(Permission.SUBMISSION_UNLIMITED)
+        answer = StoredResponse(digest, _ACCEPTED, {"ids": [item.id for item in items]})
 
+        async def take(tx: Tx) -> list[str] | StoredResponse:
+            if key is not None and key not in await idempotency_keys.claim(tx, {key: answer}):
+                return (await idempotency_keys.find(tx, [key]))[key].check_request(digest)
+            if is_bounded:
+                self._check_room(items, await executions.kept_bytes(tx, viewer.id))
+            return await executions.create(tx, self.jobs, items, new_id=self.new_id)
 
-async def _existing_executions(
-    parts: Parts, viewer: Viewer, answer: StoredResponse, wait_sec: float
-) -> list[ExecutionRow]:
-    """The executions that a key stands for; those whose time is over are gone, and not run again."""
-    found = await _read_all(parts, viewer, answer)
-    unfinished = [item.job_id for item in found if item.finished_at is None]
-    if not unfinished or wait_sec <= 0:
+        taken = await self.database.transact(take)
+        if isinstance(taken, StoredResponse):  # somebody was quicker with the same key
+            return await self._existing_executions(viewer, taken, wait_sec)
+        await self._until_ended(taken, wait_sec)
+        return await self._read_all(viewer, answer)
+
+    async def _existing_executions(self, viewer: Viewer, answer: StoredResponse, wait_sec: float) -> list[ExecutionRow]:
+        """The executions that a key stands for; those whose time is over are gone, and not run again."""
+        found = await self._read_all(viewer, answer)
+        unfinished = [item.job_id for item in found if item.finished_at is None]
+        if not unfinished or wait_sec <= 0:
+            return found
+        await self._until_ended(unfinished, wait_sec)
+        return await self._read_all(viewer, answer)
+
+    async def _until_ended(self, job_ids: Sequence[str], wait_sec: float) -> None:
+        if wait_sec > 0:
+            patience = min(wait_sec, WAIT_MOST_SEC)
+            await asyncio.gather(*(self.feed.wait_job_finished(job_id, patience) for job_id in job_ids))
+
+    async def _read_all(self, viewer: Viewer, answer: StoredResponse) -> list[ExecutionRow]:
+        async def read(tx: Tx) -> list[ExecutionRow]:
+            return [await executions.find(tx, execution_id, viewer.id) for execution_id in answer.response["ids"]]
+
+        return await self.database.read(read)
+
+    def _check_room(self, items: Sequence[NewExecution], kept_bytes: int) -> None:
+        """Refuse what would take more of the database than one user may: what is kept, and may come of what runs."""
+        most = self.settings.user_bytes
+        wanted = sum(item.kept_bytes for item in items)
+        if most and wanted > most:
+            raise InvalidInput(
+                f"items: inputs and outputs may take {wanted} bytes; at most {most} are stored per user "
+                "(executions.user_bytes). Send fewer inputs at a time.",
+                field="items",
+            )
+        if most and kept_bytes + wanted > most:
+            raise StorageFull(
+                f"Your executions take {kept_bytes} bytes, and these may take {wanted} more; at most {most} "
+                "(executions.user_bytes) are kept. The oldest are removed in time (executions.keep_sec).",
+                limit=most,
+                retry_after_sec=_STORAGE_RETRY_SEC,
+            )
+
+    def _output_bytes(self, inputs: int) -> int:
+        """How much the outputs of an execution may take in the database, base64 included."""
+        judge = self.judge_settings
+        most = inputs * (judge.stdout_limit_bytes + judge.stderr_limit_bytes)
+        return min(self.settings.output_bytes, most) * 4 // 3 + 8 * inputs
+
+    def _check(self, wish: ExecutionRequest, name: str) -> None:
+        allowed = self.settings
+        self.languages.get(wish.language)
+        size = len(validate_source(wish.source, f"{name}source"))
+        if size > _SOURCE_BYTES:
+            raise InvalidInput(
+                f"{name}source: {size} bytes exceed the limit of {_SOURCE_BYTES}.", field=f"{name}source"
+            )
+        if len(wish.stdins) > allowed.inputs:
+            raise InvalidInput(f"{name}stdins: at most {allowed.inputs} inputs.", field=f"{name}stdins")
+        for limit, most, unit in (("cpu_ms", allowed.cpu_ms, "ms"), ("memory_mib", allowed.memory_mib, "MiB")):
+            if getattr(wish, limit) > most:
+                raise InvalidInput(f"{name}limits.{limit}: at most {most} {unit}.", field=f"{name}limits.{limit}")
+        if wish.wall_ms > 3 * allowed.cpu_ms:
+            raise InvalidInput(f"{name}limits.wall_ms: at most {3 * allowed.cpu_ms} ms.", field=f"{name}limits.wall_ms")
+        if len(wish.stdins) * wish.wall_ms > allowed.total_sec * 1_000:
+            raise InvalidInput(
+                f"{name}limits.wall_ms: {len(wish.stdins)} inputs x {wish.wall_ms} ms exceed the "
+                f"total of {allowed.total_sec} s.",
+                field=f"{name}limits.wall_ms",
+            )
+        _check_inputs(wish.stdins, f"{name}stdin")
+
+    def _new(
+        self, viewer: Viewer, wish: ExecutionRequest, caller: RequestContext, admitted: AdmissionDecision
+    ) -> NewExecution:
+        language = self.languages.get(wish.language)
+        limits = Limits(wish.cpu_ms, wish.wall_ms, wish.memory_mib * MIB, output_bytes=_OUTPUT_BYTES)
+        names = ("cpu_ms", "wall_ms", "memory_bytes", "output_bytes")
+        return NewExecution(
+            id=self.new_id(),
+            user_id=viewer.id,
+            language=language.id,
+            source=wish.source,
+            stdins=wish.stdins,
+            limits={name: getattr(limits, name) for name in names},
+            ttl_ms=self.settings.keep_sec * 1_000,
+            output_bytes=self._output_bytes(len(wish.stdins)),
+            priority=admitted.band,
+            delay_ms=admitted.delay_ms,
+            timeout_ms=_WAIT_MS + _COMPILE_MS + len(wish.stdins) * (_WAIT_MS + 2 * language.limits(limits).wall_ms),
+            trace_id=caller.trace_id,
+            request_id=caller.request_id,
+        )
+
+    async def get_execution(self, viewer: Viewer, execution_id: str, *, wait_sec: float = 0) -> ExecutionRow:
+        """One of one's own executions."""
+        found = await self.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
+        if wait_sec > 0 and found.finished_at is None:
+            await self.feed.wait_job_finished(found.job_id, min(wait_sec, WAIT_MOST_SEC))
+            found = await self.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
         return found
-    await _until_ended(parts, unfinished, wait_sec)
-    return await _read_all(parts, viewer, answer)
 
+    async def list_executions(self, viewer: Viewer, *, before: str | None, limit: int) -> list[ExecutionRow]:
+        """One's own executions without their outputs, the newest first."""
+        return await self.database.read(lambda tx: executions.page(tx, viewer.id, before=before or MAX_ID, limit=limit))
 
-async def _until_ended(parts: Parts, job_ids: Sequence[str], wait_sec: float) -> None:
-    if wait_sec > 0:
-        patience = min(wait_sec, WAIT_MOST_SEC)
-        await asyncio.gather(*(parts.tail.wait_job_finished(job_id, patience) for job_id in job_ids))
-
-
-async def _read_all(parts: Parts, viewer: Viewer, answer: StoredResponse) -> list[ExecutionRow]:
-    async def read(tx: Tx) -> list[ExecutionRow]:
-        return [await executions.find(tx, execution_id, viewer.id) for execution_id in answer.response["ids"]]
-
-    return await parts.database.read(read)
-
-
-def _check_room(parts: Parts, items: Sequence[NewExecution], kept_bytes: int) -> None:
-    """Refuse what would take more of the database than one user may: what is kept, and may come of what runs."""
-    most = parts.settings.executions.user_bytes
-    wanted = sum(item.kept_bytes for item in items)
-    if most and wanted > most:
-        raise InvalidInput(
-            f"items: they may take {wanted} bytes with their outputs; at most {most} (executions.user_bytes) are kept "
-            "of one user. Send fewer inputs at a time.",
-            field="items",
+    async def cancel_execution(self, viewer: Viewer, execution_id: str) -> ExecutionRow:
+        """End an execution that has not ended; one that has stays as it is."""
+        found = await self.get_execution(viewer, execution_id)
+        await self.database.transact(
+            lambda tx: self.jobs.cancel(tx, [found.job_id], actor=viewer.id, reason="canceled")
         )
-    if most and kept_bytes + wanted > most:
-        raise StorageFull(
-            f"Your executions take {kept_bytes} bytes, and these may take {wanted} more; at most {most} "
-            "(executions.user_bytes) are kept. The oldest are removed in time (executions.keep_sec).",
-            limit=most,
-            retry_after_sec=_STORAGE_RETRY_SEC,
-        )
-
-
-def _output_bytes(parts: Parts, inputs: int) -> int:
-    """How much the outputs of an execution may take in the database, base64 included."""
-    judge = parts.settings.judge
-    most = inputs * (judge.stdout_limit_bytes + judge.stderr_limit_bytes)
-    return min(parts.settings.executions.output_bytes, most) * 4 // 3 + 8 * inputs
-
-
-def _check(parts: Parts, wish: ExecutionRequest, name: str) -> None:
-    allowed = parts.settings.executions
-    parts.languages.get(wish.language)
-    size = len(validate_source(wish.source, f"{name}source"))
-    if size > _SOURCE_BYTES:
-        raise InvalidInput(f"{name}source: {size} bytes exceed the limit of {_SOURCE_BYTES}.", field=f"{name}source")
-    if len(wish.stdins) > allowed.inputs:
-        raise InvalidInput(f"{name}stdins: at most {allowed.inputs} inputs.", field=f"{name}stdins")
-    for limit, most, unit in (("cpu_ms", allowed.cpu_ms, "ms"), ("memory_mib", allowed.memory_mib, "MiB")):
-        if getattr(wish, limit) > most:
-            raise InvalidInput(f"{name}limits.{limit}: at most {most} {unit}.", field=f"{name}limits.{limit}")
-    if wish.wall_ms > 3 * allowed.cpu_ms:
-        raise InvalidInput(f"{name}limits.wall_ms: at most {3 * allowed.cpu_ms} ms.", field=f"{name}limits.wall_ms")
-    if len(wish.stdins) * wish.wall_ms > allowed.total_sec * 1_000:
-        raise InvalidInput(
-            f"{name}limits.wall_ms: {len(wish.stdins)} inputs x {wish.wall_ms} ms exceed the "
-            f"total of {allowed.total_sec} s.",
-            field=f"{name}limits.wall_ms",
-        )
-    _check_inputs(wish.stdins, f"{name}stdin")
+        return await self.get_execution(viewer, execution_id)
 
 
 def _check_inputs(stdins: Sequence[str], field: str) -> None:
@@ -177,47 +230,3 @@ def _check_inputs(stdins: Sequence[str], field: str) -> None:
             raise InvalidInput(f"{field}: unpaired UTF-16 surrogate.", field=field) from None
     if total > _INPUT_BYTES:
         raise InvalidInput(f"{field}: {total} bytes exceed the total of {_INPUT_BYTES}.", field=field)
-
-
-def _new(
-    parts: Parts, viewer: Viewer, wish: ExecutionRequest, caller: RequestContext, admitted: AdmissionDecision
-) -> NewExecution:
-    language = parts.languages.get(wish.language)
-    limits = Limits(wish.cpu_ms, wish.wall_ms, wish.memory_mib * MIB, output_bytes=_OUTPUT_BYTES)
-    names = ("cpu_ms", "wall_ms", "memory_bytes", "output_bytes")
-    return NewExecution(
-        id=parts.new_id(),
-        user_id=viewer.id,
-        language=language.id,
-        source=wish.source,
-        stdins=wish.stdins,
-        limits={name: getattr(limits, name) for name in names},
-        ttl_ms=parts.settings.executions.keep_sec * 1_000,
-        output_bytes=_output_bytes(parts, len(wish.stdins)),
-        priority=admitted.band,
-        delay_ms=admitted.delay_ms,
-        timeout_ms=_WAIT_MS + _COMPILE_MS + len(wish.stdins) * (_WAIT_MS + 2 * language.limits(limits).wall_ms),
-        trace_id=caller.trace_id,
-        request_id=caller.request_id,
-    )
-
-
-async def get_execution(parts: Parts, viewer: Viewer, execution_id: str, *, wait_sec: float = 0) -> ExecutionRow:
-    """One of one's own executions."""
-    found = await parts.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
-    if wait_sec > 0 and found.finished_at is None:
-        await parts.tail.wait_job_finished(found.job_id, min(wait_sec, WAIT_MOST_SEC))
-        found = await parts.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
-    return found
-
-
-async def list_executions(parts: Parts, viewer: Viewer, *, before: str | None, limit: int) -> list[ExecutionRow]:
-    """One's own executions without their outputs, the newest first."""
-    return await parts.database.read(lambda tx: executions.page(tx, viewer.id, before=before or MAX_ID, limit=limit))
-
-
-async def cancel_execution(parts: Parts, viewer: Viewer, execution_id: str) -> ExecutionRow:
-    """End an execution that has not ended; one that has stays as it is."""
-    found = await get_execution(parts, viewer, execution_id)
-    await parts.database.transact(lambda tx: parts.jobs.cancel(tx, [found.job_id], actor=viewer.id, reason="canceled"))
-    return await get_execution(parts, viewer, execution_id)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.api.parts import Check
 from adjudge.blobs.driver import BlobStore, parse_digest
 from adjudge.domain.errors import AdjudgeError, Unavailable
 from adjudge.observe.logs import get_logger
@@ -21,6 +20,8 @@ from adjudge.store import Database
 from adjudge.store.engine.connect import ping
 from adjudge.stream.driver import Stream
 
+Check = Callable[[], Awaitable[None]]
+"""Asks one component whether it is available; raises if it is not."""
 DISPENSABLE: Final = frozenset({"stream", "workers"})
 _PATIENCE_SEC: Final = 2.0
 _ANY_DIGEST: Final = "0" * 64

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from adjudge import __version__
-from adjudge.api.parts import Parts
 from adjudge.api.schema.problems import LanguageList, LanguageRead, LanguageTemplateRead
 from adjudge.cache.entry import CachedValue
 from adjudge.cache.policies import CacheEntity
+from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.judge.languages import Language
+from adjudge.judge.languages import Language, Languages
 
 _REVISION: Final = "templates"
 """Templates come with the program: another version of it is another cache key by its selector."""
@@ -30,48 +31,54 @@ def template_for(language: Language) -> str | None:
     return _templates().get(language.id) or _templates().get(language.code)
 
 
-async def list_languages(parts: Parts) -> CachedValue:
-    """All languages, encoded."""
+@dataclass(frozen=True, slots=True)
+class LanguageService:
+    """The languages and their source templates."""
 
-    async def load() -> bytes:
-        items = [
-            LanguageRead(
-                id=language.id,
-                name=language.name,
-                code=language.code,
-                extensions=list(language.extensions),
-                source=language.source,
-                time_factor=language.time_factor,
-                has_template=template_for(language) is not None,
-            )
-            for language in parts.languages
-        ]
-        return LanguageList(items=items).model_dump_json().encode()
+    cache: TwoTierCache
+    languages: Languages
 
-    return _found_or_raise(
-        await parts.cache.get(
-            CacheEntity.TEMPLATE, f"all@{__version__}-{parts.languages.digest}", load, revision=_REVISION
-        ),
-        "languages",
-    )
+    async def list_languages(self) -> CachedValue:
+        """All languages, encoded."""
 
+        async def load() -> bytes:
+            items = [
+                LanguageRead(
+                    id=language.id,
+                    name=language.name,
+                    code=language.code,
+                    extensions=list(language.extensions),
+                    source=language.source,
+                    time_factor=language.time_factor,
+                    has_template=template_for(language) is not None,
+                )
+                for language in self.languages
+            ]
+            return LanguageList(items=items).model_dump_json().encode()
 
-async def get_template(parts: Parts, name: str) -> CachedValue:
-    """Where to begin in one language, encoded."""
-    try:
-        language = parts.languages.get(name)
-    except InvalidInput:
-        raise NotFound("language", name) from None
+        return _found_or_raise(
+            await self.cache.get(
+                CacheEntity.TEMPLATE, f"all@{__version__}-{self.languages.digest}", load, revision=_REVISION
+            ),
+            "languages",
+        )
 
-    async def load() -> bytes | None:
-        source = template_for(language)
-        if source is None:
-            return None
-        shown = LanguageTemplateRead(language=language.id, file_name=language.source, source=source)
-        return shown.model_dump_json().encode()
+    async def get_template(self, name: str) -> CachedValue:
+        """Where to begin in one language, encoded."""
+        try:
+            language = self.languages.get(name)
+        except InvalidInput:
+            raise NotFound("language", name) from None
 
-    selector = f"{language.id}@{__version__}-{parts.languages.digest}"
-    return _found_or_raise(await parts.cache.get(CacheEntity.TEMPLATE, selector, load, revision=_REVISION), name)
+        async def load() -> bytes | None:
+            source = template_for(language)
+            if source is None:
+                return None
+            shown = LanguageTemplateRead(language=language.id, file_name=language.source, source=source)
+            return shown.model_dump_json().encode()
+
+        selector = f"{language.id}@{__version__}-{self.languages.digest}"
+        return _found_or_raise(await self.cache.get(CacheEntity.TEMPLATE, selector, load, revision=_REVISION), name)
 
 
 def _found_or_raise(found: CachedValue | None, name: str) -> CachedValue:

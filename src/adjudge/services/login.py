@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from adjudge.api.account_parts import AccountParts
-from adjudge.cache.token_buckets import BucketRequest
+from adjudge.cache.token_buckets import BucketRequest, TokenBuckets
 from adjudge.domain.errors import Forbidden, InvalidInput, LoginFailed, RateLimited
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.permissions import Role, parse_user_name
 from adjudge.observe.logs import get_logger
 from adjudge.services.admission import client_network, hashed_bucket_key
-from adjudge.services.passwords import validate_new_password
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.oidc import ExternalIdentity, OidcProvider
+from adjudge.services.passwords import PasswordHashing, validate_new_password
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.settings.sections import AccountsSettings
+from adjudge.store import Database, Tx
 from adjudge.store.accounts import invitations, sessions, users
 from adjudge.store.accounts.users import NewUser, UserRow
 from adjudge.store.ops import audit_log
@@ -45,16 +48,6 @@ class NewLogin:
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalIdentity:
-    """A user as an identity provider names them: issuer and subject identify, the names are only shown."""
-
-    issuer: str
-    subject: str
-    name: str = ""
-    display_name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Registration:
     """What somebody fills in to register."""
 
@@ -65,115 +58,133 @@ class Registration:
     invitation: str | None = None
 
 
-async def login(parts: AccountParts, name: str, password: str, origin: ClientInfo) -> NewLogin:
-    """Open a session for whoever knows the password."""
-    user = await check_password(parts, name, password, origin)
-    return await open_session(parts, user, origin)
+@dataclass(frozen=True, slots=True)
+class LoginService:
+    """Login, logout and registration; each successful one opens a session."""
 
+    database: Database
+    settings: AccountsSettings
+    buckets: TokenBuckets
+    credentials: CredentialCache
+    passwords: PasswordHashing
+    new_id: IdFactory = new_id
+    oidc: OidcProvider | None = None
+    """The identity provider for single sign-on, if one is configured."""
 
-async def check_password(parts: AccountParts, name: str, password: str, origin: ClientInfo) -> UserRow:
-    """Find the user; a name that nobody has, and a wrong password, are told apart by nothing, not even time."""
-    await _limit_login_attempts(parts, name, origin.address)
-    known = None
-    try:
-        spelled = parse_user_name(name)
-    except InvalidInput:
-        spelled = ""
-    if spelled:
-        known = await parts.database.read(lambda tx: users.find_with_password_by_name(tx, spelled))
-    stored = known.password_hash if known else None
-    checked = await parts.passwords.check(stored, password)
-    if known is None or stored is None or not checked.right or known.user.disabled_at is not None:
-        log.info("login_refused", user_id=known.user.id if known else None)
-        raise LoginFailed
-    if checked.fresh_hash is not None:
-        fresh, user_id = checked.fresh_hash, known.user.id
-        await parts.database.transact(lambda tx: users.update_password_hash(tx, user_id, stale=stored, fresh=fresh))
-    return known.user
+    async def login(self, name: str, password: str, origin: ClientInfo) -> NewLogin:
+        """Open a session for whoever knows the password."""
+        user = await self.check_password(name, password, origin)
+        return await self.open_session(user, origin)
 
+    async def check_password(self, name: str, password: str, origin: ClientInfo) -> UserRow:
+        """Find the user; a name that nobody has, and a wrong password, are told apart by nothing, not even time."""
+        await self._limit_login_attempts(name, origin.address)
+        known = None
+        try:
+            spelled = parse_user_name(name)
+        except InvalidInput:
+            spelled = ""
+        if spelled:
+            known = await self.database.read(lambda tx: users.find_with_password_by_name(tx, spelled))
+        stored = known.password_hash if known else None
+        checked = await self.passwords.check(stored, password)
+        if known is None or stored is None or not checked.right or known.user.disabled_at is not None:
+            log.info("login_refused", user_id=known.user.id if known else None)
+            raise LoginFailed
+        if checked.fresh_hash is not None:
+            fresh, user_id = checked.fresh_hash, known.user.id
+            await self.database.transact(lambda tx: users.update_password_hash(tx, user_id, stale=stored, fresh=fresh))
+        return known.user
 
-async def open_session(parts: AccountParts, user: UserRow, origin: ClientInfo) -> NewLogin:
-    """Open a session for a user who has proved who they are."""
-    accounts, secret = parts.settings.accounts, secrets.token_urlsafe(32)
-    session = sessions.NewSession(
-        id=parts.new_id(),
-        user_id=user.id,
-        secret=secret,
-        idle_timeout_us=round(accounts.session_idle_hours * _HOUR_US),
-        ttl_us=round(accounts.session_max_hours * _HOUR_US),
-        address=origin.address or None,
-        user_agent=_printable(origin.user_agent)[:_AGENT_KEPT] or None,
-    )
-    await parts.database.transact(lambda tx: sessions.insert(tx, session))
-    log.info("session_opened", user_id=user.id)
-    return NewLogin(user, session.id, secret, round(accounts.session_max_hours * 3600))
-
-
-async def logout(parts: AccountParts, viewer: Viewer) -> None:
-    """End the session that the request came with."""
-    if viewer.credential_id is not None and viewer.csrf is not None:
-        user_id, session_id = viewer.id, viewer.credential_id
-        await parts.database.transact(lambda tx: sessions.revoke(tx, user_id, session_id))
-        parts.credentials.invalidate_user(user_id)
-
-
-async def register(parts: AccountParts, account: Registration, origin: ClientInfo) -> NewLogin:
-    """Make an account, if whoever asks may, and open its first session."""
-    mode = parts.settings.accounts.registration
-    if mode == "closed":
-        raise Forbidden("Registration is closed; ask an admin for an account.")
-    if mode == "invitation" and not account.invitation:
-        raise Forbidden("Registration requires an invitation; ask an admin for one.", field="invitation")
-    name = parse_user_name(account.name)
-    await _limit_login_attempts(parts, name, origin.address)
-    validate_new_password(account.password, name=name, min_length=parts.settings.accounts.password_min_length)
-    password_hash = await parts.passwords.hash(account.password)
-    user_id = parts.new_id()
-
-    async def create(tx: Tx) -> UserRow:
-        role = await _invited_role(tx, account.invitation)
-        new = NewUser(
-            user_id,
-            name,
-            validate_email(account.email),
-            password_hash,
-            role,
-            validate_display_name(account.display_name),
+    async def open_session(self, user: UserRow, origin: ClientInfo) -> NewLogin:
+        """Open a session for a user who has proved who they are."""
+        accounts, secret = self.settings, secrets.token_urlsafe(32)
+        session = sessions.NewSession(
+            id=self.new_id(),
+            user_id=user.id,
+            secret=secret,
+            idle_timeout_us=round(accounts.session_idle_hours * _HOUR_US),
+            ttl_us=round(accounts.session_max_hours * _HOUR_US),
+            address=origin.address or None,
+            user_agent=_printable(origin.user_agent)[:_AGENT_KEPT] or None,
         )
-        return await insert_user(tx, new, actor=user_id, reason="registered")
+        await self.database.transact(lambda tx: sessions.insert(tx, session))
+        log.info("session_opened", user_id=user.id)
+        return NewLogin(user, session.id, secret, round(accounts.session_max_hours * 3600))
 
-    return await open_session(parts, await parts.database.transact(create), origin)
+    async def logout(self, viewer: Viewer) -> None:
+        """End the session that the request came with."""
+        if viewer.credential_id is not None and viewer.csrf is not None:
+            user_id, session_id = viewer.id, viewer.credential_id
+            await self.database.transact(lambda tx: sessions.revoke(tx, user_id, session_id))
+            self.credentials.invalidate_user(user_id)
 
+    async def register(self, account: Registration, origin: ClientInfo) -> NewLogin:
+        """Make an account, if whoever asks may, and open its first session."""
+        mode = self.settings.registration
+        if mode == "closed":
+            raise Forbidden("Registration is closed; ask an admin for an account.")
+        if mode == "invitation" and not account.invitation:
+            raise Forbidden("Registration requires an invitation; ask an admin for one.", field="invitation")
+        name = parse_user_name(account.name)
+        await self._limit_login_attempts(name, origin.address)
+        validate_new_password(account.password, name=name, min_length=self.settings.password_min_length)
+        password_hash = await self.passwords.hash(account.password)
+        user_id = self.new_id()
 
-async def login_with_oidc(parts: AccountParts, claims: ExternalIdentity, origin: ClientInfo) -> NewLogin:
-    """Open a session for whom another provider vouches; make their account first, if the settings say so."""
+        async def create(tx: Tx) -> UserRow:
+            role = await _invited_role(tx, account.invitation)
+            new = NewUser(
+                user_id,
+                name,
+                validate_email(account.email),
+                password_hash,
+                role,
+                validate_display_name(account.display_name),
+            )
+            return await insert_user(tx, new, actor=user_id, reason="registered")
 
-    async def find(tx: Tx) -> UserRow | None:
-        user_id = await users.find_user_by_identity(tx, issuer=claims.issuer, subject=claims.subject)
-        return None if user_id is None else await users.find(tx, user_id)
+        return await self.open_session(await self.database.transact(create), origin)
 
-    user = await parts.database.read(find)
-    if user is None:
-        if not parts.settings.accounts.oidc_registration:
-            raise Forbidden("No account for this identity; ask an admin to create one.")
-        user = await _register_oidc_user(parts, claims)
-    if user.disabled_at is not None:
-        raise LoginFailed("This account is disabled; ask an admin.")
-    return await open_session(parts, user, origin)
+    async def login_with_oidc(self, claims: ExternalIdentity, origin: ClientInfo) -> NewLogin:
+        """Open a session for whom another provider vouches; make their account first, if the settings say so."""
 
+        async def find(tx: Tx) -> UserRow | None:
+            user_id = await users.find_user_by_identity(tx, issuer=claims.issuer, subject=claims.subject)
+            return None if user_id is None else await users.find(tx, user_id)
 
-async def _register_oidc_user(parts: AccountParts, claims: ExternalIdentity) -> UserRow:
-    """Make an account under the name that the provider knows, or that name with something after it."""
-    user_id = parts.new_id()
+        user = await self.database.read(find)
+        if user is None:
+            if not self.settings.oidc_registration:
+                raise Forbidden("No account for this identity; ask an admin to create one.")
+            user = await self._register_oidc_user(claims)
+        if user.disabled_at is not None:
+            raise LoginFailed("This account is disabled; ask an admin.")
+        return await self.open_session(user, origin)
 
-    async def create(tx: Tx) -> UserRow:
-        name = await _unused_name(tx, claims.name, user_id)
-        new = NewUser(user_id, name, display_name=validate_display_name(claims.display_name))
-        user = await insert_user(tx, new, actor=user_id, reason="first login")
-        await users.link_identity(tx, issuer=claims.issuer, subject=claims.subject, user_id=user_id)
-        return user
+    async def _register_oidc_user(self, claims: ExternalIdentity) -> UserRow:
+        """Make an account under the name that the provider knows, or that name with something after it."""
+        user_id = self.new_id()
 
-    return await parts.database.transact(create)
+        async def create(tx: Tx) -> UserRow:
+            name = await _unused_name(tx, claims.name, user_id)
+            new = NewUser(user_id, name, display_name=validate_display_name(claims.display_name))
+            user = await insert_user(tx, new, actor=user_id, reason="first login")
+            await users.link_identity(tx, issuer=claims.issuer, subject=claims.subject, user_id=user_id)
+            return user
+
+        return await self.database.transact(create)
+
+    async def _limit_login_attempts(self, name: str, address: str) -> None:
+        """Limit guessing: per name and address, per address, and with a higher limit per name."""
+        per_min = self.settings.login_per_min
+        who, where = hashed_bucket_key(name.strip().lower()), hashed_bucket_key(client_network(address))
+        shares = {f"login:{who}:{where}": 1, f"login:from:{where}": 3, f"login:as:{who}": 5}
+        wants = [BucketRequest(key, per_min * share / 60, max(1.0, per_min * share)) for key, share in shares.items()]
+        wait_sec = max(await self.buckets.take_many(wants))
+        if wait_sec > 0:
+            log.warning("login_throttled")
+            raise RateLimited("Too many login attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
 
 async def _unused_name(tx: Tx, wanted: str, user_id: str) -> str:
@@ -201,18 +212,6 @@ async def _invited_role(tx: Tx, code: str | None) -> Role:
     if used is None:
         raise InvalidInput("invitation: unknown, used up, expired or revoked.", field="invitation")
     return used[1]
-
-
-async def _limit_login_attempts(parts: AccountParts, name: str, address: str) -> None:
-    """Slow guessing down: for a name from one address, for an address, and, more loosely, for a name from anywhere."""
-    per_min = parts.settings.accounts.login_per_min
-    who, where = hashed_bucket_key(name.strip().lower()), hashed_bucket_key(client_network(address))
-    shares = {f"login:{who}:{where}": 1, f"login:from:{where}": 3, f"login:as:{who}": 5}
-    wants = [BucketRequest(key, per_min * share / 60, max(1.0, per_min * share)) for key, share in shares.items()]
-    wait_sec = max(await parts.buckets.take_many(wants))
-    if wait_sec > 0:
-        log.warning("login_throttled")
-        raise RateLimited("Too many login attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
 
 def validate_email(given: str | None) -> str | None:

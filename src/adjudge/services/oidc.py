@@ -26,7 +26,6 @@ from joserfc.jwk import KeySet
 
 from adjudge.domain.errors import LoginFailed, Unavailable
 from adjudge.observe.logs import get_logger
-from adjudge.services.login import ExternalIdentity
 
 _ALGORITHMS: Final = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 """Signatures by a key pair only: a shared secret would let whoever knows it speak for the provider."""
@@ -36,6 +35,16 @@ _TIMEOUT_SEC: Final = 10.0
 _LEEWAY_SEC: Final = 60
 
 log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalIdentity:
+    """A user as an identity provider names them: issuer and subject identify, the names are only shown."""
+
+    issuer: str
+    subject: str
+    name: str = ""
+    display_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

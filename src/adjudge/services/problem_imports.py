@@ -9,18 +9,21 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.schema.problems import FindingRead, ImportAccepted, ImportPage, ImportRead, ProgressRead
 from adjudge.api.timestamps import format_timestamp
+from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.permissions import Permission, Role
 from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title
-from adjudge.services.problems import can_view_draft, find_editable, find_visible
+from adjudge.services.admission import AdmissionController
+from adjudge.services.problems import ProblemService, can_view_draft
 from adjudge.services.submission_events import BEAT, BEAT_SEC, Stream, SubmissionEvent
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
 from adjudge.store.engine.notify import CHANNEL_JUDGING, Wakeup
 from adjudge.store.jobs import progress
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.progress import JobProgressRow
 from adjudge.store.problems import imports
 from adjudge.store.problems import queries as problem_queries
@@ -87,115 +90,121 @@ async def limit_archive(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncIt
         raise InvalidInput("package: empty; expected a ZIP archive.", field="package")
 
 
-async def start_import(
-    parts: Parts, viewer: Viewer, order: ImportRequest, pieces: AsyncIterable[bytes], file_name: str
-) -> ImportAccepted:
-    """Take an archive and make the work of importing it."""
-    order = order.checked()
-    if order.publish:
-        viewer.require(Permission.PROBLEM_PUBLISH)
-    is_admin = viewer.role is Role.ADMIN
-    if order.slug is not None:
-        slug = order.slug
-        taken = await parts.database.read(lambda tx: problem_queries.find(tx, slug))
-        if taken is not None and taken.owner_id != viewer.id and not is_admin:
-            raise Conflict(f"slug: {slug!r} belongs to another user.", field="slug")
-    await parts.gate.check_room(viewer)
-    digest = await parts.blobs.put(limit_archive(pieces, parts.settings.server.upload_limit_bytes))
-    wanted = asdict(order) | {"may_change_others": is_admin}
-    shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
-    new = NewImport(parts.new_id(), viewer.id, archive_digest=digest, file_name=shown, requested=wanted)
-    return await _enqueued(parts, new)
+@dataclass(frozen=True, slots=True)
+class ProblemImportService:
+    """Package imports and verifications, which run as background jobs."""
 
+    database: Database
+    jobs: JobCommands
+    blobs: BlobStore
+    upload_limit_bytes: int
+    admission: AdmissionController
+    problems: ProblemService
+    new_id: IdFactory = new_id
 
-async def start_verification(parts: Parts, viewer: Viewer, name: str, number: int) -> ImportAccepted:
-    """Have the jury's solutions judged on a revision again."""
-    problem = await find_visible(parts, viewer, name)
-    if not can_view_draft(viewer, problem):
-        raise NotFound("problem", name)
-    problem = await find_editable(parts, viewer, name)
-    revision = await parts.database.read(lambda tx: problem_queries.find_revision_by_number(tx, problem.id, number))
-    await parts.gate.check_room(viewer)
-    new = NewImport(
-        parts.new_id(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
-    )
-    return await _enqueued(parts, new)
+    async def start_import(
+        self, viewer: Viewer, order: ImportRequest, pieces: AsyncIterable[bytes], file_name: str
+    ) -> ImportAccepted:
+        """Take an archive and make the work of importing it."""
+        order = order.checked()
+        if order.publish:
+            viewer.require(Permission.PROBLEM_PUBLISH)
+        is_admin = viewer.role is Role.ADMIN
+        if order.slug is not None:
+            slug = order.slug
+            taken = await self.database.read(lambda tx: problem_queries.find(tx, slug))
+            if taken is not None and taken.owner_id != viewer.id and not is_admin:
+                raise Conflict(f"slug: {slug!r} belongs to another user.", field="slug")
+        await self.admission.check_room(viewer)
+        digest = await self.blobs.put(limit_archive(pieces, self.upload_limit_bytes))
+        wanted = asdict(order) | {"may_change_others": is_admin}
+        shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
+        new = NewImport(self.new_id(), viewer.id, archive_digest=digest, file_name=shown, requested=wanted)
+        return await self._enqueued(new)
 
+    async def start_verification(self, viewer: Viewer, name: str, number: int) -> ImportAccepted:
+        """Have the jury's solutions judged on a revision again."""
+        problem = await self.problems.find_visible(viewer, name)
+        if not can_view_draft(viewer, problem):
+            raise NotFound("problem", name)
+        problem = await self.problems.find_editable(viewer, name)
+        revision = await self.database.read(lambda tx: problem_queries.find_revision_by_number(tx, problem.id, number))
+        await self.admission.check_room(viewer)
+        new = NewImport(
+            self.new_id(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
+        )
+        return await self._enqueued(new)
 
-async def _enqueued(parts: Parts, new: NewImport) -> ImportAccepted:
-    job_id = await parts.database.transact(
-        lambda tx: imports.insert(tx, parts.jobs, new, timeout_ms=_TIMEOUT_MS, new_id=parts.new_id)
-    )
-    return ImportAccepted(id=new.id, job_id=job_id, url=f"/api/v1/imports/{new.id}")
+    async def _enqueued(self, new: NewImport) -> ImportAccepted:
+        job_id = await self.database.transact(
+            lambda tx: imports.insert(tx, self.jobs, new, timeout_ms=_TIMEOUT_MS, new_id=self.new_id)
+        )
+        return ImportAccepted(id=new.id, job_id=job_id, url=f"/api/v1/imports/{new.id}")
 
+    async def get_import(self, viewer: Viewer, import_id: str) -> ImportRead:
+        """An import as it stands, with how far it has come."""
 
-async def get_import(parts: Parts, viewer: Viewer, import_id: str) -> ImportRead:
-    """An import as it stands, with how far it has come."""
+        async def read(tx: Tx) -> tuple[ImportRow, JobProgressRow | None]:
+            row = await imports.find(tx, import_id)
+            return row, (await progress.find_by_jobs(tx, [row.job_id])).get(row.job_id)
 
-    async def read(tx: Tx) -> tuple[ImportRow, JobProgressRow | None]:
-        row = await imports.find(tx, import_id)
-        return row, (await progress.find_by_jobs(tx, [row.job_id])).get(row.job_id)
-
-    row, made = await parts.database.read(read)
-    _check_visible(viewer, row)
-    return _view(row, made)
-
-
-async def watch_import(parts: Parts, viewer: Viewer, import_id: str) -> Stream:
-    """An import as it stands, then whenever it changed, until it ends.
-
-    What is sent is the state, not its history: whoever comes back is told how it stands, so nothing is missed.
-    """
-    standing = await get_import(parts, viewer, import_id)
-
-    async def stream(seen: ImportRead) -> Stream:
-        wakeup = Wakeup()
-        stop_listening = parts.database.listen(CHANNEL_JUDGING, wakeup.set)
-        last: ImportRead | None = None
-        try:
-            while True:
-                yield [BEAT if seen == last else SubmissionEvent("import", seen.model_dump(mode="json"))]
-                if seen.finished_at is not None:
-                    yield [SubmissionEvent("end", {"import_id": import_id, "state": seen.state})]
-                    return
-                last, beat_at = seen, time.monotonic() + BEAT_SEC
-                while seen == last and time.monotonic() < beat_at:
-                    await asyncio.sleep(_REST_SEC)
-                    await wakeup.wait(_POLL_MS)
-                    wakeup.clear()
-                    seen = await get_import(parts, viewer, import_id)
-        finally:
-            stop_listening()
-
-    return stream(standing)
-
-
-async def list_imports(parts: Parts, viewer: Viewer, *, cursor: str | None, limit: int) -> ImportPage:
-    """The viewer's imports, the latest first."""
-    place = decode_cursor(cursor, [str])
-    before = str(place[0]) if place else None
-
-    async def read(tx: Tx) -> tuple[list[ImportRow], dict[str, JobProgressRow]]:
-        rows = await imports.page(tx, created_by=viewer.id, before_id=before, limit=limit + 1)
-        return rows, await progress.find_by_jobs(tx, [row.job_id for row in rows])
-
-    rows, made = await parts.database.read(read)
-    more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
-    return ImportPage(items=[_view(row, made.get(row.job_id)) for row in rows[:limit]], next=more)
-
-
-async def cancel_import(parts: Parts, viewer: Viewer, import_id: str) -> ImportRead:
-    """Stop an import that has not ended."""
-
-    async def write(tx: Tx) -> None:
-        row = await imports.find(tx, import_id)
+        row, made = await self.database.read(read)
         _check_visible(viewer, row)
-        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled_manually")
-        if not outcome.done:
-            raise Conflict("The import has already finished.", import_id=import_id)
+        return _view(row, made)
 
-    await parts.database.transact(write)
-    return await get_import(parts, viewer, import_id)
+    async def watch_import(self, viewer: Viewer, import_id: str) -> Stream:
+        """An import as it stands, then whenever it changed, until it ends.
+
+        What is sent is the state, not its history: whoever comes back is told how it stands, so nothing is missed.
+        """
+        standing = await self.get_import(viewer, import_id)
+
+        async def stream(seen: ImportRead) -> Stream:
+            wakeup = Wakeup()
+            stop_listening = self.database.listen(CHANNEL_JUDGING, wakeup.set)
+            last: ImportRead | None = None
+            try:
+                while True:
+                    yield [BEAT if seen == last else SubmissionEvent("import", seen.model_dump(mode="json"))]
+                    if seen.finished_at is not None:
+                        yield [SubmissionEvent("end", {"import_id": import_id, "state": seen.state})]
+                        return
+                    last, beat_at = seen, time.monotonic() + BEAT_SEC
+                    while seen == last and time.monotonic() < beat_at:
+                        await asyncio.sleep(_REST_SEC)
+                        await wakeup.wait(_POLL_MS)
+                        wakeup.clear()
+                        seen = await self.get_import(viewer, import_id)
+            finally:
+                stop_listening()
+
+        return stream(standing)
+
+    async def list_imports(self, viewer: Viewer, *, cursor: str | None, limit: int) -> ImportPage:
+        """The viewer's imports, the latest first."""
+        place = decode_cursor(cursor, [str])
+        before = str(place[0]) if place else None
+
+        async def read(tx: Tx) -> tuple[list[ImportRow], dict[str, JobProgressRow]]:
+            rows = await imports.page(tx, created_by=viewer.id, before_id=before, limit=limit + 1)
+            return rows, await progress.find_by_jobs(tx, [row.job_id for row in rows])
+
+        rows, made = await self.database.read(read)
+        more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
+        return ImportPage(items=[_view(row, made.get(row.job_id)) for row in rows[:limit]], next=more)
+
+    async def cancel_import(self, viewer: Viewer, import_id: str) -> ImportRead:
+        """Stop an import that has not ended."""
+
+        async def write(tx: Tx) -> None:
+            row = await imports.find(tx, import_id)
+            _check_visible(viewer, row)
+            outcome = await self.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled_manually")
+            if not outcome.done:
+                raise Conflict("The import has already finished.", import_id=import_id)
+
+        await self.database.transact(write)
+        return await self.get_import(viewer, import_id)
 
 
 def _check_visible(viewer: Viewer, row: ImportRow) -> None:

@@ -4,41 +4,48 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-from adjudge.api.parts import Parts
 from adjudge.cache.policies import CacheEntity
+from adjudge.cache.two_tier import TwoTierCache
 from adjudge.services.viewer import Viewer
+from adjudge.store import Database
 from adjudge.store.problems import stats
 from adjudge.store.problems.stats import ProblemStats, UserProblemStatus
 
 
-async def list_problem_stats(parts: Parts) -> Mapping[str, ProblemStats]:
-    """Problem → how it fares, at most a few minutes old.
+@dataclass(frozen=True, slots=True)
+class ProblemStatsService:
+    """Counts per problem, and the state of a problem for a user."""
 
-    All problems at once, under one key: lists differ by what was searched for, and counting for each would cost as
-    often as people search.
-    """
+    database: Database
+    cache: TwoTierCache
 
-    async def load() -> bytes:
-        counted = await parts.database.read(stats.count_by_problem)
-        return json.dumps({problem_id: astuple(tally) for problem_id, tally in counted.items()}).encode()
+    async def list_problem_stats(self) -> Mapping[str, ProblemStats]:
+        """Problem → how it fares, at most a few minutes old.
 
-    found = await parts.cache.get(CacheEntity.PROBLEM_STATS, "all", load)
-    return _read(found.body) if found else {}
+        All problems at once, under one key: lists differ by what was searched for, and counting for each would cost as
+        often as people search.
+        """
+
+        async def load() -> bytes:
+            counted = await self.database.read(stats.count_by_problem)
+            return json.dumps({problem_id: astuple(tally) for problem_id, tally in counted.items()}).encode()
+
+        found = await self.cache.get(CacheEntity.PROBLEM_STATS, "all", load)
+        return _read(found.body) if found else {}
+
+    async def get_user_progress(self, viewer: Viewer, problem_id: str) -> UserProblemStatus:
+        """Whether the viewer has solved a problem or tried it, as lists have it; a visitor has done neither."""
+        user_id = viewer.user_id
+        if user_id is None:
+            return UserProblemStatus()
+        return await self.database.read(lambda tx: stats.find_user_status(tx, user_id=user_id, problem_id=problem_id))
 
 
 @lru_cache(maxsize=2)
 def _read(body: bytes) -> Mapping[str, ProblemStats]:
     """Read once for as long as the bytes are kept: their hash is, so that finding them again costs nothing."""
     return MappingProxyType({problem_id: ProblemStats(*numbers) for problem_id, numbers in json.loads(body).items()})
-
-
-async def get_user_progress(parts: Parts, viewer: Viewer, problem_id: str) -> UserProblemStatus:
-    """Whether the viewer has solved a problem or tried it, as lists have it; a visitor has done neither."""
-    user_id = viewer.user_id
-    if user_id is None:
-        return UserProblemStatus()
-    return await parts.database.read(lambda tx: stats.find_user_status(tx, user_id=user_id, problem_id=problem_id))

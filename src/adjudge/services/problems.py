@@ -5,33 +5,37 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.schema.problems import ProblemPage, ProblemSummary
 from adjudge.api.timestamps import format_timestamp
+from adjudge.blobs.driver import BlobStore
 from adjudge.cache.entry import CachedValue, make_entry
 from adjudge.cache.policies import CacheEntity
+from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Permission, Role
+from adjudge.judge.languages import Languages
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.services.problem_detail import ProblemRevision, build_problem_detail, public_files
-from adjudge.services.problem_stats import list_problem_stats
+from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
 from adjudge.store.ops import cache_revisions
-from adjudge.store.problems import models as problem_models
 from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.models import ProblemFilter, ProblemListRow, ProblemRow, ProblemSort, RevisionRow
+from adjudge.store.problems.models import (
+    ProblemFilter,
+    ProblemListRow,
+    ProblemRow,
+    ProblemSort,
+    RevisionFileRow,
+    RevisionRow,
+)
 from adjudge.store.problems.stats import ProblemStats
 
-_LANGUAGE: Final = re.compile(r"[a-zA-Z]{2,3}")
-_LANGUAGES_KEPT: Final = 3
 _UNTRIED: Final = ProblemStats()
 _KEY_TYPES: Final = {
     ProblemSort.NEWEST: int,
@@ -62,55 +66,150 @@ def can_edit(viewer: Viewer, problem: ProblemRow) -> bool:
     return viewer.role is Role.ADMIN or problem.owner_id == viewer.user_id
 
 
-async def find_visible(parts: Parts, viewer: Viewer, name: str) -> ProblemRow:
-    """A problem that the viewer may know of; any other answers as if it did not exist."""
-    problem = await parts.database.read(lambda tx: problem_queries.find(tx, name))
-    if problem is None or (problem.published_revision_id is None and not can_view_draft(viewer, problem)):
-        raise NotFound("problem", name)
-    return problem
+@dataclass(frozen=True, slots=True)
+class ProblemService:
+    """Problem lists, problem pages and their files. Whatever may be cached is cached."""
 
+    database: Database
+    blobs: BlobStore
+    cache: TwoTierCache
+    languages: Languages
+    problem_stats: ProblemStatsService
 
-async def find_editable(parts: Parts, viewer: Viewer, name: str) -> ProblemRow:
-    """A problem that the viewer may change."""
-    problem = await find_visible(parts, viewer, name)
-    if not can_edit(viewer, problem):
-        raise NotFound("problem", name)
-    return problem
+    async def find_visible(self, viewer: Viewer, name: str) -> ProblemRow:
+        """A problem that the viewer may know of; any other answers as if it did not exist."""
+        problem = await self.database.read(lambda tx: problem_queries.find(tx, name))
+        if problem is None or (problem.published_revision_id is None and not can_view_draft(viewer, problem)):
+            raise NotFound("problem", name)
+        return problem
 
+    async def find_editable(self, viewer: Viewer, name: str) -> ProblemRow:
+        """A problem that the viewer may change."""
+        problem = await self.find_visible(viewer, name)
+        if not can_edit(viewer, problem):
+            raise NotFound("problem", name)
+        return problem
 
-# ---- lists
+    async def list_problems(
+        self, viewer: Viewer, wanted: ProblemFilter, *, cursor: str | None, limit: int
+    ) -> CachedValue:
+        """One page, encoded. Visitors share theirs; a user's has their marks and stays in this process."""
+        place = decode_cursor(cursor, [_KEY_TYPES[wanted.sort], str])  # type: ignore[list-item]  # a tuple of types serves isinstance
+        after = (place[0], str(place[1])) if place else None
 
+        async def load() -> bytes:
+            rows = await self.database.read(
+                lambda tx: problem_queries.list_problems(
+                    tx, wanted, viewer_id=viewer.user_id, after=after, limit=limit + 1
+                )
+            )
+            more = encode_cursor([rows[limit - 1].sort_key, rows[limit - 1].id]) if len(rows) > limit else None
+            tallies = await self.problem_stats.list_problem_stats()
+            items = [_item(row, viewer, tallies.get(row.id, _UNTRIED)) for row in rows[:limit]]
+            return ProblemPage(items=items, next=more).model_dump_json().encode()
 
-async def list_problems(
-    parts: Parts, viewer: Viewer, wanted: ProblemFilter, *, cursor: str | None, limit: int
-) -> CachedValue:
-    """One page, encoded. Visitors share theirs; a user's has their marks and stays in this process."""
-    place = decode_cursor(cursor, [_KEY_TYPES[wanted.sort], str])  # type: ignore[list-item]  # a tuple of types serves isinstance
-    after = (place[0], str(place[1])) if place else None
+        if wanted.owner_id is not None:
+            return _uncached(await load())
+        query = json.dumps([asdict(wanted), cursor, limit], ensure_ascii=False)
+        digest = hashlib.blake2b(query.encode(), digest_size=16).hexdigest()
+        if viewer.user_id is None:
+            found = await self.cache.get(CacheEntity.PROBLEM_LIST, digest, load, revision=cache_revisions.CATALOGUE)
+        else:
+            selector = f"{viewer.user_id}:{digest}@{self.cache.revisions.current(cache_revisions.CATALOGUE)}"
+            found = await self.cache.get(
+                CacheEntity.USER_LIST, selector, load, revision=user_list_cache_key(viewer.user_id)
+            )
+        if found is None:
+            raise NotFound("page", "problems")
+        return found
 
-    async def load() -> bytes:
-        rows = await parts.database.read(
-            lambda tx: problem_queries.list_problems(tx, wanted, viewer_id=viewer.user_id, after=after, limit=limit + 1)
+    async def get_problem(self, viewer: Viewer, name: str, languages: tuple[str, ...]) -> CachedValue:
+        """A problem's page, encoded. What is published is the same for all who ask in one language, and cached."""
+
+        async def load() -> bytes | None:
+            return await self._encoded(name, languages)
+
+        selector, revision = _detail_key(name, languages)
+        found = await self.cache.get(CacheEntity.PROBLEM, selector, load, revision=revision)
+        return found if found is not None else await self.get_draft(viewer, name, languages)
+
+    def cached_detail(self, name: str, languages: tuple[str, ...]) -> CachedValue | None:
+        """A published problem's page, if this process has it at hand."""
+        selector, revision = _detail_key(name, languages)
+        return self.cache.peek(CacheEntity.PROBLEM, selector, revision=revision)
+
+    async def get_draft(
+        self, viewer: Viewer, name: str, languages: tuple[str, ...], number: int | None = None
+    ) -> CachedValue:
+        """A revision's page as it would be, for those who may see it; by default the latest one's."""
+        problem = await self.database.read(lambda tx: problem_queries.find(tx, name))
+        if problem is None or not can_view_draft(viewer, problem):
+            raise NotFound("problem", name)
+
+        async def read(tx: Tx) -> RevisionRow | None:
+            if number is None:
+                return await problem_queries.find_latest_revision(tx, problem.id)
+            return await problem_queries.find_revision_by_number(tx, problem.id, number)
+
+        revision = await self.database.read(read)
+        if revision is None:
+            raise NotFound("revision", f"{name} has no revision")
+        return _uncached(await self._render(problem, revision, languages))
+
+    async def _encoded(self, name: str, languages: tuple[str, ...]) -> bytes | None:
+        async def read(tx: Tx) -> tuple[ProblemRow, RevisionRow] | None:
+            problem = await problem_queries.find(tx, name)
+            if problem is None or problem.published_revision_id is None:
+                return None
+            return problem, await problem_queries.find_revision(tx, problem.published_revision_id)
+
+        found = await self.database.read(read)
+        return await self._render(*found, languages) if found else None
+
+    async def _render(self, row: ProblemRow, revision: RevisionRow, languages: tuple[str, ...]) -> bytes:
+        files = await self.database.read(lambda tx: problem_queries.list_files(tx, revision.id))
+        facts = ProblemRevision(
+            row, revision, problem_from_json(revision.definition), {file.path: file for file in files}
         )
-        more = encode_cursor([rows[limit - 1].sort_key, rows[limit - 1].id]) if len(rows) > limit else None
-        tallies = await list_problem_stats(parts)
-        items = [_item(row, viewer, tallies.get(row.id, _UNTRIED)) for row in rows[:limit]]
-        return ProblemPage(items=items, next=more).model_dump_json().encode()
+        shown = await build_problem_detail(self.blobs, facts, languages, self.languages)
+        return await asyncio.to_thread(lambda: shown.model_dump_json().encode())
 
-    if wanted.owner_id is not None:
-        return _uncached(await load())
-    query = json.dumps([asdict(wanted), cursor, limit], ensure_ascii=False)
-    digest = hashlib.blake2b(query.encode(), digest_size=16).hexdigest()
-    if viewer.user_id is None:
-        found = await parts.cache.get(CacheEntity.PROBLEM_LIST, digest, load, revision=cache_revisions.CATALOGUE)
-    else:
-        selector = f"{viewer.user_id}:{digest}@{parts.cache.revisions.current(cache_revisions.CATALOGUE)}"
-        found = await parts.cache.get(
-            CacheEntity.USER_LIST, selector, load, revision=user_list_cache_key(viewer.user_id)
-        )
-    if found is None:
-        raise NotFound("page", "problems")
-    return found
+    async def get_public_file(self, viewer: Viewer, name: str, file_name: str) -> PublicFile:
+        """An attachment, a picture or a statement of what is published; of a draft, for those who may see it."""
+        problem = await self.find_visible(viewer, name)
+
+        async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, RevisionFileRow]]:
+            if problem.published_revision_id is not None:
+                revision: RevisionRow | None = await problem_queries.find_revision(tx, problem.published_revision_id)
+            else:
+                revision = await problem_queries.find_latest_revision(tx, problem.id)
+            return revision, {
+                file.path: file for file in await problem_queries.list_files(tx, revision.id)
+            } if revision else {}
+
+        revision, files = await self.database.read(read)
+        public = public_files(problem_from_json(revision.definition)) if revision else {}
+        file = files.get(public.get(file_name, ""))
+        if file is None:
+            raise NotFound("file", file_name)
+        return PublicFile(file_name.rpartition("/")[2], file.digest, file.size_bytes)
+
+    async def get_revision_file(self, viewer: Viewer, name: str, number: int, path: str) -> PublicFile:
+        """Any file of any revision, tests and solutions too: for those who may see drafts."""
+        problem = await self.find_visible(viewer, name)
+        if not can_view_draft(viewer, problem):
+            raise NotFound("file", path)
+
+        async def read(tx: Tx) -> RevisionFileRow:
+            revision = await problem_queries.find_revision_by_number(tx, problem.id, number)
+            return await problem_queries.find_file(tx, revision.id, path)
+
+        file = await self.database.read(read)
+        return PublicFile(path.rpartition("/")[2], file.digest, file.size_bytes)
+
+    def read_file(self, file: PublicFile) -> AsyncGenerator[bytes]:
+        """The bytes of a file."""
+        return self.blobs.open(file.digest)
 
 
 def user_list_cache_key(user_id: str) -> str:
@@ -144,129 +243,8 @@ def _uncached(body: bytes) -> CachedValue:
     return found
 
 
-# ---- one problem
-
-
-@lru_cache(maxsize=1024)
-def accepted_languages(lang: str, accept_language: str) -> tuple[str, ...]:
-    """The languages that somebody asks for, the dearest first: few and plain, because they are part of keys."""
-    if lang:
-        return (lang.lower(),) if _LANGUAGE.fullmatch(lang) else ()
-    weighted = []
-    for place, part in enumerate(accept_language[:200].split(",")):
-        tag, _, weight = part.partition(";")
-        code = tag.strip().partition("-")[0]
-        if _LANGUAGE.fullmatch(code):
-            weighted.append((-_weight(weight), place, code.lower()))
-    return tuple(dict.fromkeys(code for _, _, code in sorted(weighted)))[:_LANGUAGES_KEPT]
-
-
-def _weight(text: str) -> float:
-    try:
-        return float(text.strip().removeprefix("q="))
-    except ValueError:
-        return 1.0
-
-
-async def get_problem(parts: Parts, viewer: Viewer, name: str, languages: tuple[str, ...]) -> CachedValue:
-    """A problem's page, encoded. What is published is the same for all who ask in one language, and cached."""
-
-    async def load() -> bytes | None:
-        return await _encoded(parts, name, languages)
-
-    selector, revision = _detail_key(name, languages)
-    found = await parts.cache.get(CacheEntity.PROBLEM, selector, load, revision=revision)
-    return found if found is not None else await get_draft(parts, viewer, name, languages)
-
-
-def cached_detail(parts: Parts, name: str, languages: tuple[str, ...]) -> CachedValue | None:
-    """A published problem's page, if this process has it at hand."""
-    selector, revision = _detail_key(name, languages)
-    return parts.cache.peek(CacheEntity.PROBLEM, selector, revision=revision)
-
-
 def _detail_key(name: str, languages: tuple[str, ...]) -> tuple[str, str]:
     return f"{name}|{','.join(languages)}", cache_revisions.problem_key(name)
-
-
-async def get_draft(
-    parts: Parts, viewer: Viewer, name: str, languages: tuple[str, ...], number: int | None = None
-) -> CachedValue:
-    """A revision's page as it would be, for those who may see it; by default the latest one's."""
-    problem = await parts.database.read(lambda tx: problem_queries.find(tx, name))
-    if problem is None or not can_view_draft(viewer, problem):
-        raise NotFound("problem", name)
-
-    async def read(tx: Tx) -> RevisionRow | None:
-        if number is None:
-            return await problem_queries.find_latest_revision(tx, problem.id)
-        return await problem_queries.find_revision_by_number(tx, problem.id, number)
-
-    revision = await parts.database.read(read)
-    if revision is None:
-        raise NotFound("revision", f"{name} has no revision")
-    return _uncached(await _render(parts, problem, revision, languages))
-
-
-async def _encoded(parts: Parts, name: str, languages: tuple[str, ...]) -> bytes | None:
-    async def read(tx: Tx) -> tuple[ProblemRow, RevisionRow] | None:
-        problem = await problem_queries.find(tx, name)
-        if problem is None or problem.published_revision_id is None:
-            return None
-        return problem, await problem_queries.find_revision(tx, problem.published_revision_id)
-
-    found = await parts.database.read(read)
-    return await _render(parts, *found, languages) if found else None
-
-
-async def _render(parts: Parts, row: ProblemRow, revision: RevisionRow, languages: tuple[str, ...]) -> bytes:
-    files = await parts.database.read(lambda tx: problem_queries.list_files(tx, revision.id))
-    facts = ProblemRevision(row, revision, problem_from_json(revision.definition), {file.path: file for file in files})
-    shown = await build_problem_detail(parts.blobs, facts, languages, parts.languages)
-    return await asyncio.to_thread(lambda: shown.model_dump_json().encode())
-
-
-# ---- files
-
-
-async def get_public_file(parts: Parts, viewer: Viewer, name: str, file_name: str) -> PublicFile:
-    """An attachment, a picture or a statement of what is published; of a draft, for those who may see it."""
-    problem = await find_visible(parts, viewer, name)
-
-    async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, problem_models.RevisionFileRow]]:
-        if problem.published_revision_id is not None:
-            revision: RevisionRow | None = await problem_queries.find_revision(tx, problem.published_revision_id)
-        else:
-            revision = await problem_queries.find_latest_revision(tx, problem.id)
-        return revision, {
-            file.path: file for file in await problem_queries.list_files(tx, revision.id)
-        } if revision else {}
-
-    revision, files = await parts.database.read(read)
-    public = public_files(problem_from_json(revision.definition)) if revision else {}
-    file = files.get(public.get(file_name, ""))
-    if file is None:
-        raise NotFound("file", file_name)
-    return PublicFile(file_name.rpartition("/")[2], file.digest, file.size_bytes)
-
-
-async def get_revision_file(parts: Parts, viewer: Viewer, name: str, number: int, path: str) -> PublicFile:
-    """Any file of any revision, tests and solutions too: for those who may see drafts."""
-    problem = await find_visible(parts, viewer, name)
-    if not can_view_draft(viewer, problem):
-        raise NotFound("file", path)
-
-    async def read(tx: Tx) -> problem_models.RevisionFileRow:
-        revision = await problem_queries.find_revision_by_number(tx, problem.id, number)
-        return await problem_queries.find_file(tx, revision.id, path)
-
-    file = await parts.database.read(read)
-    return PublicFile(path.rpartition("/")[2], file.digest, file.size_bytes)
-
-
-def read_file(parts: Parts, file: PublicFile) -> AsyncGenerator[bytes]:
-    """The bytes of a file."""
-    return parts.blobs.open(file.digest)
 
 
 def filter_own(wanted: ProblemFilter, viewer: Viewer) -> ProblemFilter:

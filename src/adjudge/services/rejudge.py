@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from adjudge.api.parts import Parts
 from adjudge.cache.policies import CacheEntity
+from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.services.admission import AdmissionController
+from adjudge.services.submission_rules import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import rejudge
 from adjudge.store.judging.queries import MAX_ID
 from adjudge.store.judging.rejudge import (
@@ -33,88 +37,92 @@ class RejudgePreview:
     items: list[RejudgeItemRow]
 
 
-async def create_batch(
-    parts: Parts,
-    viewer: Viewer,
-    wanted: RejudgeSelection,
-    *,
-    problem: str | None,
-    policy: VerdictPolicy,
-    revision: RevisionChoice,
-    reason: str,
-) -> RejudgeBatchRow:
-    """Start a batch. A filter that says nothing is refused: everything is never meant."""
-    if problem is not None:
-        found = await parts.desk.rulebook.find_problem(problem)
-        if found is None:
-            raise NotFound("problem", problem)
-        wanted = replace(wanted, problem_id=found.id)
-    if wanted == RejudgeSelection():
-        raise InvalidInput(
-            "filter: at least one criterion is required (problem, contest, user, ids, …).", field="filter"
+@dataclass(frozen=True, slots=True)
+class RejudgeService:
+    """Rejudge batches: create, preview, apply, discard."""
+
+    database: Database
+    jobs: JobCommands
+    cache: TwoTierCache
+    admission: AdmissionController
+    rules: SubmissionRulesCache
+    new_id: IdFactory = new_id
+
+    async def create_batch(
+        self,
+        viewer: Viewer,
+        wanted: RejudgeSelection,
+        *,
+        problem: str | None,
+        policy: VerdictPolicy,
+        revision: RevisionChoice,
+        reason: str,
+    ) -> RejudgeBatchRow:
+        """Start a batch. A filter that says nothing is refused: everything is never meant."""
+        if problem is not None:
+            found = await self.rules.find_problem(problem)
+            if found is None:
+                raise NotFound("problem", problem)
+            wanted = replace(wanted, problem_id=found.id)
+        if wanted == RejudgeSelection():
+            raise InvalidInput(
+                "filter: at least one criterion is required (problem, contest, user, ids, …).", field="filter"
+            )
+        await self.admission.check_room(viewer)
+        batch_id = self.new_id()
+        batch = NewRejudgeBatch(batch_id, viewer.id, wanted, policy, revision, reason)
+        await self.database.transact(lambda tx: RejudgeCommands(self.jobs, self.new_id).create(tx, batch))
+        return await self.get_batch(batch_id)
+
+    async def get_batch(self, batch_id: str) -> RejudgeBatchRow:
+        """One batch."""
+        return await self.database.read(lambda tx: rejudge.find(tx, batch_id))
+
+    async def list_batches(self, *, before: str | None, limit: int) -> list[RejudgeBatchRow]:
+        """Batches, the newest first."""
+        return await self.database.read(lambda tx: rejudge.page(tx, before=before or MAX_ID, limit=limit))
+
+    async def preview_batch(
+        self, batch_id: str, *, after: str | None, limit: int, only_different: bool
+    ) -> RejudgePreview:
+        """What applying would do, in one snapshot."""
+
+        async def look(tx: Tx) -> RejudgePreview:
+            batch = await rejudge.find(tx, batch_id)
+            items = await rejudge.items(tx, batch_id, after=after or "", limit=limit, only_different=only_different)
+            return RejudgePreview(batch, await rejudge.count_verdict_changes(tx, batch_id), items)
+
+        return await self.database.read(look)
+
+    async def apply_batch(
+        self, viewer: Viewer, batch_id: str, *, skip_changed: bool
+    ) -> tuple[RejudgeBatchRow, RejudgeApplyResult]:
+        """Let the new verdicts be the submissions', all at once."""
+        operations = RejudgeCommands(self.jobs, self.new_id)
+        applied = await self.database.transact(
+            lambda tx: operations.apply(tx, batch_id, actor=viewer.id, skip_changed=skip_changed)
         )
-    await parts.gate.check_room(viewer)
-    batch_id = parts.new_id()
-    batch = NewRejudgeBatch(batch_id, viewer.id, wanted, policy, revision, reason)
-    await parts.database.transact(lambda tx: RejudgeCommands(parts.jobs, parts.new_id).create(tx, batch))
-    return await get_batch(parts, batch_id)
+        await self._invalidate_cached_status(batch_id)
+        return await self.get_batch(batch_id), applied
 
+    async def _invalidate_cached_status(self, batch_id: str) -> None:
+        """Drop what this process remembers of the submissions; elsewhere it ends by its time, within seconds."""
+        items = await self.database.read(
+            lambda tx: rejudge.items(tx, batch_id, after="", limit=rejudge.MAX_SUBMISSIONS, only_different=False)
+        )
+        for item in items:
+            self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, item.submission_id)
 
-async def get_batch(parts: Parts, batch_id: str) -> RejudgeBatchRow:
-    """One batch."""
-    return await parts.database.read(lambda tx: rejudge.find(tx, batch_id))
+    async def discard_batch(self, viewer: Viewer, batch_id: str, reason: str) -> RejudgeBatchRow:
+        """Let everything stay as it is."""
+        await self.database.transact(
+            lambda tx: RejudgeCommands(self.jobs).discard(tx, batch_id, actor=viewer.id, reason=reason)
+        )
+        return await self.get_batch(batch_id)
 
-
-async def list_batches(parts: Parts, *, before: str | None, limit: int) -> list[RejudgeBatchRow]:
-    """Batches, the newest first."""
-    return await parts.database.read(lambda tx: rejudge.page(tx, before=before or MAX_ID, limit=limit))
-
-
-async def preview_batch(
-    parts: Parts, batch_id: str, *, after: str | None, limit: int, only_different: bool
-) -> RejudgePreview:
-    """What applying would do, in one snapshot."""
-
-    async def look(tx: Tx) -> RejudgePreview:
-        batch = await rejudge.find(tx, batch_id)
-        items = await rejudge.items(tx, batch_id, after=after or "", limit=limit, only_different=only_different)
-        return RejudgePreview(batch, await rejudge.count_verdict_changes(tx, batch_id), items)
-
-    return await parts.database.read(look)
-
-
-async def apply_batch(
-    parts: Parts, viewer: Viewer, batch_id: str, *, skip_changed: bool
-) -> tuple[RejudgeBatchRow, RejudgeApplyResult]:
-    """Let the new verdicts be the submissions', all at once."""
-    operations = RejudgeCommands(parts.jobs, parts.new_id)
-    applied = await parts.database.transact(
-        lambda tx: operations.apply(tx, batch_id, actor=viewer.id, skip_changed=skip_changed)
-    )
-    await _invalidate_cached_status(parts, batch_id)
-    return await get_batch(parts, batch_id), applied
-
-
-async def _invalidate_cached_status(parts: Parts, batch_id: str) -> None:
-    """Drop what this process remembers of the submissions; elsewhere it ends by its time, within seconds."""
-    items = await parts.database.read(
-        lambda tx: rejudge.items(tx, batch_id, after="", limit=rejudge.MAX_SUBMISSIONS, only_different=False)
-    )
-    for item in items:
-        parts.cache.invalidate(CacheEntity.SUBMISSION_STATUS, item.submission_id)
-
-
-async def discard_batch(parts: Parts, viewer: Viewer, batch_id: str, reason: str) -> RejudgeBatchRow:
-    """Let everything stay as it is."""
-    await parts.database.transact(
-        lambda tx: RejudgeCommands(parts.jobs).discard(tx, batch_id, actor=viewer.id, reason=reason)
-    )
-    return await get_batch(parts, batch_id)
-
-
-async def cancel_batch(parts: Parts, viewer: Viewer, batch_id: str, reason: str) -> RejudgeBatchRow:
-    """End a batch whose runs have not all ended."""
-    await parts.database.transact(
-        lambda tx: RejudgeCommands(parts.jobs).cancel(tx, batch_id, actor=viewer.id, reason=reason)
-    )
-    return await get_batch(parts, batch_id)
+    async def cancel_batch(self, viewer: Viewer, batch_id: str, reason: str) -> RejudgeBatchRow:
+        """End a batch whose runs have not all ended."""
+        await self.database.transact(
+            lambda tx: RejudgeCommands(self.jobs).cancel(tx, batch_id, actor=viewer.id, reason=reason)
+        )
+        return await self.get_batch(batch_id)

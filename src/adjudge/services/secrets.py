@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from adjudge.api.parts import Parts
 from adjudge.chains.secrets import Keyring, check_name, check_value, used_by
 from adjudge.domain.permissions import Permission
 from adjudge.services.viewer import Viewer
 from adjudge.settings import Settings
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
 from adjudge.store.chains import secrets
 from adjudge.store.chains.secrets import SecretName
 from adjudge.store.ops import audit_log
@@ -29,38 +29,43 @@ def require_use(viewer: Viewer, dag: Mapping[str, Any]) -> None:
         viewer.require(Permission.SECRET_USE)
 
 
-async def names(parts: Parts) -> list[SecretName]:
-    """All secrets, without their values."""
-    return await parts.database.read(secrets.names)
+@dataclass(frozen=True, slots=True)
+class SecretService:
+    """Named secrets of chains: set, list, delete. Values are never returned."""
 
+    database: Database
+    settings: Settings
 
-async def put(parts: Parts, viewer: Viewer, name: str, value: str) -> None:
-    """Keep a secret; the audit log has its name alone."""
-    keys = keyring(parts.settings)
-    check_name(name)
-    ciphertext = await asyncio.to_thread(keys.encrypt, name, check_value(value))
+    async def names(self) -> list[SecretName]:
+        """All secrets, without their values."""
+        return await self.database.read(secrets.names)
 
-    async def write(tx: Tx) -> None:
-        await secrets.put(tx, name, ciphertext, actor=viewer.name)
-        await audit_log.record(
-            tx, actor=viewer.name, action="secret.set", object_kind="secret", objects=[name], reason=""
-        )
+    async def put(self, viewer: Viewer, name: str, value: str) -> None:
+        """Keep a secret; the audit log has its name alone."""
+        keys = keyring(self.settings)
+        check_name(name)
+        ciphertext = await asyncio.to_thread(keys.encrypt, name, check_value(value))
 
-    await parts.database.transact(write)
-    while not await asyncio.to_thread(keys.is_newest, ciphertext):  # a rotation may have missed the row
-        stale, ciphertext = ciphertext, await asyncio.to_thread(keys.encrypt, name, value)
-        replace = partial(secrets.replace, name=name, stale=stale, fresh=ciphertext)
-        if not await parts.database.transact(replace):
-            return  # somebody else has written it since
+        async def write(tx: Tx) -> None:
+            await secrets.put(tx, name, ciphertext, actor=viewer.name)
+            await audit_log.record(
+                tx, actor=viewer.name, action="secret.set", object_kind="secret", objects=[name], reason=""
+            )
 
+        await self.database.transact(write)
+        while not await asyncio.to_thread(keys.is_newest, ciphertext):  # a rotation may have missed the row
+            stale, ciphertext = ciphertext, await asyncio.to_thread(keys.encrypt, name, value)
+            replace = partial(secrets.replace, name=name, stale=stale, fresh=ciphertext)
+            if not await self.database.transact(replace):
+                return
 
-async def delete(parts: Parts, viewer: Viewer, name: str) -> None:
-    """Forget a secret; nodes that refer to it fail from then on."""
+    async def delete(self, viewer: Viewer, name: str) -> None:
+        """Forget a secret; nodes that refer to it fail from then on."""
 
-    async def write(tx: Tx) -> None:
-        await secrets.delete(tx, name)
-        await audit_log.record(
-            tx, actor=viewer.name, action="secret.delete", object_kind="secret", objects=[name], reason=""
-        )
+        async def write(tx: Tx) -> None:
+            await secrets.delete(tx, name)
+            await audit_log.record(
+                tx, actor=viewer.name, action="secret.delete", object_kind="secret", objects=[name], reason=""
+            )
 
-    await parts.database.transact(write)
+        await self.database.transact(write)

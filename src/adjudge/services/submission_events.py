@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from adjudge.api.parts import Parts
 from adjudge.api.timestamps import format_timestamp
 from adjudge.judge.result_document import coarse_case
 from adjudge.services import submissions
-from adjudge.services.event_feed import Event
+from adjudge.services.event_feed import Event, EventFeed
+from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
 from adjudge.store.judging import events
 from adjudge.store.judging.events import START, EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
@@ -46,76 +46,80 @@ BEAT: Final = SubmissionEvent()
 TOO_SLOW: Final = SubmissionEvent("reconnect", {"reason": "slow_consumer"})
 
 
-async def stream_submission(parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:
-    """Everything about one submission from its beginning, or from where the viewer left off, until it ends.
+@dataclass(frozen=True, slots=True)
+class SubmissionEventService:
+    """Event streams of submissions: first the missed events from the database, then live ones."""
 
-    It ends once the last change that is committed has been told. That the submission has its verdict is not enough:
-    while an older transaction is open, the verdict's event lies above the horizon and cannot be told yet.
-    """
-    row = await submissions.get_submission_uncached(parts, viewer, submission_id)
-    sees_all = submissions.is_jury(viewer, row)
-    start = events.parse_event_offset(last_event_id) if last_event_id else None
-    # Read after the row: what changed in between has a later place, and is waited for.
-    committed = await parts.database.read(lambda tx: events.last_place(tx, submission_id))
+    database: Database
+    feed: EventFeed
+    submissions: SubmissionService
 
-    async def stream() -> Stream:
-        last, told, has_caught_up = row.status, start or START, False
-        which = EventFilter(submission_id=submission_id)
-        async with aclosing(_stream(parts, which, start.next if start else START, sees_all=sees_all)) as happening:
-            async for batch in happening:
-                yield batch
-                for event in batch:
-                    has_caught_up |= event is BEAT
-                    if event.name == "status" and event.data is not None and event.id is not None:
-                        last, told = event.data["to"], events.parse_event_offset(event.id)
-                if has_caught_up and told >= committed and submissions.is_finished(last):
-                    yield [SubmissionEvent("end", {"submission_id": submission_id, "status": last})]
-                    return
+    async def stream_submission(self, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:
+        """Everything about one submission from its beginning, or from where the viewer left off, until it ends.
 
-    return stream()
+        It ends once the last change that is committed has been told. That the submission has its verdict is not enough:
+        while an older transaction is open, the verdict's event lies above the horizon and cannot be told yet.
+        """
+        row = await self.submissions.get_submission_uncached(viewer, submission_id)
+        sees_all = submissions.is_jury(viewer, row)
+        start = events.parse_event_offset(last_event_id) if last_event_id else None
+        # Read after the row: what changed in between has a later place, and is waited for.
+        committed = await self.database.read(lambda tx: events.last_place(tx, submission_id))
 
+        async def stream() -> Stream:
+            last, told, has_caught_up = row.status, start or START, False
+            which = EventFilter(submission_id=submission_id)
+            async with aclosing(self._stream(which, start.next if start else START, sees_all=sees_all)) as happening:
+                async for batch in happening:
+                    yield batch
+                    for event in batch:
+                        has_caught_up |= event is BEAT
+                        if event.name == "status" and event.data is not None and event.id is not None:
+                            last, told = event.data["to"], events.parse_event_offset(event.id)
+                    if has_caught_up and told >= committed and submissions.is_finished(last):
+                        yield [SubmissionEvent("end", {"submission_id": submission_id, "status": last})]
+                        return
 
-async def stream_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> Stream:
-    """Everything about one's own submissions, from now on or from where one left off."""
-    start = events.parse_event_offset(last_event_id).next if last_event_id else None
-    return _stream(parts, EventFilter(user_id=viewer.id), start, sees_all=False)
+        return stream()
 
+    async def stream_user(self, viewer: Viewer, last_event_id: str | None) -> Stream:
+        """Everything about one's own submissions, from now on or from where one left off."""
+        start = events.parse_event_offset(last_event_id).next if last_event_id else None
+        return self._stream(EventFilter(user_id=viewer.id), start, sees_all=False)
 
-async def stream_all(parts: Parts, last_event_id: str | None) -> Stream:
-    """Everything about all submissions, from now on or from where one left off."""
-    start = events.parse_event_offset(last_event_id).next if last_event_id else None
-    return _stream(parts, EventFilter(), start, sees_all=True)
+    async def stream_all(self, last_event_id: str | None) -> Stream:
+        """Everything about all submissions, from now on or from where one left off."""
+        start = events.parse_event_offset(last_event_id).next if last_event_id else None
+        return self._stream(EventFilter(), start, sees_all=True)
 
+    async def _stream(self, which: EventFilter, start: EventOffset | None, *, sees_all: bool) -> Stream:
+        """Watch first, then read what was missed: what happens in between comes twice, and is sent once."""
+        async with self.feed.subscribe(which) as subscription:
+            end = await self.database.read(events.safe_offset)
+            while start is not None and start < end:
+                missed = await self._replay(which, start, end)
+                yield [_status(change) for change in missed]
+                start = missed[-1].offset.next if len(missed) == _AT_MOST else end
+            yield [BEAT]
+            while not subscription.is_lost:
+                told = await subscription.read(BEAT_SEC)
+                batch = [item.encoded(sees_all, _sent) for item in told if not _already_replayed(item.event, end)]
+                if batch or not told:
+                    yield batch or [BEAT]
+        yield [TOO_SLOW]
 
-async def _stream(parts: Parts, which: EventFilter, start: EventOffset | None, *, sees_all: bool) -> Stream:
-    """Watch first, then read what was missed: what happens in between comes twice, and is sent once."""
-    async with parts.tail.subscribe(which) as subscription:
-        end = await parts.database.read(events.safe_offset)
-        while start is not None and start < end:
-            missed = await _replay(parts, which, start, end)
-            yield [_status(change) for change in missed]
-            start = missed[-1].offset.next if len(missed) == _AT_MOST else end
-        yield [BEAT]
-        while not subscription.is_lost:
-            told = await subscription.read(BEAT_SEC)
-            batch = [item.encoded(sees_all, _sent) for item in told if not _already_replayed(item.event, end)]
-            if batch or not told:
-                yield batch or [BEAT]
-    yield [TOO_SLOW]
+    async def _replay(
+        self, which: EventFilter, start: EventOffset, end: EventOffset
+    ) -> Sequence[SubmissionStatusEvent]:
+        async def read(tx: Tx) -> Sequence[SubmissionStatusEvent]:
+            return await events.read_between(tx, which, start, end, limit=_AT_MOST)
+
+        return await self.database.read(read)
 
 
 def _already_replayed(event: Event, end: EventOffset) -> bool:
     """Whether it was among what the stream began with."""
     return isinstance(event, SubmissionStatusEvent) and event.offset < end
-
-
-async def _replay(
-    parts: Parts, which: EventFilter, start: EventOffset, end: EventOffset
-) -> Sequence[SubmissionStatusEvent]:
-    async def read(tx: Tx) -> Sequence[SubmissionStatusEvent]:
-        return await events.read_between(tx, which, start, end, limit=_AT_MOST)
-
-    return await parts.database.read(read)
 
 
 def _sent(event: Event, sees_all: bool) -> SubmissionEvent:

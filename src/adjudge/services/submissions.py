@@ -8,17 +8,21 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from adjudge.api.parts import Parts
+from adjudge.blobs.driver import BlobStore
 from adjudge.cache.policies import POLICIES, CacheEntity
+from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import Forbidden, NotFound, VersionConflict
 from adjudge.domain.ids import uuid7
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.judge.result_document import author_view, coarse_case, coarse_mem_kb
+from adjudge.services.event_feed import EventFeed
 from adjudge.services.problems import user_list_cache_key
+from adjudge.services.submission_rules import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
 from adjudge.store.jobs import dead_letters, progress
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.dead_letters import JobAttemptRow
 from adjudge.store.jobs.progress import JobProgressRow
 from adjudge.store.judging import queries as submission_queries
@@ -90,159 +94,274 @@ def _visible(viewer: Viewer, row: SubmissionRow) -> SubmissionRow:
     return row if row.mem_kb is None else replace(row, mem_kb=coarse_mem_kb(row.mem_kb))
 
 
-async def get_submission(parts: Parts, viewer: Viewer, submission_id: str, *, wait_sec: float = 0) -> SubmissionRow:
-    """A submission as it stands; with ``wait_sec``, as soon as it has ended, or as it stands then."""
+@dataclass(frozen=True, slots=True)
+class SubmissionService:
+    """Reading, waiting for and changing submissions and their judge runs."""
 
-    async def load() -> bytes | None:
-        await parts.tail.report_changes(partial(parts.cache.invalidate, CacheEntity.SUBMISSION_STATUS), _REPORT_SEC)
+    database: Database
+    jobs: JobCommands
+    blobs: BlobStore
+    cache: TwoTierCache
+    rules: SubmissionRulesCache
+    feed: EventFeed
+
+    async def get_submission(self, viewer: Viewer, submission_id: str, *, wait_sec: float = 0) -> SubmissionRow:
+        """A submission as it stands; with ``wait_sec``, as soon as it has ended, or as it stands then."""
+
+        async def load() -> bytes | None:
+            await self.feed.report_changes(partial(self.cache.invalidate, CacheEntity.SUBMISSION_STATUS), _REPORT_SEC)
+            try:
+                row = await self.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
+            except NotFound:
+                return None
+            self._invalidate_user_lists(row)
+            return json.dumps(asdict(row)).encode()
+
+        found = await self.cache.get(CacheEntity.SUBMISSION_STATUS, submission_id, load)
+        if found is None:
+            raise NotFound("submission", submission_id)
+        row = _visible(viewer, SubmissionRow(**json.loads(found.body)))
+        if wait_sec > 0 and row.finished_at is None:
+            await self.feed.wait_submission_finished(submission_id, min(wait_sec, WAIT_MOST_SEC))
+            row = await self.get_submission_uncached(viewer, submission_id)
+        return row
+
+    async def get_submission_uncached(self, viewer: Viewer, submission_id: str) -> SubmissionRow:
+        """A submission as it stands at this moment."""
+        self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
+        row = await self.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
+        self._invalidate_user_lists(row)
+        return _visible(viewer, row)
+
+    def _invalidate_user_lists(self, row: SubmissionRow) -> None:
+        """Whoever has just seen what became of a submission finds its problem marked so in their lists."""
+        if row.verdict is not None:
+            self.cache.revisions.bump_local_once(user_list_cache_key(row.user_id), cause=f"{row.id}@{row.version}")
+
+    async def list_submissions(
+        self, viewer: Viewer, wanted: SubmissionFilter, *, problem: str | None, before: str | None, limit: int
+    ) -> list[SubmissionRow]:
+        """A page of what the viewer may see: everything for staff, a setter's own problems, else one's own."""
+        owns = False
+        if problem is not None:
+            found = await self._problem(viewer, problem)
+            wanted = replace(wanted, problem_id=found.id)
+            owns = _owns(viewer, found)
+        if not viewer.can(Permission.SUBMISSION_READ_ALL) and not owns:
+            if wanted.user_id not in (None, viewer.user_id):
+                raise Forbidden("user: you can only list your own submissions.")
+            wanted = replace(wanted, user_id=viewer.id)
+        if wanted.since_us is not None:
+            wanted = replace(wanted, from_id=_id_at(wanted.since_us // _MILLISECOND - _SKEW_MS))
+        until_id = MAX_ID if wanted.until_us is None else _id_at(wanted.until_us // _MILLISECOND + _SKEW_MS)
+        start = min(before or MAX_ID, until_id)
+        rows = await self.database.read(lambda tx: submission_queries.page(tx, wanted, before=start, limit=limit))
+        return [_visible(viewer, row) for row in rows]
+
+    async def _problem(self, viewer: Viewer, name: str) -> ProblemRef:
+        """A problem whose submissions are asked for; a draft of others is as unknown as one that does not exist.
+
+        What was withdrawn is still known to whoever handed something in while it was there.
+        """
+        found = await self.rules.find_problem(name)
+        if found is None:
+            raise NotFound("problem", name)
+        if found.published_revision_id is not None or viewer.can(Permission.PROBLEM_READ_DRAFT) or _owns(viewer, found):
+            return found
+        own = SubmissionFilter(user_id=viewer.id, problem_id=found.id)
+        if not await self.database.read(lambda tx: submission_queries.page(tx, own, before=MAX_ID, limit=1)):
+            raise NotFound("problem", name)
+        return found
+
+    async def get_source(self, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, bytes]:
+        """The source as it was handed in."""
+        row = await self.get_submission_uncached(viewer, submission_id)
+        return row, await self.load_source(row)
+
+    async def load_source(self, row: SubmissionRow) -> bytes:
+        """The source of a submission that the viewer may see."""
+        kept = await self.database.read(lambda tx: submission_queries.find_source_text(tx, row.source_digest))
+        if kept is not None:
+            return kept.encode()
+        data = bytearray()
+        async for piece in self.blobs.open(row.source_digest):
+            data += piece
+        return bytes(data)
+
+    async def get_results(self, viewer: Viewer, submission_id: str) -> SubmissionResult:
+        """What judging found, test by test, cut to what the viewer may see."""
+        row = await self.get_submission_uncached(viewer, submission_id)
+        document = None
+        if row.finished_at is not None and row.job_id is not None:
+            job_id = row.job_id
+            document = await self.database.read(lambda tx: submission_queries.find_result(tx, job_id))
+        return SubmissionResult(row, is_jury(viewer, row), _document_for(viewer, row, document))
+
+    async def get_detail(self, viewer: Viewer, submission_id: str, run_id: str = "") -> SubmissionDetail:
+        """All of a submission at once: one snapshot, each thing read once.
+
+        With ``run_id``, the result of that run takes the place of the one that decides.
+        """
+        self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
+
+        async def read(tx: Tx) -> SubmissionDetail:
+            row = _visible(viewer, await submission_queries.find_submission(tx, submission_id))
+            has_ended = row.finished_at is not None
+            found = await submission_queries.list_judge_runs(tx, submission_id)
+            under_way = [run.id for run in found if run.finished_at is None][:1]
+            made = {} if has_ended else await progress.find_by_jobs(tx, under_way)
+            return SubmissionDetail(
+                row,
+                is_jury(viewer, row),
+                await submission_queries.find_result(tx, row.job_id) if has_ended and row.job_id is not None else None,
+                _runs_for(viewer, row, found),
+                _log_for(viewer, row, await submission_queries.list_submission_status_log(tx, submission_id)),
+                _progress_for(viewer, row, next(iter(made.values()), None)),
+            )
+
+        found = await self.database.read(read)
+        self._invalidate_user_lists(found.row)
+        if run_id and run_id != found.row.job_id:
+            return await self._story_of_run(viewer, found, run_id)
+        return replace(found, document=_document_for(viewer, found.row, found.document))
+
+    async def _story_of_run(self, viewer: Viewer, found: SubmissionDetail, run_id: str) -> SubmissionDetail:
+        run = next((run for run in found.runs if run.id == run_id), None)
+        if run is None:
+            raise NotFound("judge_run", run_id)
+        result = await self.database.read(lambda tx: submission_queries.find_result(tx, run_id))
+        document = _document_for(viewer, found.row, result)
+        told = document or {}
+        row = replace(
+            found.row,
+            verdict=told.get("verdict"),
+            score=told.get("score"),
+            time_ms=told.get("time_ms"),
+            mem_kb=told.get("mem_kb"),
+            finished_at=run.finished_at,
+        )
+        return replace(found, row=row, document=document, made=None, run_id=run_id)
+
+    async def list_status_changes(self, viewer: Viewer, submission_id: str) -> list[SubmissionStatusChange]:
+        """Every change of a submission; whose hand it was is for staff."""
+        row = await self.get_submission_uncached(viewer, submission_id)
+        return _log_for(
+            viewer,
+            row,
+            await self.database.read(lambda tx: submission_queries.list_submission_status_log(tx, submission_id)),
+        )
+
+    async def cancel_submission(self, viewer: Viewer, submission_id: str, reason: str) -> SubmissionRow:
+        """Cancel a submission that has no verdict yet: one's own, or anybody's for staff."""
+        row = await self.get_submission_uncached(viewer, submission_id)
+        if row.user_id != viewer.user_id:
+            viewer.require(Permission.SUBMISSION_CANCEL_ALL)
+
+        async def operation(tx: Tx) -> None:
+            await SubmissionCommands(self.jobs).cancel(tx, submission_id, actor=viewer.id, reason=reason or "canceled")
+            if row.user_id != viewer.user_id:
+                await audit_log.record(
+                    tx,
+                    actor=viewer.id,
+                    action="cancel",
+                    object_kind="submission",
+                    objects=[submission_id],
+                    reason=reason,
+                )
+
+        await self.database.transact(operation)
+        return await self.get_submission_uncached(viewer, submission_id)
+
+    async def change_status(
+        self, viewer: Viewer, submission_id: str, *, version: int, status: str, verdict: str | None, reason: str
+    ) -> SubmissionRow:
+        """Change a status by hand: guarded by version, audited."""
+
+        async def operation(tx: Tx) -> None:
+            await SubmissionCommands(self.jobs).change_status(
+                tx, submission_id, version=version, status=status, actor=viewer.id, reason=reason, verdict=verdict
+            )
+            details = {submission_id: {"status": status, "verdict": verdict, "version": version}}
+            await audit_log.record(
+                tx,
+                actor=viewer.id,
+                action="change_status",
+                object_kind="submission",
+                objects=details,
+                reason=reason,
+            )
+
+        await self.database.transact(operation)
+        return await self.get_submission_uncached(viewer, submission_id)
+
+    async def list_judge_runs(self, viewer: Viewer, submission_id: str) -> list[JudgeRunRow]:
+        """The judge runs of a submission; those of a rejudge that is not applied are for staff."""
+        row = await self.get_submission_uncached(viewer, submission_id)
+        return _runs_for(
+            viewer, row, await self.database.read(lambda tx: submission_queries.list_judge_runs(tx, submission_id))
+        )
+
+    async def get_judge_run(self, viewer: Viewer, job_id: str) -> JudgeRunRow:
+        """One judge run, for whoever may see its submission."""
+        return (await self._run_and_submission(viewer, job_id))[0]
+
+    async def run_results(self, viewer: Viewer, job_id: str) -> RunFound:
+        """What one judge run found, whether or not it decides, cut to what the viewer may see."""
+        run, row = await self._run_and_submission(viewer, job_id)
+        document = None
+        if run.finished_at is not None:
+            document = await self.database.read(lambda tx: submission_queries.find_result(tx, job_id))
+        return RunFound(run, is_jury(viewer, row), _document_for(viewer, row, document))
+
+    async def _run_and_submission(self, viewer: Viewer, job_id: str) -> tuple[JudgeRunRow, SubmissionRow]:
+        run = await self.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
+        row = await self._submission_of(viewer, run)
+        visible = _runs_for(viewer, row, [run])
+        if not visible:
+            raise NotFound("judge_run", job_id)
+        return visible[0], row
+
+    async def _submission_of(self, viewer: Viewer, run: JudgeRunRow) -> SubmissionRow:
         try:
-            row = await parts.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
+            return await self.get_submission_uncached(viewer, run.submission_id or "")
         except NotFound:
-            return None
-        _invalidate_user_lists(parts, row)
-        return json.dumps(asdict(row)).encode()
+            raise NotFound("judge_run", run.id) from None
 
-    found = await parts.cache.get(CacheEntity.SUBMISSION_STATUS, submission_id, load)
-    if found is None:
-        raise NotFound("submission", submission_id)
-    row = _visible(viewer, SubmissionRow(**json.loads(found.body)))
-    if wait_sec > 0 and row.finished_at is None:
-        await parts.tail.wait_submission_finished(submission_id, min(wait_sec, WAIT_MOST_SEC))
-        row = await get_submission_uncached(parts, viewer, submission_id)
-    return row
+    async def list_attempts(self, job_id: str) -> list[JobAttemptRow]:
+        """The attempts of a run that have ended."""
+        await self.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
+        return await self.database.read(lambda tx: dead_letters.attempts(tx, job_id))
 
+    async def list_job_status_changes(self, job_id: str) -> list[JobStatusChange]:
+        """Every change of a run's status."""
+        await self.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
+        return await self.database.read(lambda tx: submission_queries.list_job_status_log(tx, job_id))
 
-async def get_submission_uncached(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionRow:
-    """A submission as it stands at this moment."""
-    parts.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
-    row = await parts.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
-    _invalidate_user_lists(parts, row)
-    return _visible(viewer, row)
+    async def cancel_judge_run(self, viewer: Viewer, job_id: str, reason: str) -> JudgeRunRow:
+        """Cancel a judge run by hand; the submission follows it."""
 
+        async def operation(tx: Tx) -> None:
+            run = await submission_queries.find_judge_run(tx, job_id)
+            JOB.check(JobStatus(run.status), JobStatus.CANCELED)
+            outcome = await self.jobs.cancel(tx, [job_id], actor=viewer.id, reason=reason)
+            if outcome.refused:
+                raise VersionConflict(
+                    "The judge run was changed in the meantime: reload it and try again.", job_id=job_id
+                )
+            await audit_log.record(
+                tx, actor=viewer.id, action="cancel", object_kind="judge_run", objects=[job_id], reason=reason
+            )
 
-def _invalidate_user_lists(parts: Parts, row: SubmissionRow) -> None:
-    """Whoever has just seen what became of a submission finds its problem marked so in their lists."""
-    if row.verdict is not None:
-        parts.cache.revisions.bump_local_once(user_list_cache_key(row.user_id), cause=f"{row.id}@{row.version}")
-
-
-async def list_submissions(
-    parts: Parts, viewer: Viewer, wanted: SubmissionFilter, *, problem: str | None, before: str | None, limit: int
-) -> list[SubmissionRow]:
-    """A page of what the viewer may see: everything for staff, a setter's own problems, else one's own."""
-    owns = False
-    if problem is not None:
-        found = await _problem(parts, viewer, problem)
-        wanted = replace(wanted, problem_id=found.id)
-        owns = _owns(viewer, found)
-    if not viewer.can(Permission.SUBMISSION_READ_ALL) and not owns:
-        if wanted.user_id not in (None, viewer.user_id):
-            raise Forbidden("user: you can only list your own submissions.")
-        wanted = replace(wanted, user_id=viewer.id)
-    if wanted.since_us is not None:
-        wanted = replace(wanted, from_id=_id_at(wanted.since_us // _MILLISECOND - _SKEW_MS))
-    until_id = MAX_ID if wanted.until_us is None else _id_at(wanted.until_us // _MILLISECOND + _SKEW_MS)
-    start = min(before or MAX_ID, until_id)
-    rows = await parts.database.read(lambda tx: submission_queries.page(tx, wanted, before=start, limit=limit))
-    return [_visible(viewer, row) for row in rows]
+        await self.database.transact(operation)
+        return await self.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
 
 
 def _owns(viewer: Viewer, problem: ProblemRef) -> bool:
     return problem.owner_id == viewer.user_id and viewer.can(Permission.PROBLEM_WRITE)
 
 
-async def _problem(parts: Parts, viewer: Viewer, name: str) -> ProblemRef:
-    """A problem whose submissions are asked for; a draft of others is as unknown as one that does not exist.
-
-    What was withdrawn is still known to whoever handed something in while it was there.
-    """
-    found = await parts.desk.rulebook.find_problem(name)
-    if found is None:
-        raise NotFound("problem", name)
-    if found.published_revision_id is not None or viewer.can(Permission.PROBLEM_READ_DRAFT) or _owns(viewer, found):
-        return found
-    own = SubmissionFilter(user_id=viewer.id, problem_id=found.id)
-    if not await parts.database.read(lambda tx: submission_queries.page(tx, own, before=MAX_ID, limit=1)):
-        raise NotFound("problem", name)
-    return found
-
-
 def _id_at(unix_ms: int) -> str:
     return uuid7(max(0, unix_ms), 0)
-
-
-async def get_source(parts: Parts, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, bytes]:
-    """The source as it was handed in."""
-    row = await get_submission_uncached(parts, viewer, submission_id)
-    return row, await load_source(parts, row)
-
-
-async def load_source(parts: Parts, row: SubmissionRow) -> bytes:
-    """The source of a submission that the viewer may see."""
-    kept = await parts.database.read(lambda tx: submission_queries.find_source_text(tx, row.source_digest))
-    if kept is not None:
-        return kept.encode()
-    data = bytearray()
-    async for piece in parts.blobs.open(row.source_digest):
-        data += piece
-    return bytes(data)
-
-
-async def get_results(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionResult:
-    """What judging found, test by test, cut to what the viewer may see."""
-    row = await get_submission_uncached(parts, viewer, submission_id)
-    document = None
-    if row.finished_at is not None and row.job_id is not None:
-        job_id = row.job_id
-        document = await parts.database.read(lambda tx: submission_queries.find_result(tx, job_id))
-    return SubmissionResult(row, is_jury(viewer, row), _document_for(viewer, row, document))
-
-
-async def get_detail(parts: Parts, viewer: Viewer, submission_id: str, run_id: str = "") -> SubmissionDetail:
-    """All of a submission at once: one snapshot, each thing read once.
-
-    With ``run_id``, the result of that run takes the place of the one that decides.
-    """
-    parts.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
-
-    async def read(tx: Tx) -> SubmissionDetail:
-        row = _visible(viewer, await submission_queries.find_submission(tx, submission_id))
-        has_ended = row.finished_at is not None
-        found = await submission_queries.list_judge_runs(tx, submission_id)
-        under_way = [run.id for run in found if run.finished_at is None][:1]
-        made = {} if has_ended else await progress.find_by_jobs(tx, under_way)
-        return SubmissionDetail(
-            row,
-            is_jury(viewer, row),
-            await submission_queries.find_result(tx, row.job_id) if has_ended and row.job_id is not None else None,
-            _runs_for(viewer, row, found),
-            _log_for(viewer, row, await submission_queries.list_submission_status_log(tx, submission_id)),
-            _progress_for(viewer, row, next(iter(made.values()), None)),
-        )
-
-    found = await parts.database.read(read)
-    _invalidate_user_lists(parts, found.row)
-    if run_id and run_id != found.row.job_id:
-        return await _story_of_run(parts, viewer, found, run_id)
-    return replace(found, document=_document_for(viewer, found.row, found.document))
-
-
-async def _story_of_run(parts: Parts, viewer: Viewer, found: SubmissionDetail, run_id: str) -> SubmissionDetail:
-    run = next((run for run in found.runs if run.id == run_id), None)
-    if run is None:
-        raise NotFound("judge_run", run_id)
-    result = await parts.database.read(lambda tx: submission_queries.find_result(tx, run_id))
-    document = _document_for(viewer, found.row, result)
-    told = document or {}
-    row = replace(
-        found.row,
-        verdict=told.get("verdict"),
-        score=told.get("score"),
-        time_ms=told.get("time_ms"),
-        mem_kb=told.get("mem_kb"),
-        finished_at=run.finished_at,
-    )
-    return replace(found, row=row, document=document, made=None, run_id=run_id)
 
 
 def _document_for(viewer: Viewer, row: SubmissionRow, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -267,131 +386,9 @@ def _runs_for(viewer: Viewer, row: SubmissionRow, found: list[JudgeRunRow]) -> l
     return [_redact_for_author(run) for run in found if run.rejudge_batch_id is None or run.id == row.job_id]
 
 
-async def list_status_changes(parts: Parts, viewer: Viewer, submission_id: str) -> list[SubmissionStatusChange]:
-    """Every change of a submission; whose hand it was is for staff."""
-    row = await get_submission_uncached(parts, viewer, submission_id)
-    return _log_for(
-        viewer,
-        row,
-        await parts.database.read(lambda tx: submission_queries.list_submission_status_log(tx, submission_id)),
-    )
-
-
-async def cancel_submission(parts: Parts, viewer: Viewer, submission_id: str, reason: str) -> SubmissionRow:
-    """Cancel a submission that has no verdict yet: one's own, or anybody's for staff."""
-    row = await get_submission_uncached(parts, viewer, submission_id)
-    if row.user_id != viewer.user_id:
-        viewer.require(Permission.SUBMISSION_CANCEL_ALL)
-
-    async def operation(tx: Tx) -> None:
-        await SubmissionCommands(parts.jobs).cancel(tx, submission_id, actor=viewer.id, reason=reason or "canceled")
-        if row.user_id != viewer.user_id:
-            await audit_log.record(
-                tx,
-                actor=viewer.id,
-                action="cancel",
-                object_kind="submission",
-                objects=[submission_id],
-                reason=reason,
-            )
-
-    await parts.database.transact(operation)
-    return await get_submission_uncached(parts, viewer, submission_id)
-
-
-async def change_status(
-    parts: Parts, viewer: Viewer, submission_id: str, *, version: int, status: str, verdict: str | None, reason: str
-) -> SubmissionRow:
-    """Change a status by hand: guarded by version, audited."""
-
-    async def operation(tx: Tx) -> None:
-        await SubmissionCommands(parts.jobs).change_status(
-            tx, submission_id, version=version, status=status, actor=viewer.id, reason=reason, verdict=verdict
-        )
-        details = {submission_id: {"status": status, "verdict": verdict, "version": version}}
-        await audit_log.record(
-            tx,
-            actor=viewer.id,
-            action="change_status",
-            object_kind="submission",
-            objects=details,
-            reason=reason,
-        )
-
-    await parts.database.transact(operation)
-    return await get_submission_uncached(parts, viewer, submission_id)
-
-
-async def list_judge_runs(parts: Parts, viewer: Viewer, submission_id: str) -> list[JudgeRunRow]:
-    """The judge runs of a submission; those of a rejudge that is not applied are for staff."""
-    row = await get_submission_uncached(parts, viewer, submission_id)
-    return _runs_for(
-        viewer, row, await parts.database.read(lambda tx: submission_queries.list_judge_runs(tx, submission_id))
-    )
-
-
-async def get_judge_run(parts: Parts, viewer: Viewer, job_id: str) -> JudgeRunRow:
-    """One judge run, for whoever may see its submission."""
-    return (await _run_and_submission(parts, viewer, job_id))[0]
-
-
-async def run_results(parts: Parts, viewer: Viewer, job_id: str) -> RunFound:
-    """What one judge run found, whether or not it decides, cut to what the viewer may see."""
-    run, row = await _run_and_submission(parts, viewer, job_id)
-    document = None
-    if run.finished_at is not None:
-        document = await parts.database.read(lambda tx: submission_queries.find_result(tx, job_id))
-    return RunFound(run, is_jury(viewer, row), _document_for(viewer, row, document))
-
-
-async def _run_and_submission(parts: Parts, viewer: Viewer, job_id: str) -> tuple[JudgeRunRow, SubmissionRow]:
-    run = await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
-    row = await _submission_of(parts, viewer, run)
-    visible = _runs_for(viewer, row, [run])
-    if not visible:
-        raise NotFound("judge_run", job_id)
-    return visible[0], row
-
-
-async def _submission_of(parts: Parts, viewer: Viewer, run: JudgeRunRow) -> SubmissionRow:
-    try:
-        return await get_submission_uncached(parts, viewer, run.submission_id or "")
-    except NotFound:
-        raise NotFound("judge_run", run.id) from None
-
-
 def _redact_for_author(run: JudgeRunRow) -> JudgeRunRow:
     """Without what only operators need: whose machine it was, and what it stumbled over."""
     return replace(run, lease_owner=None, error=None, trace_id=None)
-
-
-async def list_attempts(parts: Parts, job_id: str) -> list[JobAttemptRow]:
-    """The attempts of a run that have ended."""
-    await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
-    return await parts.database.read(lambda tx: dead_letters.attempts(tx, job_id))
-
-
-async def list_job_status_changes(parts: Parts, job_id: str) -> list[JobStatusChange]:
-    """Every change of a run's status."""
-    await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
-    return await parts.database.read(lambda tx: submission_queries.list_job_status_log(tx, job_id))
-
-
-async def cancel_judge_run(parts: Parts, viewer: Viewer, job_id: str, reason: str) -> JudgeRunRow:
-    """Cancel a judge run by hand; the submission follows it."""
-
-    async def operation(tx: Tx) -> None:
-        run = await submission_queries.find_judge_run(tx, job_id)
-        JOB.check(JobStatus(run.status), JobStatus.CANCELED)
-        outcome = await parts.jobs.cancel(tx, [job_id], actor=viewer.id, reason=reason)
-        if outcome.refused:
-            raise VersionConflict("The judge run was changed in the meantime: reload it and try again.", job_id=job_id)
-        await audit_log.record(
-            tx, actor=viewer.id, action="cancel", object_kind="judge_run", objects=[job_id], reason=reason
-        )
-
-    await parts.database.transact(operation)
-    return await parts.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
 
 
 def is_finished(status: str) -> bool:

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.api.parts import Parts
+from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import InvalidInput
-from adjudge.judge.languages import Language
-from adjudge.services.admission import AdmissionDecision
-from adjudge.services.submission_rules import SubmissionRules
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.judge.languages import Language, Languages
+from adjudge.services.admission import AdmissionController, AdmissionDecision
+from adjudge.services.submission_rules import SubmissionRules, SubmissionRulesCache
+from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.services.viewer import Viewer
+from adjudge.store import Database
 from adjudge.store.judging.models import NewSubmission
 from adjudge.store.judging.submit_batch import BatchedSubmit
 from adjudge.store.ops import idempotency_keys
@@ -53,38 +56,81 @@ class SubmitReply:
     retry_after_sec: int = 0
 
 
-async def submit(parts: Parts, viewer: Viewer, handed: SubmitRequest, caller: RequestContext) -> SubmitReply:
-    """Hand one program in."""
-    return await _submit(parts, viewer, [handed], caller, is_batch=False)
+@dataclass(frozen=True, slots=True)
+class SubmitService:
+    """Validates submissions, asks admission, and passes them to the batcher."""
 
+    database: Database
+    blobs: BlobStore
+    languages: Languages
+    admission: AdmissionController
+    rules: SubmissionRulesCache
+    batcher: SubmitBatcher
+    new_id: IdFactory = new_id
 
-async def submit_batch(
-    parts: Parts, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext
-) -> SubmitReply:
-    """Hand many programs in, all of them or none."""
-    return await _submit(parts, viewer, handed, caller, is_batch=True)
+    async def submit(self, viewer: Viewer, handed: SubmitRequest, caller: RequestContext) -> SubmitReply:
+        """Hand one program in."""
+        return await self._submit(viewer, [handed], caller, is_batch=False)
 
+    async def submit_batch(
+        self, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext
+    ) -> SubmitReply:
+        """Hand many programs in, all of them or none."""
+        return await self._submit(viewer, handed, caller, is_batch=True)
 
-async def _submit(
-    parts: Parts, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext, *, is_batch: bool
-) -> SubmitReply:
-    key = parse_idempotency_key(viewer, caller)
-    digest = request_digest("submit", handed, is_batch) if key is not None else ""
-    if key is not None:
-        standing = (await parts.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
-        if standing is not None:
-            return SubmitReply(dict(standing.check_request(digest).response))
-    names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]
-    rules = {ref: await parts.desk.rulebook.get(ref) for ref in dict.fromkeys(item.problem for item in handed)}
-    checked = [_checked(parts, item, rules[item.problem], name) for item, name in zip(handed, names, strict=True)]
-    languages = {item.language.id for item in checked}
-    admitted = await parts.gate.admit(viewer, address=caller.address, count=len(checked), languages=languages)
-    await _store_large_sources(parts, checked)
-    items = tuple(_new(parts, viewer, item, caller, admitted) for item in checked)
-    answer = await parts.desk.submit(
-        BatchedSubmit(items, StoredResponse(digest, _ACCEPTED, _response(items, is_batch=is_batch)), key)
-    )
-    return SubmitReply(dict(answer.response), admitted.retry_after_sec)
+    async def _submit(
+        self, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext, *, is_batch: bool
+    ) -> SubmitReply:
+        key = parse_idempotency_key(viewer, caller)
+        digest = request_digest("submit", handed, is_batch) if key is not None else ""
+        if key is not None:
+            standing = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
+            if standing is not None:
+                return SubmitReply(dict(standing.check_request(digest).response))
+        names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]
+        rules = {ref: await self.rules.get(ref) for ref in dict.fromkeys(item.problem for item in handed)}
+        checked = [self._checked(item, rules[item.problem], name) for item, name in zip(handed, names, strict=True)]
+        languages = {item.language.id for item in checked}
+        admitted = await self.admission.admit(viewer, address=caller.address, count=len(checked), languages=languages)
+        await self._store_large_sources(checked)
+        items = tuple(self._new(viewer, item, caller, admitted) for item in checked)
+        answer = await self.batcher.submit(
+            BatchedSubmit(items, StoredResponse(digest, _ACCEPTED, _response(items, is_batch=is_batch)), key)
+        )
+        return SubmitReply(dict(answer.response), admitted.retry_after_sec)
+
+    def _checked(self, handed: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
+        language = self.languages.get(handed.language)
+        source = validate_source(handed.source, f"{name}source")
+        rules.check_language(language, f"{name}language")
+        rules.check_size(len(source), f"{name}source")
+        return _ValidatedSubmission(handed, language, rules, source, hashlib.sha256(source).hexdigest())
+
+    def _new(
+        self, viewer: Viewer, item: _ValidatedSubmission, caller: RequestContext, admitted: AdmissionDecision
+    ) -> NewSubmission:
+        return NewSubmission(
+            id=self.new_id(),
+            user_id=viewer.id,
+            problem_id=item.rules.problem_id,
+            revision_id=item.rules.revision_id,
+            language=item.language.id,
+            source_digest=item.digest,
+            source_bytes=len(item.source),
+            priority=admitted.band,
+            timeout_ms=item.rules.deadline_ms(item.language),
+            trace_id=caller.trace_id,
+            request_id=caller.request_id,
+            delay_ms=admitted.delay_ms,
+            source_text=item.handed.source if len(item.source) <= SMALL_BYTES else None,
+            job_id=self.new_id(),
+        )
+
+    async def _store_large_sources(self, items: Sequence[_ValidatedSubmission]) -> None:
+        """Store large sources before anything names them: content-addressed, so it is harmless if nothing ever does."""
+        large = {item.digest: item.source for item in items if len(item.source) > SMALL_BYTES}
+        for digest, source in large.items():
+            await self.blobs.put(source, expected=digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +142,6 @@ class _ValidatedSubmission:
     rules: SubmissionRules
     source: bytes
     digest: str
-
-
-def _checked(parts: Parts, handed: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
-    language = parts.languages.get(handed.language)
-    source = validate_source(handed.source, f"{name}source")
-    rules.check_language(language, f"{name}language")
-    rules.check_size(len(source), f"{name}source")
-    return _ValidatedSubmission(handed, language, rules, source, hashlib.sha256(source).hexdigest())
-
-
-def _new(
-    parts: Parts, viewer: Viewer, item: _ValidatedSubmission, caller: RequestContext, admitted: AdmissionDecision
-) -> NewSubmission:
-    return NewSubmission(
-        id=parts.new_id(),
-        user_id=viewer.id,
-        problem_id=item.rules.problem_id,
-        revision_id=item.rules.revision_id,
-        language=item.language.id,
-        source_digest=item.digest,
-        source_bytes=len(item.source),
-        priority=admitted.band,
-        timeout_ms=item.rules.deadline_ms(item.language),
-        trace_id=caller.trace_id,
-        request_id=caller.request_id,
-        delay_ms=admitted.delay_ms,
-        source_text=item.handed.source if len(item.source) <= SMALL_BYTES else None,
-        job_id=parts.new_id(),
-    )
 
 
 def validate_source(text: str, field: str) -> bytes:
@@ -149,13 +166,6 @@ def decode_source(data: bytes, field: str) -> str:
         raise InvalidInput(
             f"{field}: invalid UTF-8: byte {data[error.start]:#04x} on line {line}.", field=field
         ) from None
-
-
-async def _store_large_sources(parts: Parts, items: Sequence[_ValidatedSubmission]) -> None:
-    """Store large sources before anything names them: content-addressed, so it is harmless if nothing ever does."""
-    large = {item.digest: item.source for item in items if len(item.source) > SMALL_BYTES}
-    for digest, source in large.items():
-        await parts.blobs.put(source, expected=digest)
 
 
 def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, Any]:

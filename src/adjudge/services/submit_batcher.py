@@ -13,7 +13,6 @@ from typing import Final
 from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import AdjudgeError, OutcomeUnknown
 from adjudge.observe.logs import get_logger
-from adjudge.services.submission_rules import SubmissionRulesCache
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import queries as submission_queries
@@ -34,9 +33,8 @@ class SubmitBatcher:
     def __init__(self, database: Database, jobs: JobCommands) -> None:
         self._database = database
         self._submissions = SubmissionCommands(jobs)
-        self.rulebook = SubmissionRulesCache(database)
         self._batcher: Batcher[BatchedSubmit, StoredResponse | Exception] = Batcher(
-            self._write, name="desk", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=True
+            self._write, name="submit", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=True
         )
 
     async def submit(self, order: BatchedSubmit) -> StoredResponse:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from adjudge.api.account_parts import AccountParts
 from adjudge.domain.errors import Conflict
-from adjudge.domain.ids import parse_id_or_not_found
+from adjudge.domain.ids import IdFactory, new_id, parse_id_or_not_found
 from adjudge.domain.permissions import Role, parse_user_name
+from adjudge.services.credentials import CredentialCache
 from adjudge.services.login import insert_user, validate_display_name, validate_email
-from adjudge.services.passwords import generate_one_time_password, validate_new_password
+from adjudge.services.passwords import PasswordHashing, generate_one_time_password, validate_new_password
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.settings.sections import AccountsSettings
+from adjudge.store import Database, Tx
 from adjudge.store.accounts import api_tokens, invitations, sessions, users
 from adjudge.store.accounts.invitations import InvitationRow
 from adjudge.store.accounts.users import NewUser, UserRow
@@ -50,142 +51,156 @@ class CreatedInvitation:
     code: str = field(repr=False)
 
 
-async def list_users(parts: AccountParts, *, search: str, role: str, after: str, limit: int) -> list[UserRow]:
-    """List users by name."""
-    return await parts.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, limit=limit))
+@dataclass(frozen=True, slots=True)
+class UserService:
+    """Administration of users and invitations."""
 
+    database: Database
+    settings: AccountsSettings
+    credentials: CredentialCache
+    passwords: PasswordHashing
+    new_id: IdFactory = new_id
 
-async def get_user(parts: AccountParts, user_id: str) -> UserRow:
-    """Read one user."""
-    known = parse_id_or_not_found(user_id, "user")
-    return await parts.database.read(lambda tx: users.find(tx, known))
+    async def list_users(self, *, search: str, role: str, after: str, limit: int) -> list[UserRow]:
+        """List users by name."""
+        return await self.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, limit=limit))
 
+    async def get_user(self, user_id: str) -> UserRow:
+        """Read one user."""
+        known = parse_id_or_not_found(user_id, "user")
+        return await self.database.read(lambda tx: users.find(tx, known))
 
-async def create_user(parts: AccountParts, order: UserSpec, *, actor: str, reason: str = "manual") -> CreatedUser:
-    """Create a user; whoever gets a password from somebody else must choose their own first."""
-    name, min_length = parse_user_name(order.name), parts.settings.accounts.password_min_length
-    once = None
-    if order.password is not None:
-        validate_new_password(order.password, name=name, min_length=min_length)
-    elif order.role is not Role.SERVICE:
-        once = generate_one_time_password()
-    password = order.password or once
-    password_hash = await parts.passwords.hash(password) if password else None
-    new = NewUser(
-        parts.new_id(),
-        name,
-        validate_email(order.email),
-        password_hash,
-        order.role,
-        validate_display_name(order.display_name),
-        must_change_password=order.must_change_password and password_hash is not None,
-    )
-    user = await parts.database.transact(lambda tx: insert_user(tx, new, actor=actor, reason=reason))
-    return CreatedUser(user, once)
+    async def find_by_name(self, name: str) -> UserRow | None:
+        """The user with this name, if there is one."""
+        known = await self.database.read(lambda tx: users.find_with_password_by_name(tx, name))
+        return known.user if known else None
 
-
-async def create_first_admin(parts: AccountParts) -> CreatedUser | None:
-    """Make an admin where there is nobody at all yet; nothing where there is, or another process was quicker."""
-    if await parts.database.read(users.any_exist):
-        return None
-    try:
-        return await create_user(parts, UserSpec("admin", Role.ADMIN), actor="cli:setup", reason="first start")
-    except Conflict:
-        return None
-
-
-async def change_role(parts: AccountParts, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> UserRow:
-    """Give a user another role; one admin always remains."""
-    known = parse_id_or_not_found(user_id, "user")
-
-    async def change(tx: Tx) -> UserRow:
-        old = await users.find(tx, known)
-        if old.role is Role.ADMIN and role is not Role.ADMIN:
-            await _require_another_admin(tx, known)
-        await users.update_role(tx, known, role)
-        await _record(
-            tx, known, viewer.id, "change_role", reason=reason, details={"from": str(old.role), "to": str(role)}
+    async def create_user(self, order: UserSpec, *, actor: str, reason: str = "manual") -> CreatedUser:
+        """Create a user; whoever gets a password from somebody else must choose their own first."""
+        name, min_length = parse_user_name(order.name), self.settings.password_min_length
+        once = None
+        if order.password is not None:
+            validate_new_password(order.password, name=name, min_length=min_length)
+        elif order.role is not Role.SERVICE:
+            once = generate_one_time_password()
+        password = order.password or once
+        password_hash = await self.passwords.hash(password) if password else None
+        new = NewUser(
+            self.new_id(),
+            name,
+            validate_email(order.email),
+            password_hash,
+            order.role,
+            validate_display_name(order.display_name),
+            must_change_password=order.must_change_password and password_hash is not None,
         )
-        return await users.find(tx, known)
+        user = await self.database.transact(lambda tx: insert_user(tx, new, actor=actor, reason=reason))
+        return CreatedUser(user, once)
 
-    user = await parts.database.transact(change)
-    parts.credentials.invalidate_user(known)
-    return user
+    async def create_first_admin(self) -> CreatedUser | None:
+        """Make an admin where there is nobody at all yet; nothing where there is, or another process was quicker."""
+        if await self.database.read(users.any_exist):
+            return None
+        try:
+            return await self.create_user(UserSpec("admin", Role.ADMIN), actor="cli:setup", reason="first start")
+        except Conflict:
+            return None
 
+    async def change_role(self, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> UserRow:
+        """Give a user another role; one admin always remains."""
+        known = parse_id_or_not_found(user_id, "user")
 
-async def set_user_disabled(parts: AccountParts, actor: str, user_id: str, *, disabled: bool, reason: str) -> UserRow:
-    """Shut a user out, or let them in again; one admin always remains."""
-    known = parse_id_or_not_found(user_id, "user")
+        async def change(tx: Tx) -> UserRow:
+            old = await users.find(tx, known)
+            if old.role is Role.ADMIN and role is not Role.ADMIN:
+                await _require_another_admin(tx, known)
+            await users.update_role(tx, known, role)
+            await _record(
+                tx, known, viewer.id, "change_role", reason=reason, details={"from": str(old.role), "to": str(role)}
+            )
+            return await users.find(tx, known)
 
-    async def change(tx: Tx) -> UserRow:
-        old = await users.find(tx, known)
-        if disabled and old.role is Role.ADMIN:
-            await _require_another_admin(tx, known)
-        await users.set_disabled(tx, known, disabled=disabled)
-        if disabled:
-            await sessions.revoke_others(tx, known)
-        await _record(tx, known, actor, "disable" if disabled else "enable", reason=reason, details={})
-        return await users.find(tx, known)
+        user = await self.database.transact(change)
+        self.credentials.invalidate_user(known)
+        return user
 
-    user = await parts.database.transact(change)
-    parts.credentials.invalidate_user(known)
-    return user
+    async def set_user_disabled(self, actor: str, user_id: str, *, disabled: bool, reason: str) -> UserRow:
+        """Shut a user out, or let them in again; one admin always remains."""
+        known = parse_id_or_not_found(user_id, "user")
 
+        async def change(tx: Tx) -> UserRow:
+            old = await users.find(tx, known)
+            if disabled and old.role is Role.ADMIN:
+                await _require_another_admin(tx, known)
+            await users.set_disabled(tx, known, disabled=disabled)
+            if disabled:
+                await sessions.revoke_others(tx, known)
+            await _record(tx, known, actor, "disable" if disabled else "enable", reason=reason, details={})
+            return await users.find(tx, known)
 
-async def reset_password(
-    parts: AccountParts, actor: str, user_id: str, *, reason: str, password: str | None = None
-) -> CreatedUser:
-    """Give a user a password to be changed at once; whatever they were logged in by ends."""
-    known = parse_id_or_not_found(user_id, "user")
-    once = password or generate_one_time_password()
-    password_hash = await parts.passwords.hash(once)
+        user = await self.database.transact(change)
+        self.credentials.invalidate_user(known)
+        return user
 
-    async def reset(tx: Tx) -> UserRow:
-        await users.update_password(tx, known, password_hash, must_change=True)
-        ended = {"sessions": await sessions.revoke_others(tx, known), "tokens": await api_tokens.revoke_all(tx, known)}
-        await _record(tx, known, actor, "reset_password", reason=reason, details={"ended": ended})
-        return await users.find(tx, known)
+    async def reset_password(
+        self, actor: str, user_id: str, *, reason: str, password: str | None = None
+    ) -> CreatedUser:
+        """Give a user a password to be changed at once; whatever they were logged in by ends."""
+        known = parse_id_or_not_found(user_id, "user")
+        once = password or generate_one_time_password()
+        password_hash = await self.passwords.hash(once)
 
-    user = await parts.database.transact(reset)
-    parts.credentials.invalidate_user(known)
-    return CreatedUser(user, None if password else once)
+        async def reset(tx: Tx) -> UserRow:
+            await users.update_password(tx, known, password_hash, must_change=True)
+            ended = {
+                "sessions": await sessions.revoke_others(tx, known),
+                "tokens": await api_tokens.revoke_all(tx, known),
+            }
+            await _record(tx, known, actor, "reset_password", reason=reason, details={"ended": ended})
+            return await users.find(tx, known)
 
+        user = await self.database.transact(reset)
+        self.credentials.invalidate_user(known)
+        return CreatedUser(user, None if password else once)
 
-async def create_invitation(
-    parts: AccountParts, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
-) -> CreatedInvitation:
-    """Make a code that lets people register."""
-    code, user_id = invitations.new_code(), viewer.id
-    life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
-    new = invitations.NewInvitation(parts.new_id(), code, user_id, role, validate_display_name(note), uses, life_us)
+    async def create_invitation(
+        self, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
+    ) -> CreatedInvitation:
+        """Make a code that lets people register."""
+        code, user_id = invitations.new_code(), viewer.id
+        life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
+        new = invitations.NewInvitation(self.new_id(), code, user_id, role, validate_display_name(note), uses, life_us)
 
-    async def add(tx: Tx) -> None:
-        await invitations.insert(tx, new)
-        details = {new.id: {"role": str(role), "uses": uses}}
-        await audit_log.record(
-            tx, actor=viewer.id, action="create", object_kind="invitation", objects=details, reason=note or ("manual")
-        )
+        async def add(tx: Tx) -> None:
+            await invitations.insert(tx, new)
+            details = {new.id: {"role": str(role), "uses": uses}}
+            await audit_log.record(
+                tx,
+                actor=viewer.id,
+                action="create",
+                object_kind="invitation",
+                objects=details,
+                reason=note or ("manual"),
+            )
 
-    await parts.database.transact(add)
-    return CreatedInvitation(new.id, code)
+        await self.database.transact(add)
+        return CreatedInvitation(new.id, code)
 
+    async def list_invitations(self, *, before: str, limit: int) -> list[InvitationRow]:
+        """List invitations, the newest first."""
+        return await self.database.read(lambda tx: invitations.page(tx, before=before, limit=limit))
 
-async def list_invitations(parts: AccountParts, *, before: str, limit: int) -> list[InvitationRow]:
-    """List invitations, the newest first."""
-    return await parts.database.read(lambda tx: invitations.page(tx, before=before, limit=limit))
+    async def revoke_invitation(self, viewer: Viewer, invitation_id: str) -> None:
+        """Let a code count no more."""
+        known = parse_id_or_not_found(invitation_id, "invitation")
 
+        async def revoke(tx: Tx) -> None:
+            await invitations.revoke(tx, known)
+            await audit_log.record(
+                tx, actor=viewer.id, action="revoke", object_kind="invitation", objects=[known], reason="manual"
+            )
 
-async def revoke_invitation(parts: AccountParts, viewer: Viewer, invitation_id: str) -> None:
-    """Let a code count no more."""
-    known = parse_id_or_not_found(invitation_id, "invitation")
-
-    async def revoke(tx: Tx) -> None:
-        await invitations.revoke(tx, known)
-        await audit_log.record(
-            tx, actor=viewer.id, action="revoke", object_kind="invitation", objects=[known], reason="manual"
-        )
-
-    await parts.database.transact(revoke)
+        await self.database.transact(revoke)
 
 
 async def _require_another_admin(tx: Tx, user_id: str) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 from urllib.parse import urlsplit
 
-from adjudge.api.parts import Parts
+from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.domain.errors import Conflict, InvalidInput, RateLimited
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.services.viewer import Viewer
-from adjudge.store import Tx
+from adjudge.store import Database, Tx
 from adjudge.store.judging.queries import MAX_ID
 from adjudge.store.webhooks import commands as webhook_commands
 from adjudge.store.webhooks.commands import WebhookDeliveryRow, WebhookRow
@@ -40,87 +41,106 @@ def validate_url(url: str) -> str:
     return url
 
 
-async def create_webhook(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[WebhookRow, str]:
-    """Make a webhook; its secret is returned here and nowhere else."""
-    webhook_id, secret, most = parts.new_id(), webhook_commands.new_secret(), parts.settings.webhooks.most
-    checked = validate_url(url)
+@dataclass(frozen=True, slots=True)
+class WebhookService:
+    """A user's own webhooks and their deliveries."""
 
-    async def operation(tx: Tx) -> WebhookRow:
-        if len(await webhook_commands.list_by_user(tx, viewer.id)) >= most:
-            raise Conflict(f"Webhook limit reached ({most}): delete one first.")
-        await webhook_commands.insert(
-            tx,
-            webhook_id=webhook_id,
-            user_id=viewer.id,
-            url=checked,
-            secret=secret,
-            events=list(dict.fromkeys(events)),
-        )
-        return await webhook_commands.find(tx, webhook_id, viewer.id)
+    database: Database
+    max_webhooks: int
+    buckets: TokenBuckets
+    new_id: IdFactory = new_id
 
-    return await parts.database.transact(operation), secret
+    async def create_webhook(self, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[WebhookRow, str]:
+        """Make a webhook; its secret is returned here and nowhere else."""
+        webhook_id, secret, most = self.new_id(), webhook_commands.new_secret(), self.max_webhooks
+        checked = validate_url(url)
 
+        async def operation(tx: Tx) -> WebhookRow:
+            if len(await webhook_commands.list_by_user(tx, viewer.id)) >= most:
+                raise Conflict(f"Webhook limit reached ({most}): delete one first.")
+            await webhook_commands.insert(
+                tx,
+                webhook_id=webhook_id,
+                user_id=viewer.id,
+                url=checked,
+                secret=secret,
+                events=list(dict.fromkeys(events)),
+            )
+            return await webhook_commands.find(tx, webhook_id, viewer.id)
 
-async def list_webhooks(parts: Parts, viewer: Viewer) -> list[WebhookRow]:
-    """Your webhooks."""
-    return await parts.database.read(lambda tx: webhook_commands.list_by_user(tx, viewer.id))
+        return await self.database.transact(operation), secret
 
+    async def list_webhooks(self, viewer: Viewer) -> list[WebhookRow]:
+        """Your webhooks."""
+        return await self.database.read(lambda tx: webhook_commands.list_by_user(tx, viewer.id))
 
-async def get_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> WebhookRow:
-    """One of one's own webhooks."""
-    return await parts.database.read(lambda tx: webhook_commands.find(tx, webhook_id, viewer.id))
+    async def get_webhook(self, viewer: Viewer, webhook_id: str) -> WebhookRow:
+        """One of one's own webhooks."""
+        return await self.database.read(lambda tx: webhook_commands.find(tx, webhook_id, viewer.id))
 
+    async def update_webhook(
+        self,
+        viewer: Viewer,
+        webhook_id: str,
+        *,
+        url: str | None,
+        events: Sequence[str] | None,
+        is_active: bool | None,
+    ) -> WebhookRow:
+        """Change one of one's own webhooks; what is not given stays."""
 
-async def update_webhook(
-    parts: Parts,
-    viewer: Viewer,
-    webhook_id: str,
-    *,
-    url: str | None,
-    events: Sequence[str] | None,
-    is_active: bool | None,
-) -> WebhookRow:
-    """Change one of one's own webhooks; what is not given stays."""
+        async def operation(tx: Tx) -> WebhookRow:
+            found = await webhook_commands.find(tx, webhook_id, viewer.id)
+            changed = replace(
+                found,
+                url=found.url if url is None else validate_url(url),
+                events=found.events if events is None else tuple(dict.fromkeys(events)),
+                is_active=found.is_active if is_active is None else is_active,
+            )
+            await webhook_commands.update(tx, changed, begins_anew=changed.is_active and not found.is_active)
+            return await webhook_commands.find(tx, webhook_id, viewer.id)
 
-    async def operation(tx: Tx) -> WebhookRow:
-        found = await webhook_commands.find(tx, webhook_id, viewer.id)
-        changed = replace(
-            found,
-            url=found.url if url is None else validate_url(url),
-            events=found.events if events is None else tuple(dict.fromkeys(events)),
-            is_active=found.is_active if is_active is None else is_active,
-        )
-        await webhook_commands.update(tx, changed, begins_anew=changed.is_active and not found.is_active)
-        return await webhook_commands.find(tx, webhook_id, viewer.id)
+        return await self.database.transact(operation)
 
-    return await parts.database.transact(operation)
+    async def delete_webhook(self, viewer: Viewer, webhook_id: str) -> None:
+        """Forget one of one's own webhooks."""
+        await self.database.transact(lambda tx: webhook_commands.remove(tx, webhook_id, viewer.id))
 
+    async def send_ping(self, viewer: Viewer, webhook_id: str) -> str:
+        """Send a sign of life; return the delivery's id. Few at a time: the other side did not ask for them."""
+        await self._limit_pings(viewer)
 
-async def delete_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> None:
-    """Forget one of one's own webhooks."""
-    await parts.database.transact(lambda tx: webhook_commands.remove(tx, webhook_id, viewer.id))
+        async def operation(tx: Tx) -> str:
+            return await webhook_commands.ping(tx, await _find_active(tx, viewer, webhook_id), new_id=self.new_id)
 
+        return await self.database.transact(operation)
 
-async def send_ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
-    """Send a sign of life; return the delivery's id. Few at a time: the other side did not ask for them."""
-    await _limit_pings(parts, viewer)
+    async def redeliver(self, viewer: Viewer, webhook_id: str, delivery_id: str) -> None:
+        """Make a delivery that has ended anew."""
+        await self._limit_pings(viewer)
 
-    async def operation(tx: Tx) -> str:
-        return await webhook_commands.ping(tx, await _find_active(tx, viewer, webhook_id), new_id=parts.new_id)
+        async def operation(tx: Tx) -> None:
+            await webhook_commands.redeliver(
+                tx, await _find_active(tx, viewer, webhook_id), delivery_id, new_id=self.new_id
+            )
 
-    return await parts.database.transact(operation)
+        await self.database.transact(operation)
 
+    async def _limit_pings(self, viewer: Viewer) -> None:
+        wait_sec = await self.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
+        if wait_sec > 0:
+            raise RateLimited("Too many pings and redeliveries: retry later.", retry_after_sec=ceil(wait_sec))
 
-async def redeliver(parts: Parts, viewer: Viewer, webhook_id: str, delivery_id: str) -> None:
-    """Make a delivery that has ended anew."""
-    await _limit_pings(parts, viewer)
+    async def list_deliveries(
+        self, viewer: Viewer, webhook_id: str, *, before: str | None, limit: int
+    ) -> list[WebhookDeliveryRow]:
+        """The log of one of one's own webhooks, the newest first."""
 
-    async def operation(tx: Tx) -> None:
-        await webhook_commands.redeliver(
-            tx, await _find_active(tx, viewer, webhook_id), delivery_id, new_id=parts.new_id
-        )
+        async def look(tx: Tx) -> list[WebhookDeliveryRow]:
+            found = await webhook_commands.find(tx, webhook_id, viewer.id)
+            return await webhook_commands.list_deliveries(tx, found.id, before=before or MAX_ID, limit=limit)
 
-    await parts.database.transact(operation)
+        return await self.database.read(look)
 
 
 async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> WebhookRow:
@@ -129,21 +149,3 @@ async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> WebhookRow:
     if not found.is_active:
         raise Conflict("The webhook is disabled: enable it first.")
     return found
-
-
-async def _limit_pings(parts: Parts, viewer: Viewer) -> None:
-    wait_sec = await parts.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
-    if wait_sec > 0:
-        raise RateLimited("Too many pings and redeliveries: retry later.", retry_after_sec=ceil(wait_sec))
-
-
-async def list_deliveries(
-    parts: Parts, viewer: Viewer, webhook_id: str, *, before: str | None, limit: int
-) -> list[WebhookDeliveryRow]:
-    """The log of one of one's own webhooks, the newest first."""
-
-    async def look(tx: Tx) -> list[WebhookDeliveryRow]:
-        found = await webhook_commands.find(tx, webhook_id, viewer.id)
-        return await webhook_commands.list_deliveries(tx, found.id, before=before or MAX_ID, limit=limit)
-
-    return await parts.database.read(look)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import Response
 
-from adjudge.api.parts import Parts
+from adjudge.api.container import Services
 from adjudge.domain.errors import NotFound
 from adjudge.web.render import PageRenderer
 from adjudge.web.routes import (
@@ -24,14 +24,40 @@ from adjudge.web.routes import (
 from adjudge.web.routes.router import page_router
 
 
-def install(app: FastAPI, parts: Parts) -> None:
-    """Add every page, its static files, and a page for addresses that lead nowhere."""
+def install(app: FastAPI, services: Services) -> None:
+    """Add every page, the static files, and a page for unknown paths."""
     pages = PageRenderer()
-    app.include_router(pages.assets.router())
-    app.include_router(preferences.router(pages))
-    app.include_router(api_reference.router(pages))
-    for group in (account, webhooks, problems, submissions, problem_admin, chains, rejudge, ops, secrets):
-        app.include_router(group.router(pages, parts))
+    problem_page = problems.ProblemPageRenderer(
+        pages,
+        services.problems,
+        services.problem_stats,
+        services.language_service,
+        services.submissions,
+        services.admission,
+    )
+    for router in (
+        pages.assets.router(),
+        preferences.router(pages),
+        api_reference.router(pages),
+        account.router(pages, services.settings.accounts, services.accounts, services.logins, services.problems),
+        webhooks.router(pages, services.webhooks),
+        problems.router(problem_page),
+        submissions.router(
+            pages,
+            problem_page,
+            services.submissions,
+            services.submitter,
+            languages=services.languages,
+            users=services.users,
+            ops=services.ops,
+        ),
+        problem_admin.router(pages, services.problems, services.revisions, services.imports),
+        chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
+        rejudge.router(pages, services.languages, services.rejudges),
+        ops.router(pages, services.submissions, services.ops),
+        secrets.router(pages, services.secrets),
+    ):
+        app.include_router(router)
     lost = page_router(pages)
 
     @lost.get("/{path:path}")

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from adjudge.api.dependencies import preferred_languages
 from adjudge.domain.verdict import Verdict
 
 FOLDER: Final = Path(__file__).parent / "locales"
@@ -52,24 +53,7 @@ def choose_language(cookie: str | None, accepted: str) -> Translations:
     known = available_languages()
     if cookie in known:
         return known[cookie]
-    for wanted in _by_preference(accepted):
-        if wanted.partition("-")[0] in known:
-            return known[wanted.partition("-")[0]]
-    return known[DEFAULT]
-
-
-def _by_preference(accepted: str) -> list[str]:
-    """Languages of an ``Accept-Language`` header, the most wanted first; what cannot be read is passed over."""
-    weighed = []
-    for part in accepted.split(",")[:20]:
-        tag, _, parameter = part.strip().partition(";")
-        try:
-            weight = float(parameter.strip().removeprefix("q=") or 1)
-        except ValueError:
-            continue
-        if tag and weight > 0:
-            weighed.append((weight, tag.lower()))
-    return [tag for _, tag in sorted(weighed, key=lambda item: -item[0])]
+    return next((known[code] for code in preferred_languages(accepted) if code in known), known[DEFAULT])
 
 
 def _read(path: Path) -> Translations:

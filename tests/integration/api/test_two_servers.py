@@ -62,7 +62,9 @@ async def test_cache_revision_bump_invalidation(servers: tuple[AsgiApp, AsgiApp]
     await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)
     shared_hits = metric_value("cache_requests_total", entity="problem:item", tier="l2", result="hit")
     async with here.client(setter) as writer, there.client() as reader, here.client() as neighbour:
-        await there.parts.cache.revisions.refresh()  # until then what it reads is kept as of an older revision
+        await (
+            there.services.problems.cache.revisions.refresh()
+        )  # until then what it reads is kept as of an older revision
         first = await reader.get(f"{ROOT}/problems/sum")
         assert first.status_code == 200
         assert (await neighbour.get(f"{ROOT}/problems/sum")).headers["etag"] == first.headers["etag"]
@@ -129,8 +131,8 @@ async def test_status_cache_freshness_under_5s(
         assert seen.json()["status"] == "pending"
         job = (await here.store.claim(job_id)).done[0]
         await _judge(here.store, job_id, job.attempt_id)
-        clock = there.parts.cache._clock
-        monkeypatch.setattr(there.parts.cache, "_clock", lambda: clock() + 5)
+        clock = there.services.problems.cache._clock
+        monkeypatch.setattr(there.services.problems.cache, "_clock", lambda: clock() + 5)
         assert (await reader.get(f"{ROOT}/submissions/{submission_id}")).json()["status"] == "accepted"
 
 
@@ -144,7 +146,7 @@ async def test_verdict_ends_the_cached_status_on_every_server(
     await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)
     monkeypatch.setattr("adjudge.services.submissions._REPORT_SEC", 600.0)
     for server in servers:
-        monkeypatch.setattr(server.parts.cache, "_clock", lambda: 1e9)
+        monkeypatch.setattr(server.services.problems.cache, "_clock", lambda: 1e9)
     async with here.client(contestant) as one, there.client(contestant) as other:
         body = {"problem": "sum", "language": "cpp", "source": "int main() {}"}
         made = (await one.post(f"{ROOT}/submissions", json=body)).json()

@@ -75,7 +75,7 @@ async def answered(api: AsgiApp, ask: Callable[[], Any]) -> httpx.Response:
 async def api(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     overrides = {**OPEN_GATE, "admission.in_flight": 0, "accounts.registration": "open"}
     async with make_app(sqlite_store, tmp_path, overrides) as api:
-        add_pages(api.app, api.parts)
+        add_pages(api.app, api.services)
         yield api
 
 

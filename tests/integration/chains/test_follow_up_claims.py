@@ -165,9 +165,9 @@ async def test_a_worker_that_drains_takes_nothing_on(harness: ChainHarness, tmp_
     assert (await harness.states(run_id))["n1"] == "pending"
 
 
-@pytest.mark.parametrize("is_light", [False, True])
+@pytest.mark.parametrize("is_instant", [False, True])
 async def test_a_limit_of_a_node_type_holds_for_what_is_read_and_for_what_is_gone_on_to(
-    harness: ChainHarness, tmp_path: Path, is_light: bool
+    harness: ChainHarness, tmp_path: Path, is_instant: bool
 ) -> None:
     """``node:noop=2`` in ``worker.limits``: two runs, each with a fan of nodes and a mapped node."""
     at_once, most = 0, 0
@@ -184,7 +184,7 @@ async def test_a_limit_of_a_node_type_holds_for_what_is_read_and_for_what_is_gon
                 at_once -= 1
 
     executor = Counted()
-    executor.is_light = is_light  # type: ignore[attr-defined]  # an executor may say so
+    executor.is_instant = is_instant  # type: ignore[attr-defined]  # an executor may say so
     fan = dag(
         node("root", cfg={"out": [1, 2, 3, 4]}),
         *(node(f"leaf{number}", "root") for number in range(4)),

@@ -41,7 +41,7 @@ class ScriptedExecutor:
     cfg_schema: Mapping[str, Any] = {"type": "object", "properties": {"n": {"type": "number"}}}
 
     def __init__(self) -> None:
-        self.stops_at_once = False
+        self.can_be_killed = False
         self.acts: dict[str, Work] = {}
         self.seen: list[NodeContext] = []
 
@@ -279,7 +279,7 @@ async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(handler_harn
         return NodeResult()
 
     handler_harness.script.acts["a"] = deaf
-    handler_harness.script.stops_at_once = True
+    handler_harness.script.can_be_killed = True
     run_id = await handler_harness.harness.start(dag(node("a"), node("b", "a")))
     await handler_harness.until(run_id, "a", "running")
     await handler_harness.harness.stop(run_id)

@@ -190,7 +190,7 @@ class InstantExecutor:
 
     type: str = "noop"
     cfg_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})
-    is_light: bool = True
+    is_instant: bool = True
     seen: list[str] = field(default_factory=list)
 
     async def execute(self, context: NodeContext) -> NodeResult:

@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 from adjudge.cli import main
 from adjudge.domain.permissions import Role
 from adjudge.domain.verdict import Verdict
-from adjudge.services import users
 from adjudge.services.users import UserSpec
 from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
 from adjudge.store.judging.submit_batch import BatchedSubmit
@@ -46,7 +45,7 @@ def _run(*argv: str, given: str = "") -> Result:
 def published_problem(server: RunningServer) -> PublishedProblem:
     """An admin who has logged in with a password."""
     order = UserSpec("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
-    server.do(users.create_user(server.api.parts, order, actor="test"))
+    server.do(server.api.services.users.create_user(order, actor="test"))
     answer = _run("login", server.url, "--name", "ada", given=f"{PASSWORD}\n")
     assert answer.output == f"ada (admin) is logged in at {server.url}\n"
     return server.do(publish_problem(server.api))
@@ -96,7 +95,7 @@ def _submitted_and_judged(
     server: RunningServer, published_problem: PublishedProblem, file: Path, verdict: Verdict
 ) -> tuple[int, str]:
     """Submit and wait, while a judge behind the server's back finds the job and gives a verdict."""
-    batcher = server.api.parts.desk
+    batcher = server.api.services.submitter.batcher
     place, judging = batcher.submit, list[asyncio.Task[None]]()
 
     async def place_and_judge(order: BatchedSubmit) -> StoredResponse:

@@ -19,7 +19,6 @@ from adjudge.client import (
 )
 from adjudge.domain.permissions import Role
 from adjudge.domain.verdict import Verdict
-from adjudge.services import users
 from adjudge.services.users import UserSpec
 from tests.support.http_server import RunningServer
 from tests.support.published_problem import SOURCE, PublishedProblem, publish_problem
@@ -112,7 +111,7 @@ def test_a_chain_is_applied_and_its_run_looked_after(server: RunningServer, toke
 
 def test_a_token_is_made_used_and_revoked(server: RunningServer, token: str) -> None:
     order = UserSpec("ada", Role.CONTESTANT, None, password=PASSWORD, must_change_password=False)
-    server.do(users.create_user(server.api.parts, order, actor="test"))
+    server.do(server.api.services.users.create_user(order, actor="test"))
     with Client(server.url) as client:
         with pytest.raises(AuthenticationError, match="LOGIN_FAILED"):
             client.log_in("ada", "wrong", token_name="laptop")

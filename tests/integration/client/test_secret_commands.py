@@ -12,7 +12,6 @@ from adjudge.chains.secrets import Keyring
 from adjudge.cli import main
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.permissions import Role
-from adjudge.services import users
 from adjudge.services.secrets import keyring
 from adjudge.services.users import UserSpec
 from adjudge.store.chains import secrets
@@ -31,9 +30,9 @@ def run(*argv: str, given: str = "") -> Result:
 def admin(server: RunningServer, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> RunningServer:
     """A server whose database and data folder are those of this machine's settings, and an admin logged in there."""
     monkeypatch.setenv("ADJUDGE_DATABASE_URL", sqlite_url)
-    monkeypatch.setenv("ADJUDGE_DATA_DIR", str(server.api.parts.settings.server.data_dir))
+    monkeypatch.setenv("ADJUDGE_DATA_DIR", str(server.api.services.settings.server.data_dir))
     order = UserSpec("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
-    server.do(users.create_user(server.api.parts, order, actor="test"))
+    server.do(server.api.services.users.create_user(order, actor="test"))
     login = CliRunner().invoke(main, ["login", server.url, "--name", "ada"], input=f"{PASSWORD}\n")
     assert login.exit_code == 0, login.output
     return server
@@ -41,8 +40,8 @@ def admin(server: RunningServer, sqlite_url: str, monkeypatch: pytest.MonkeyPatc
 
 def values(server: RunningServer, keys: Keyring | None = None) -> dict[str, str]:
     """What nodes are given: every secret, decrypted with the keys that are here now."""
-    found = server.do(server.api.parts.database.read(secrets.read_all))
-    keys = keys or keyring(server.api.parts.settings)
+    found = server.do(server.api.services.ops.database.read(secrets.read_all))
+    keys = keys or keyring(server.api.services.settings)
     return {name: keys.decrypt(name, ciphertext) for name, ciphertext in found.items()}
 
 
@@ -77,7 +76,7 @@ def test_wrong_names_and_values_are_refused_and_not_repeated(
 def test_a_rotation_encrypts_everything_with_a_new_key_and_removes_the_old(
     admin: RunningServer, tmp_path: Path
 ) -> None:
-    path = admin.api.parts.settings.server.data_dir / "secrets.key"
+    path = admin.api.services.settings.server.data_dir / "secrets.key"
     for name in ("A", "B"):
         run("set", name, given=f"{name}-{VALUE}")
     old = tmp_path / "old.key"
@@ -94,7 +93,7 @@ def test_a_rotation_encrypts_everything_with_a_new_key_and_removes_the_old(
 
 
 def test_a_rotation_of_keys_in_a_setting_uses_the_first(admin: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = admin.api.parts.settings.server.data_dir / "secrets.key"
+    path = admin.api.services.settings.server.data_dir / "secrets.key"
     run("set", "A", given=VALUE)
     old, new = path.read_text().strip(), run("key").output.strip()
     monkeypatch.setenv("ADJUDGE_CHAINS_SECRET_KEYS", f"{new},{old}")
@@ -104,7 +103,7 @@ def test_a_rotation_of_keys_in_a_setting_uses_the_first(admin: RunningServer, mo
 
 
 def test_a_rotation_without_the_key_changes_nothing(admin: RunningServer) -> None:
-    path = admin.api.parts.settings.server.data_dir / "secrets.key"
+    path = admin.api.services.settings.server.data_dir / "secrets.key"
     run("set", "A", given=VALUE)
     kept = path.read_text()
     path.unlink()

@@ -108,7 +108,7 @@ class InstantScriptedExecutor:
     """Does as the script says, at once."""
 
     type: ClassVar[str] = "light"
-    is_light: ClassVar[bool] = True
+    is_instant: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"item": {}},
@@ -147,7 +147,7 @@ class ScriptedExecutor(InstantScriptedExecutor):
     """Does as the script says, after a while."""
 
     type: ClassVar[str] = "scripted"
-    is_light: ClassVar[bool] = False
+    is_instant: ClassVar[bool] = False
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Act, unless run_stopping."""

@@ -38,8 +38,8 @@ def part() -> _Part:
 
 @pytest.fixture
 async def app(part: _Part, sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[FastAPI]:
-    async with make_services(sqlite_store, tmp_path) as parts:
-        with create_shared_app(replace(parts, checks={"database": part.check}, new_id=lambda: "minted")) as app:
+    async with make_services(sqlite_store, tmp_path) as services:
+        with create_shared_app(replace(services, checks={"database": part.check}, new_id=lambda: "minted")) as app:
             yield _with_failures(app)
 
 

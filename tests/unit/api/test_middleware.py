@@ -42,8 +42,8 @@ def limits() -> dict[str, object]:
 
 @pytest.fixture
 async def app(sqlite_store: StoreHarness, tmp_path: Path, limits: dict[str, object]) -> AsyncIterator[FastAPI]:
-    async with make_services(sqlite_store, tmp_path, limits) as parts:
-        with create_shared_app(parts) as app:
+    async with make_services(sqlite_store, tmp_path, limits) as services:
+        with create_shared_app(services) as app:
             yield _with_routes(app)
 
 
@@ -123,8 +123,8 @@ async def test_a_malformed_body_is_the_callers_fault(client: httpx.AsyncClient, 
 
 
 async def test_a_body_nested_without_end_is_refused(sqlite_store: StoreHarness, tmp_path: Path) -> None:
-    async with make_services(sqlite_store, tmp_path, {"server.anonymous_body_limit_bytes": 1_000_000}) as parts:
-        transport = httpx.ASGITransport(app=_with_routes(create_app(parts)), raise_app_exceptions=False)
+    async with make_services(sqlite_store, tmp_path, {"server.anonymous_body_limit_bytes": 1_000_000}) as services:
+        transport = httpx.ASGITransport(app=_with_routes(create_app(services)), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://adjudge") as client:
             body = b'{"words": "x", "nested": ' + b"[" * 200_000
             answer = await client.post("/echo", content=body, headers={"Content-Type": "application/json"})

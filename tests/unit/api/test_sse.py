@@ -23,14 +23,14 @@ HOUR_US = 3_600_000_000
 async def seated(api: AsgiApp, count: int) -> None:
     """Wait until so many watch."""
     async with asyncio.timeout(120):
-        while len(api.parts.audience) != count:
+        while len(api.services.connections) != count:
             await asyncio.sleep(0.005)
 
 
 async def opened(api: AsgiApp, client: httpx.AsyncClient, path: str = WATCH) -> asyncio.Task[httpx.Response]:
     """A stream that is being read; its answer comes when it ends."""
     reading = asyncio.create_task(client.get(path))
-    await seated(api, len(api.parts.audience) + 1)
+    await seated(api, len(api.services.connections) + 1)
     return reading
 
 
@@ -68,7 +68,7 @@ async def test_a_stream_ends_with_the_right_to_it(
         assert not untouched.done()
         untouched.cancel()
         await seated(api, 0)
-        api.parts.credentials.invalidate_user(user_id)
+        api.services.credentials.invalidate_user(user_id)
         again = await client.get("/api/v1/events")
         assert again.status_code == (403 if change is demoted else 401)
 

@@ -34,7 +34,7 @@ async def test_a_token_ends_when_it_said_it_would(api: AsgiApp) -> None:
         async with api.client(made["secret"]) as short:
             assert (await short.get(ME)).status_code == 200
             await api.store.clock.advance(ms=43_200_001)
-            api.parts.credentials.invalidate_user((await client.get(ME)).json()["id"])
+            api.services.credentials.invalidate_user((await client.get(ME)).json()["id"])
             assert (await short.get(ME)).status_code == 401
 
 
@@ -165,7 +165,7 @@ async def test_a_credential_is_not_looked_up_for_every_request(api: AsgiApp) -> 
         await client.get(ME)
         await api.store.write("UPDATE api_tokens SET revoked_at = created_at WHERE user_id = :id", id=user_id)
         assert (await client.get(ME)).status_code == 200, "revoked behind our back: believed for a few seconds"
-        api.parts.credentials.invalidate_user(user_id)
+        api.services.credentials.invalidate_user(user_id)
         assert (await client.get(ME)).status_code == 401
 
 

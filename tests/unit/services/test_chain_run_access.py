@@ -41,11 +41,11 @@ class RunAccessFixture:
 
     async def triggered(self) -> str:
         wanted = NewChainRun(self.chain_id, actor="trigger:t1", trigger_kind="cron")
-        return (await self.api.store.transact(lambda tx: self.api.parts.engine.start(tx, wanted))).run_id
+        return (await self.api.store.transact(lambda tx: self.api.services.chain_runs.engine.start(tx, wanted))).run_id
 
     async def ask(self, run_id: str, **asked: Any) -> None:
         """Let the node of a run ask something."""
-        jobs = JobCommands({JOB_KIND_NODE: self.api.parts.engine.owner})
+        jobs = JobCommands({JOB_KIND_NODE: self.api.services.chain_runs.engine.owner})
         row = await self.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
         claimed = await self.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))
         waits = NodeSuspended("approval", f"{run_id}/a/1", Artifact(json.dumps(asked)))

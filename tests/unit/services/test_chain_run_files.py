@@ -60,7 +60,7 @@ async def test_a_file_is_stored_once_and_fetched_by_those_who_may_know_of_the_ru
 
 
 async def test_only_what_the_artifact_names_is_given_out(api: AsgiApp, run_files: RunFilesFixture) -> None:
-    blobs: BlobStore = api.parts.blobs
+    blobs: BlobStore = api.services.run_files.blobs
     other, lost = await blobs.put(b"of somebody else"), sha256(b"never stored").hexdigest()
     where = f"{ROOT}/runs/{await _left(run_files, {'digest': lost, 'longer': f'{other}0'})}/nodes/n/files"
     setter = run_files.setter

@@ -53,7 +53,7 @@ class ChainApi:
 
     async def work(self, *, outcome: object = None, status: JobStatus = JobStatus.SUCCEEDED) -> list[str]:
         """Claim and end every node that waits; return which."""
-        jobs = JobCommands({JOB_KIND_NODE: self.api.parts.engine.owner})
+        jobs = JobCommands({JOB_KIND_NODE: self.api.services.chain_runs.engine.owner})
         rows = await self.api.store.rows("SELECT id FROM jobs WHERE kind = 'node' AND status = 'pending' ORDER BY id")
         names = []
         for row in rows:
@@ -200,7 +200,7 @@ async def test_a_key_is_its_owners(chain_api: ChainApi) -> None:
         other = (await setter.post(f"{ROOT}/chains/nightly:start", headers=key)).json()
         assert (other["is_new"], (await setter.get(f"{ROOT}/runs/{other['run_id']}")).status_code) == (True, 200)
     tick = NewChainRun(made["chain_id"], idempotency_key=key["Idempotency-Key"], actor="trigger")
-    started = await chain_api.api.store.transact(lambda tx: chain_api.api.parts.engine.start(tx, tick))
+    started = await chain_api.api.store.transact(lambda tx: chain_api.api.services.chain_runs.engine.start(tx, tick))
     assert started.is_new, "nobody starts a trigger's run in its place"
     again = await chain_api.client.post(f"{ROOT}/runs/{first}:rerun", headers={"Idempotency-Key": ""})
     assert again.status_code == 400
@@ -324,7 +324,7 @@ async def test_of_two_who_answer_at_once_one_decides(postgres_store: StoreHarnes
 
         async def resume(tx: Tx, **said: Any) -> int:
             await both_have_read.wait()
-            return await api.parts.engine.resume(tx, **said)
+            return await api.services.chain_runs.engine.resume(tx, **said)
 
         async def answer(actor: str) -> None:
             about = {"run_id": run_id, "node_id": "ask", "approved": actor == "yes", "actor": actor, "reason": "so"}

@@ -51,7 +51,7 @@ async def test_an_execution_is_taken_run_and_read(api_open: AsgiApp) -> None:
         assert (made.status_code, made.json()["state"]) == (202, "pending")
         place = f"{ROOT}/{made.json()['id']}"
         waiting = asyncio.create_task(client.get(place, params={"wait": 60}))
-        while not api.parts.tail.waiter_count:
+        while not api.services.events.feed.waiter_count:
             await asyncio.sleep(0)
         await finish(api, made.json()["job_id"], ["1\n", "2\n"])
         ended = (await waiting).json()

@@ -13,7 +13,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import Role
 from adjudge.services.passwords import PasswordHashing, generate_one_time_password, validate_new_password
-from adjudge.services.users import UserSpec, create_user
+from adjudge.services.users import UserSpec
 from adjudge.store.accounts import api_tokens
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.store_harness import StoreHarness
@@ -25,7 +25,7 @@ ME = "/api/v1/me"
 
 async def add_user(api: AsgiApp, name: str = "ada", role: Role = Role.CONTESTANT, *, must_change: bool = False) -> str:
     order = UserSpec(name, role, password=PASSWORD, must_change_password=must_change)
-    return (await create_user(api.parts, order, actor="test")).user.id
+    return (await api.services.users.create_user(order, actor="test")).user.id
 
 
 async def log_in(client: httpx.AsyncClient, name: str = "ada", password: str = PASSWORD) -> dict[str, Any]:
@@ -68,7 +68,7 @@ async def test_under_https_the_cookie_is_bound_to_the_host(sqlite_store: StoreHa
 )
 async def test_what_is_wrong_with_a_login_is_not_told(api: AsgiApp, name: str, password: str) -> None:
     await add_user(api)
-    await create_user(api.parts, UserSpec("robot", Role.SERVICE), actor="test")
+    await api.services.users.create_user(UserSpec("robot", Role.SERVICE), actor="test")
     async with api.client() as browser:
         answer = await browser.post(LOGIN, json={"name": name, "password": password})
     assert (answer.status_code, answer.json()["code"]) == (401, "LOGIN_FAILED")
@@ -106,13 +106,13 @@ async def test_a_session_slides_and_has_an_end(sqlite_store: StoreHarness, tmp_p
         statuses = []
         for _ in range(3):
             await sqlite_store.clock.advance(ms=3_000_000)
-            api.parts.credentials.invalidate_user(user_id)
+            api.services.credentials.invalidate_user(user_id)
             statuses.append((await browser.get(ME)).status_code)
-            await api.parts.credentials.close()
+            await api.services.credentials.close()
         assert statuses == [200, 200, 401], "used within the hour it goes on, but not past its second"
         await log_in(browser)
         await sqlite_store.clock.advance(ms=3_600_001)
-        api.parts.credentials.invalidate_user(user_id)
+        api.services.credentials.invalidate_user(user_id)
         assert (await browser.get(ME)).status_code == 401, "not used for an hour it has ended"
 
 
@@ -200,7 +200,7 @@ async def test_token_of_the_operator_works_before_a_password_is_chosen_and_after
         headers = {"X-CSRF-Token": me["csrf_token"]}
         change = {"current": PASSWORD, "new": "another-long-secret"}
         assert (await browser.post("/api/v1/me:password", json=change, headers=headers)).status_code == 204
-        api.parts.credentials.invalidate_user(user_id)
+        api.services.credentials.invalidate_user(user_id)
         assert (await program.get("/api/v1/users")).status_code == 200
 
 

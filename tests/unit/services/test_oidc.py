@@ -15,6 +15,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from adjudge.api.app import create_app
+from adjudge.api.container import Services
 from adjudge.domain.errors import Unavailable
 from adjudge.services.oidc import OidcProvider
 from tests.support.asgi_app import AsgiApp, make_services
@@ -42,10 +43,14 @@ def provider(oidc_server: FakeOidcProvider) -> FakeOidcProvider:
 
 @pytest.fixture
 async def api(sqlite_store: StoreHarness, tmp_path: Path, provider: FakeOidcProvider) -> AsyncIterator[AsgiApp]:
-    async with make_services(sqlite_store, tmp_path, {"accounts.oidc_issuer": provider.issuer}) as parts:
-        known = replace(parts, oidc=OidcProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET))
+    async with make_services(sqlite_store, tmp_path, {"accounts.oidc_issuer": provider.issuer}) as services:
+        known = _with_provider(services, OidcProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET))
         with create_shared_app(known) as app:
             yield AsgiApp(app, known, sqlite_store)
+
+
+def _with_provider(services: Services, provider: OidcProvider) -> Services:
+    return replace(services, logins=replace(services.logins, oidc=provider))
 
 
 async def way_back(browser: httpx.AsyncClient, **query: str) -> str:
@@ -76,7 +81,7 @@ async def test_a_provider_lets_somebody_in_and_knows_them_again(api: AsgiApp, pr
 
 
 async def test_the_login_pages_link_leads_back_to_where_one_wanted_to_go(api: AsgiApp) -> None:
-    add_pages(api.app, api.parts)
+    add_pages(api.app, api.services)
     async with api.client() as browser:
         page = (await browser.get("/login", params={"next": "/problems?tag=dp&solved=no"})).text
         link = re.search(r'href="(/api/v1/login/oidc[^"]*)"', page)
@@ -135,15 +140,15 @@ async def test_keys_that_the_provider_changed_are_fetched_again(api: AsgiApp, pr
 
 
 async def test_without_a_provider_there_is_no_such_way(sqlite_store: StoreHarness, tmp_path: Path) -> None:
-    async with make_services(sqlite_store, tmp_path) as parts:
-        api = AsgiApp(create_app(parts), parts, sqlite_store)
+    async with make_services(sqlite_store, tmp_path) as services:
+        api = AsgiApp(create_app(services), services, sqlite_store)
         async with api.client() as browser:
             assert (await browser.get(LEAVE)).json()["code"] == "LOGIN_PROVIDER_NOT_FOUND"
 
 
 async def test_a_provider_that_is_away_or_another_is_said_so(sqlite_store: StoreHarness, tmp_path: Path) -> None:
-    async with make_services(sqlite_store, tmp_path) as parts:
-        away = replace(parts, oidc=OidcProvider("http://127.0.0.1:1", CLIENT_ID, CLIENT_SECRET))
+    async with make_services(sqlite_store, tmp_path) as services:
+        away = _with_provider(services, OidcProvider("http://127.0.0.1:1", CLIENT_ID, CLIENT_SECRET))
         api = AsgiApp(create_app(away), away, sqlite_store)
         async with api.client() as browser:
             assert (await browser.get(LEAVE)).status_code == 503

@@ -20,7 +20,7 @@ OPS = "/api/v1/ops"
 async def buried(api: AsgiApp, count: int = 1) -> list[str]:
     jobs = await api.store.enqueue_many(count)
     burials = [PoisonJob(job_id, "NO_HANDLER", "nobody runs nodes here") for job_id in jobs]
-    await api.store.transact(lambda tx: api.parts.jobs.dead_letter(tx, burials, actor="w1"))
+    await api.store.transact(lambda tx: api.services.ops.jobs.dead_letter(tx, burials, actor="w1"))
     return [letter.id for letter in await api.store.database.read(dead_letters.page)]
 
 
@@ -31,7 +31,7 @@ async def test_staff_see_how_the_house_does(api_on_both: AsgiApp) -> None:
     await api.store.enqueue_many(1, priority=3)
     await api.store.claimed()
     await buried(api)
-    await api.parts.registry.register(
+    await api.services.ops.registry.register(
         WorkerInfo("w1", "host", 7, "1.0", 2, {"cpp": "13"}, isolation="sandbox", health=WorkerHealth.READY)
     )
     async with api.as_role("judge") as judge:

@@ -94,7 +94,7 @@ async def test_search_finds_beginnings_of_words_and_filters_narrow(api_on_both: 
         assert await names(visitor, sort="title") == ["cafe", "trees", "roads"]
         assert await names(client, solved=True) == []
         await handed_in(api, user_id, "roads", "AC")
-        api.parts.cache.revisions.bump_local(f"user:{user_id}")
+        api.services.problems.cache.revisions.bump_local(f"user:{user_id}")
         assert await names(client, solved=True) == ["roads"]
         assert await names(client, solved=False) == ["cafe", "trees"]
         marks = (await client.get(f"{ROOT}/problems")).json()["items"]
@@ -344,7 +344,7 @@ async def test_an_import_is_watched_until_it_ends(api: AsgiApp, tmp_path: Path) 
         url = (await client.post(f"{ROOT}/problems:import", content=zip_files(icpc_package()))).json()["url"]
         assert (await stranger.get(f"{url}/events")).status_code == 404
         watching = asyncio.create_task(client.get(f"{url}/events"))
-        while not len(api.parts.audience):
+        while not len(api.services.connections):
             await asyncio.sleep(0)
         await run_pending_imports(api, tmp_path)
         async with asyncio.timeout(120):
@@ -354,7 +354,7 @@ async def test_an_import_is_watched_until_it_ends(api: AsgiApp, tmp_path: Path) 
     ]
     states = [json.loads(event.partition("data: ")[2])["state"] for event in told if "data: " in event]
     assert (names[0], names[-1], states[0], states[-1]) == ("import", "end", "pending", "succeeded")
-    assert (set(names[:-1]), len(api.parts.audience)) == ({"import"}, 0)
+    assert (set(names[:-1]), len(api.services.connections)) == ({"import"}, 0)
 
 
 async def test_an_import_can_be_canceled_once_and_only_by_its_own(api: AsgiApp) -> None:

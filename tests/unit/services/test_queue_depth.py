@@ -107,7 +107,7 @@ async def test_decisions_are_logged_a_few_at_a_time(
         published_problem.user_client() as client,
         published_problem.user_client("admin") as admin,
     ):
-        gate: AdmissionController = published_problem.api.parts.gate
+        gate: AdmissionController = published_problem.api.services.admission
         monkeypatch.setattr(gate._decisions, "_clock", lambda: now[0])
         with capture_logs() as stream:
             for who in [client] * 5 + [admin] * 2:

@@ -61,11 +61,15 @@ class Echo:
 
 
 async def run_node(secrets_api: ChainApi, executor: Echo, run_id: str) -> Any:
-    parts = secrets_api.api.parts
+    services = secrets_api.api.services
     handler = NodeHandler(
-        parts.database, parts.blobs, {"http": executor}, parts.engine.dags, keyring=keyring(parts.settings)
+        services.ops.database,
+        services.run_files.blobs,
+        {"http": executor},
+        services.chain_runs.engine.dags,
+        keyring=keyring(services.settings),
     )
-    jobs = JobCommands({JOB_KIND_NODE: parts.engine.owner})
+    jobs = JobCommands({JOB_KIND_NODE: services.chain_runs.engine.owner})
     row = await secrets_api.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
     job = (
         await secrets_api.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w", lease_ms=60_000))
@@ -98,7 +102,7 @@ async def test_a_secret_set_while_the_key_is_rotated_is_encrypted_with_the_new_k
     secrets_api: ChainApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rotation reads all rows before this one is there, and removes the old key after it was written."""
-    keys, put = keyring(secrets_api.api.parts.settings), secrets.put
+    keys, put = keyring(secrets_api.api.services.settings), secrets.put
 
     async def rotated(tx: Tx, name: str, ciphertext: str, *, actor: str) -> None:
         keys.add_key()

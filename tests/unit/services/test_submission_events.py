@@ -85,7 +85,7 @@ class EventReader:
 
 @asynccontextmanager
 async def watching(published_problem: PublishedProblem, last_id: str | None = None) -> AsyncIterator[EventReader]:
-    stream = await streams.stream_all(published_problem.api.parts, last_id)
+    stream = await published_problem.api.services.events.stream_all(last_id)
     async with aclosing(stream):
         yield EventReader(stream)
 
@@ -133,7 +133,7 @@ async def test_a_transaction_that_commits_late_is_not_skipped(postgres_published
                 await published_problem.finish(quick["job_id"])
                 before_end = await published_problem.api.store.database.read(events.safe_offset)
                 await late.commit()
-                published_problem.api.parts.tail._wakeup.set()  # the other connection rings no bell
+                published_problem.api.services.events.feed._wakeup.set()  # the other connection rings no bell
                 seen = {data_of(await stream.next()) for _ in range(3)}
         finally:
             await connection.close()
@@ -181,8 +181,8 @@ async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_hor
             await block.start()
             await older.execute("SELECT pg_current_xact_id()")
             await published_problem.finish(handed["job_id"])
-            stream = await streams.stream_submission(
-                published_problem.api.parts, staff(), handed["submission_id"], None
+            stream = await published_problem.api.services.events.stream_submission(
+                staff(), handed["submission_id"], None
             )
             async with aclosing(stream):
                 watched = EventReader(stream)
@@ -200,12 +200,12 @@ async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(published_p
     async with published_problem.user_client() as client:
         handed = await published_problem.submit(client)
         await published_problem.finish(handed["job_id"])
-        stream = await streams.stream_submission(published_problem.api.parts, staff(), handed["submission_id"], None)
+        stream = await published_problem.api.services.events.stream_submission(staff(), handed["submission_id"], None)
         async with aclosing(stream):
             watched = EventReader(stream)
             await watched.next("end")
-        resumed = await streams.stream_submission(
-            published_problem.api.parts, staff(), handed["submission_id"], watched.last_id
+        resumed = await published_problem.api.services.events.stream_submission(
+            staff(), handed["submission_id"], watched.last_id
         )
         async with aclosing(resumed):
             watched = EventReader(resumed)
@@ -222,7 +222,7 @@ async def test_everybody_hears_of_their_own_alone(sqlite_published_problem: Publ
         row = await published_problem.api.store.row(
             "SELECT user_id FROM submissions WHERE id = :id", id=made["submission_id"]
         )
-        stream = await streams.stream_user(published_problem.api.parts, staff(row["user_id"]), None)
+        stream = await published_problem.api.services.events.stream_user(staff(row["user_id"]), None)
         async with aclosing(stream):
             own = EventReader(stream)
             await own.until_live()
@@ -253,7 +253,7 @@ async def test_progress_is_heard_and_authors_see_what_they_may(sqlite_published_
                 if name == "jury"
                 else Viewer(user, "", Role.CONTESTANT, ROLE_PERMISSIONS[Role.CONTESTANT], AuthMethod.TOKEN)
             )
-            stream = await streams.stream_submission(published_problem.api.parts, viewer, made["submission_id"], None)
+            stream = await published_problem.api.services.events.stream_submission(viewer, made["submission_id"], None)
             async with aclosing(stream):
                 watched = EventReader(stream)
                 await watched.until_live()
@@ -289,9 +289,9 @@ async def test_the_reader_rests_when_nobody_watches(sqlite_published_problem: Pu
     published_problem = sqlite_published_problem
     async with watching(published_problem) as stream:
         await stream.until_live()
-        reader = published_problem.api.parts.tail._reader  # what is tested is that it ends
+        reader = published_problem.api.services.events.feed._reader  # what is tested is that it ends
     assert reader is not None
-    published_problem.api.parts.tail._wakeup.set()
+    published_problem.api.services.events.feed._wakeup.set()
     async with asyncio.timeout(120):
         await reader
 

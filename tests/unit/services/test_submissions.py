@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ async def test_a_verdict_makes_its_authors_lists_anew_once_however_often_it_is_r
     async def read(made: dict[str, Any]) -> int:
         for path in ("", "/results", "/source"):
             assert (await client.get(f"{ROOT}/{made['submission_id']}{path}")).status_code == 200
-        return published_problem.api.parts.cache.revisions.current(user_list_cache_key(user_id))
+        return published_problem.api.services.problems.cache.revisions.current(user_list_cache_key(user_id))
 
     async with published_problem.api.client(token) as client:
         first, second = await published_problem.submit(client), await published_problem.submit(client)
@@ -284,7 +285,7 @@ async def test_a_waiter_is_woken_by_the_verdict(published_problem_on_both: Publi
     async with published_problem.user_client() as client:
         made = await published_problem.submit(client)
         waiting = asyncio.create_task(client.get(f"{ROOT}/{made['submission_id']}", params={"wait": 60}))
-        while not published_problem.api.parts.tail.waiter_count:
+        while not published_problem.api.services.events.feed.waiter_count:
             await asyncio.sleep(0)
         await published_problem.finish(made["job_id"], Verdict.WA)
         answer = await waiting
@@ -397,3 +398,36 @@ async def test_judge_runs_their_attempts_and_logs(published_problem: PublishedPr
         gone = await judge.post(f"/api/v1/judge-runs/{other['job_id']}:cancel", json={"reason": "enough"})
         assert gone.json()["status"] == "canceled"
         assert (await author.get(f"{ROOT}/{other['submission_id']}")).json()["status"] == "canceled"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code"),
+    [
+        ({"headers": {"Authorization": "Bearer adj_wrong"}}, 401, "UNAUTHENTICATED"),
+        ({"headers": {"Authorization": "Basic abc"}}, 401, "UNAUTHENTICATED"),
+        ({"headers": {"Idempotency-Key": "k" * 300}}, 400, "INVALID_INPUT"),
+        ({"content": b'{"problem": "sum"'}, 400, "INVALID_INPUT"),
+        ({"content": b'{"problem": 7}'}, 400, "INVALID_INPUT"),
+        ({"content": b""}, 400, "INVALID_INPUT"),
+        ({"content": b"{}"}, 400, "INVALID_INPUT"),
+    ],
+)
+async def test_invalid_submit_requests_are_refused(
+    published_problem: PublishedProblem, change: dict[str, Any], status: int, code: str
+) -> None:
+    one = published_problem.submission_body()
+    async with published_problem.user_client() as client:
+        for path, body in ((ROOT, one), (f"{ROOT}:batch", {"items": [one]})):
+            answer = await client.post(path, **({"content": json.dumps(body).encode()} | change))
+            assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert (await published_problem.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 0
+
+
+async def test_in_flight_limit_says_when_to_retry(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    limits: dict[str, object] = {"admission.in_flight": 2, "admission.health_gate": False}
+    async with make_app(sqlite_store, tmp_path, limits) as api:
+        published_problem = await publish_problem(api)
+        async with published_problem.user_client() as client:
+            answers = [await client.post(ROOT, json=published_problem.submission_body()) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [202, 202, 429]
+    assert answers[2].headers["Retry-After"] == "1"

@@ -16,5 +16,5 @@ from tests.support.store_harness import StoreHarness
 async def pages(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     """The application with its pages, on SQLite."""
     async with make_app(sqlite_store, tmp_path) as api:
-        add_pages(api.app, api.parts)
+        add_pages(api.app, api.services)
         yield api

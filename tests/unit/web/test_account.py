@@ -7,14 +7,16 @@ import re
 import httpx
 
 from adjudge.domain.permissions import Role
-from adjudge.services.users import UserSpec, create_user
+from adjudge.services.users import UserSpec
 from tests.support.asgi_app import AsgiApp
 
 PASSWORD = "a long enough passphrase"
 
 
 async def _user(pages: AsgiApp, name: str = "ada", role: Role = Role.CONTESTANT, *, must_change: bool = False) -> None:
-    await create_user(pages.parts, UserSpec(name, role, password=PASSWORD, must_change_password=must_change), actor="t")
+    await pages.services.users.create_user(
+        UserSpec(name, role, password=PASSWORD, must_change_password=must_change), actor="t"
+    )
 
 
 async def _log_in(

@@ -25,7 +25,7 @@ DAG = {
 
 
 async def _finish_next(pages: AsgiApp, outcome: object = None) -> str:
-    jobs = JobCommands({JOB_KIND_NODE: pages.parts.engine.owner})
+    jobs = JobCommands({JOB_KIND_NODE: pages.services.chain_runs.engine.owner})
     row = await pages.store.row("SELECT id FROM jobs WHERE status = 'pending'")
     job = (await pages.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))).done[0]
     await pages.store.transact(
@@ -75,7 +75,7 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: AsgiApp) -> No
 async def test_files_that_a_node_left_are_linked_by_their_names(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         path = (await setter.post("/chains/release/start")).headers["Location"]
-        digest = await pages.parts.blobs.put(b"what it printed")
+        digest = await pages.services.run_files.blobs.put(b"what it printed")
         left = Artifact(json.dumps({"collected": {f"{HOSTILE}.txt": {"digest": digest, "size_bytes": 15}}}))
         assert await _finish_next(pages, NodeDone(left)) == "check"
         page = (await setter.get(f"{path}/nodes/check")).text

@@ -189,9 +189,9 @@ async def test_a_wrong_language_is_said_on_a_page(published_problem: PublishedPr
 
 async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     async with make_app(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
-        add_pages(api.app, api.parts)
+        add_pages(api.app, api.services)
         published_problem = await publish_problem(api)
-        await api.parts.registry.register(
+        await api.services.ops.registry.register(
             WorkerInfo("w-1", "host", 1, "1", 1, {"python3": "3"}, health=WorkerHealth.READY)
         )
         async with published_problem.user_client() as client:
@@ -208,7 +208,7 @@ async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: Sto
 
 async def test_while_no_worker_is_up_every_language_can_be_chosen(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     async with make_app(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
-        add_pages(api.app, api.parts)
+        add_pages(api.app, api.services)
         async with (await publish_problem(api)).user_client() as client:
             assert " disabled" not in await _shown(client, "/problems/sum")
 
@@ -256,7 +256,7 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
         assert ("tried, not solved</span>" in waiting, ">solved</span>" in waiting) == (False, False)
         await published_problem.finish(made["job_id"], Verdict.WA)
         await _shown(client, f"/submissions/{made['submission_id']}")
-        pages.parts.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")  # a minute later
+        pages.services.problems.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")  # a minute later
         tried = await _shown(client, "/problems")
         assert "tried, not solved</span>" in tried
         assert "0 of 1 submissions accepted" in tried
@@ -267,7 +267,7 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
         again = await published_problem.submit(client)
         await published_problem.finish(again["job_id"])
         await _shown(client, f"/submissions/{again['submission_id']}")
-        pages.parts.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")
+        pages.services.problems.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")
         solved = await _shown(client, "/problems")
         assert ("tried, not solved</span>" in solved, ">solved</span>" in solved) == (False, True)
         assert "50 %" in solved

@@ -65,7 +65,7 @@ async def test_what_is_wrong_stands_beside_its_field_and_the_value_is_not_repeat
 
 
 async def test_a_key_that_cannot_be_read_is_said_above_the_form(pages: AsgiApp) -> None:
-    keys = pages.parts.settings.server.data_dir / "secrets.key"
+    keys = pages.services.settings.server.data_dir / "secrets.key"
     keys.parent.mkdir(parents=True, exist_ok=True)
     keys.write_text("no key\n")
     async with pages.as_role("admin") as client:

@@ -8,19 +8,18 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
 from adjudge.api.responses import file_response
 from adjudge.api.routes.chains import Controller
 from adjudge.api.schema.files import FileCreated
 from adjudge.domain.permissions import Permission
-from adjudge.services import chain_run_files
+from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.viewer import Viewer
 
 _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _SENT: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "File content.", "content": _BYTES}}
 
 
-def router(parts: Parts) -> APIRouter:
+def router(run_files: ChainRunFileService) -> APIRouter:
     """``/files``, and those of nodes."""
     routes = APIRouter(tags=["runs"])
 
@@ -35,7 +34,7 @@ def router(parts: Parts) -> APIRouter:
         openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
     )
     async def store(viewer: Controller, request: Request) -> FileCreated:  # noqa: ARG001  # asked for by its point
-        return await chain_run_files.store_file(parts, request.stream())
+        return await run_files.store_file(request.stream())
 
     @routes.get(
         "/runs/{run_id}/nodes/{node_id}/files/{digest}",
@@ -50,7 +49,9 @@ def router(parts: Parts) -> APIRouter:
         viewer: Annotated[Viewer, require_permission(Permission.RUN_READ)],
         name: Annotated[str, Query(max_length=200, description="File name for the download.")] = "",
     ) -> Response:
-        found = await chain_run_files.find_file(parts, viewer, run_id, node_id, digest)
-        return file_response(parts.blobs.open(digest), name=name or digest, size_bytes=found.size_bytes, digest=digest)
+        found = await run_files.find_file(viewer, run_id, node_id, digest)
+        return file_response(
+            run_files.blobs.open(digest), name=name or digest, size_bytes=found.size_bytes, digest=digest
+        )
 
     return routes

@@ -11,7 +11,6 @@ from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.routes.chains import Controller, IdempotencyKey
 from adjudge.api.routes.events import encode_event
 from adjudge.api.schema.chain_runs import (
@@ -31,11 +30,11 @@ from adjudge.api.schema.chain_runs import (
     RunDag,
     StopBody,
 )
-from adjudge.api.sse import EventStreamResponse
+from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ChainRunStatus
-from adjudge.services import chains
+from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.submission_events import SubmissionEvent
 from adjudge.services.viewer import Viewer
 
@@ -45,16 +44,16 @@ _STREAM: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def router(parts: Parts) -> APIRouter:
+def router(chain_runs: ChainRunService, connections: SseConnections) -> APIRouter:
     """``/runs``."""
     routes = APIRouter(tags=["runs"])
-    _add_reading(routes, parts)
-    _add_nodes(routes, parts)
-    _add_control(routes, parts)
+    _add_reading(routes, chain_runs, connections)
+    _add_nodes(routes, chain_runs)
+    _add_control(routes, chain_runs)
     return routes
 
 
-def _add_reading(routes: APIRouter, parts: Parts) -> None:
+def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: SseConnections) -> None:
     @routes.get(
         "/runs",
         summary="List runs, newest first",
@@ -70,13 +69,13 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
     ) -> ChainRunPage:
         place = decode_cursor(cursor, [str])
         before = str(place[0]) if place else None
-        found = await chains.list_runs(parts, viewer, chain=chain, status=status, before=before, limit=limit + 1)
+        found = await chain_runs.list_runs(viewer, chain=chain, status=status, before=before, limit=limit + 1)
         more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
         return ChainRunPage(items=[ChainRunRead.of(item) for item in found[:limit]], next=more)
 
     @routes.get("/runs/{run_id}", summary="Get a run")
     async def find(run_id: str, viewer: Reader) -> ChainRunRead:
-        return ChainRunRead.of(await chains.get_run(parts, viewer, run_id))
+        return ChainRunRead.of(await chain_runs.get_run(viewer, run_id))
 
     @routes.get(
         "/runs/{run_id}/dag",
@@ -84,7 +83,7 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
         description="The snapshot that the run goes by, whatever has become of its chain since.",
     )
     async def dag(run_id: str, viewer: Reader) -> RunDag:
-        return RunDag(run_id=run_id, dag=dict(await chains.snapshot(parts, viewer, run_id)))
+        return RunDag(run_id=run_id, dag=dict(await chain_runs.snapshot(viewer, run_id)))
 
     @routes.get("/runs/{run_id}/log", summary="List the status changes of a run and its nodes, oldest first")
     async def log(
@@ -93,7 +92,7 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
         limit: Annotated[int, Query(ge=1, le=500)] = 500,
     ) -> ChainStatusChangeList:
-        found = await chains.list_status_changes(parts, viewer, run_id, after=after, limit=limit)
+        found = await chain_runs.list_status_changes(viewer, run_id, after=after, limit=limit)
         return ChainStatusChangeList(items=[ChainStatusChangeRead.of(item) for item in found])
 
     @routes.get(
@@ -104,12 +103,12 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
         response_class=StreamingResponse,
     )
     async def events(run_id: str, viewer: Reader) -> StreamingResponse:
-        await chains.get_run(parts, viewer, run_id)
-        return EventStreamResponse(parts.audience, viewer, _watched(parts, viewer, run_id))
+        await chain_runs.get_run(viewer, run_id)
+        return EventStreamResponse(connections, viewer, _watched(chain_runs, viewer, run_id))
 
 
-async def _watched(parts: Parts, viewer: Viewer, run_id: str) -> AsyncIterator[str]:
-    async with aclosing(chains.watch_run(parts, viewer, run_id)) as happening:
+async def _watched(chain_runs: ChainRunService, viewer: Viewer, run_id: str) -> AsyncIterator[str]:
+    async with aclosing(chain_runs.watch_run(viewer, run_id)) as happening:
         async for found in happening:
             if found is None:
                 yield encode_event(SubmissionEvent())
@@ -121,14 +120,14 @@ async def _watched(parts: Parts, viewer: Viewer, run_id: str) -> AsyncIterator[s
     yield encode_event(SubmissionEvent("end", {"run_id": run_id}))
 
 
-def _add_nodes(routes: APIRouter, parts: Parts) -> None:
+def _add_nodes(routes: APIRouter, chain_runs: ChainRunService) -> None:
     @routes.get("/runs/{run_id}/nodes", summary="List the nodes of a run")
     async def nodes(run_id: str, viewer: Reader) -> NodeList:
-        return NodeList(items=[NodeRead.of(item) for item in await chains.list_nodes(parts, viewer, run_id)])
+        return NodeList(items=[NodeRead.of(item) for item in await chain_runs.list_nodes(viewer, run_id)])
 
     @routes.get("/runs/{run_id}/nodes/{node_id}", summary="Get a node of a run")
     async def node(run_id: str, node_id: str, viewer: Reader) -> NodeRead:
-        return NodeRead.of(await chains.get_node(parts, viewer, run_id, node_id))
+        return NodeRead.of(await chain_runs.get_node(viewer, run_id, node_id))
 
     @routes.get(
         "/runs/{run_id}/nodes/{node_id}/artifact",
@@ -138,7 +137,7 @@ def _add_nodes(routes: APIRouter, parts: Parts) -> None:
         response_class=Response,
     )
     async def artifact(run_id: str, node_id: str, viewer: Reader) -> Response:
-        found = await chains.get_artifact(parts, viewer, run_id, node_id)
+        found = await chain_runs.get_artifact(viewer, run_id, node_id)
         return Response(found, media_type="application/json")
 
     @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="Get the log of a node")
@@ -149,17 +148,17 @@ def _add_nodes(routes: APIRouter, parts: Parts) -> None:
         after: Annotated[int, Query(ge=0, le=2**53, description="ID of the last line received.")] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 500,
     ) -> NodeLogLineList:
-        found = await chains.list_log_lines(parts, viewer, run_id, node_id, after=after, limit=limit)
+        found = await chain_runs.list_log_lines(viewer, run_id, node_id, after=after, limit=limit)
         return NodeLogLineList(items=[NodeLogLineRead.of(line) for line in found])
 
 
-def _add_control(routes: APIRouter, parts: Parts) -> None:
+def _add_control(routes: APIRouter, chain_runs: ChainRunService) -> None:
     @routes.post("/runs/{run_id}:stop", summary="Stop a run")
     async def stop(
         run_id: str, viewer: Controller, body: Annotated[StopBody | None, Body()] = None
     ) -> ChainRunStatusRead:
         reason = body.reason if body else ""
-        return ChainRunStatusRead(run_id=run_id, status=await chains.stop_run(parts, viewer, run_id, reason))
+        return ChainRunStatusRead(run_id=run_id, status=await chain_runs.stop_run(viewer, run_id, reason))
 
     @routes.post("/runs/{run_id}:rerun", status_code=202, summary="Rerun a run from the start or from a node")
     async def rerun(
@@ -169,7 +168,7 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
         key: IdempotencyKey = None,
     ) -> ChainRunStarted:
         asked = body or RerunRequest()
-        started = await chains.rerun(parts, viewer, run_id, from_node=asked.from_node, reason=asked.reason, key=key)
+        started = await chain_runs.rerun(viewer, run_id, from_node=asked.from_node, reason=asked.reason, key=key)
         return ChainRunStarted(run_id=started.run_id, is_new=started.is_new)
 
     @routes.post("/runs/{run_id}/nodes/{node_id}:retry", summary="Retry a failed or stopped node")
@@ -181,7 +180,7 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
             raise InvalidInput(
                 "artifact: a retried node leaves its own; to give one by hand, use :complete.", field="artifact"
             )
-        return NodeRead.of(await chains.retry_node(parts, viewer, run_id, node_id, asked.reason))
+        return NodeRead.of(await chain_runs.retry_node(viewer, run_id, node_id, asked.reason))
 
     @routes.post("/runs/{run_id}/nodes/{node_id}:complete", summary="Mark a node as success")
     async def complete(
@@ -189,7 +188,7 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
     ) -> NodeRead:
         asked = body or NodeActionRequest()
         return NodeRead.of(
-            await chains.complete_node(parts, viewer, run_id, node_id, artifact=asked.artifact, reason=asked.reason)
+            await chain_runs.complete_node(viewer, run_id, node_id, artifact=asked.artifact, reason=asked.reason)
         )
 
     @routes.post(
@@ -200,5 +199,5 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
         ),
     )
     async def decide(run_id: str, node_id: str, body: Decision, viewer: Reader) -> NodeRead:
-        await chains.decide_node(parts, viewer, run_id, node_id, approved=body.approved, reason=body.reason)
-        return NodeRead.of(await chains.get_node(parts, viewer, run_id, node_id))
+        await chain_runs.decide_node(viewer, run_id, node_id, approved=body.approved, reason=body.reason)
+        return NodeRead.of(await chain_runs.get_node(viewer, run_id, node_id))

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Request
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
 from adjudge.api.schema.chain_apply import ChainApplyRead, ChainApplyRequest
 from adjudge.api.schema.chain_runs import ChainRunCreate, ChainRunStarted
 from adjudge.api.schema.chains import (
@@ -29,11 +28,12 @@ from adjudge.api.schema.chains import (
 )
 from adjudge.chains.definition_file import ChainDefinition as ChainFile
 from adjudge.chains.definition_file import TriggerDefinition
+from adjudge.chains.executor_registry import installed_executors
 from adjudge.domain.permissions import Permission
-from adjudge.services import chains
-from adjudge.services.chains import ChainDraft
+from adjudge.services.chain_runs import ChainRunService
+from adjudge.services.chain_triggers import ChainTriggerService
+from adjudge.services.chains import ChainDraft, ChainService
 from adjudge.services.viewer import Viewer
-from adjudge.store.chains import definitions as rows
 
 Reader = Annotated[Viewer, require_permission(Permission.CHAIN_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.CHAIN_WRITE)]
@@ -49,20 +49,20 @@ IdempotencyKey = Annotated[
 ]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(chains: ChainService, chain_runs: ChainRunService, chain_triggers: ChainTriggerService) -> APIRouter:
     """``/chains``, ``/triggers`` and ``/executors``."""
     routes = APIRouter(tags=["chains"])
-    _add_definitions(routes, parts)
-    _add_actions(routes, parts)
-    _add_triggers(routes, parts)
+    _add_definitions(routes, chains)
+    _add_actions(routes, chains, chain_runs)
+    _add_triggers(routes, chain_triggers)
     return routes
 
 
-def _add_definitions(routes: APIRouter, parts: Parts) -> None:
+def _add_definitions(routes: APIRouter, chains: ChainService) -> None:
     @routes.post("/chains", status_code=201, summary="Create a chain")
     async def create(body: ChainCreate, viewer: Writer) -> ChainRead:
         wanted = ChainDraft(body.name, body.dag, body.description)
-        return ChainRead.whole(await chains.create_chain(parts, viewer, wanted, enabled=body.enabled))
+        return ChainRead.whole(await chains.create_chain(viewer, wanted, enabled=body.enabled))
 
     @routes.get("/chains", summary="List chains")
     async def listed(
@@ -73,19 +73,19 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
         keyword: Annotated[str, Query(max_length=100, description="Filter by name or description.")] = "",
         enabled: bool | None = None,
     ) -> ChainNumberedPage:
-        found = await chains.list_chains(parts, page=page, size=size, keyword=keyword, enabled=enabled)
+        found = await chains.list_chains(page=page, size=size, keyword=keyword, enabled=enabled)
         items = [ChainSummary.of(chain) for chain in found.items]
         return ChainNumberedPage(items=items, page=page, size=size, total=found.total)
 
     @routes.get("/chains/{chain}", summary="Get a chain by ID or name")
     async def find(chain: str, viewer: Reader) -> ChainRead:  # noqa: ARG001  # asked for by its point
-        return ChainRead.whole(await chains.find_chain(parts, chain))
+        return ChainRead.whole(await chains.find_chain(chain))
 
     @routes.put("/chains/{chain}", summary="Update a chain; existing runs keep their DAG")
     async def update(chain: str, body: ChainUpdate, viewer: Writer) -> ChainRead:
-        chain_id = (await chains.find_chain(parts, chain)).id
+        chain_id = (await chains.find_chain(chain)).id
         wanted = ChainDraft(body.name, body.dag, body.description)
-        return ChainRead.whole(await chains.update_chain(parts, viewer, chain_id, wanted, version=body.version))
+        return ChainRead.whole(await chains.update_chain(viewer, chain_id, wanted, version=body.version))
 
     @routes.get("/chains/{chain}/versions", summary="List the versions of a chain, newest first")
     async def history(
@@ -94,13 +94,12 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
     ) -> ChainVersionList:
-        chain_id = (await chains.find_chain(parts, chain)).id
-        found = await parts.database.read(lambda tx: rows.list_versions(tx, chain_id, before=before, limit=limit))
+        found = await chains.list_versions(chain, before=before, limit=limit)
         return ChainVersionList(items=[ChainVersionRead.of(item) for item in found])
 
     @routes.get("/executors", summary="List node types and their configuration schemas")
     async def executors(viewer: Reader) -> ExecutorList:  # noqa: ARG001  # asked for by its point
-        known = [parts.executors.describe(name) for name in parts.executors.types()]
+        known = [installed_executors().describe(name) for name in installed_executors().types()]
         return ExecutorList(
             items=[
                 ExecutorRead(
@@ -111,7 +110,7 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
         )
 
 
-def _add_actions(routes: APIRouter, parts: Parts) -> None:
+def _add_actions(routes: APIRouter, chains: ChainService, chain_runs: ChainRunService) -> None:
     @routes.post(
         "/chains:apply",
         summary="Create or update a chain and its triggers",
@@ -122,7 +121,7 @@ def _add_actions(routes: APIRouter, parts: Parts) -> None:
     async def apply(body: ChainApplyRequest, viewer: Writer) -> ChainApplyRead:
         triggers = tuple(TriggerDefinition(item.name, item.kind, item.spec, item.enabled) for item in body.triggers)
         wanted = ChainFile(body.name, body.dag, body.description, body.enabled, triggers)
-        done, chain = await chains.apply_chain(parts, viewer, wanted)
+        done, chain = await chains.apply_chain(viewer, wanted)
         return ChainApplyRead(
             chain=ChainRead.whole(chain),
             outcome=done.outcome,
@@ -132,13 +131,13 @@ def _add_actions(routes: APIRouter, parts: Parts) -> None:
 
     @routes.post("/chains/{chain}:enable", summary="Enable a chain")
     async def enable(chain: str, viewer: Writer) -> ChainRead:
-        chain_id = (await chains.find_chain(parts, chain)).id
-        return ChainRead.whole(await chains.set_chain_enabled(parts, viewer, chain_id, enabled=True))
+        chain_id = (await chains.find_chain(chain)).id
+        return ChainRead.whole(await chains.set_chain_enabled(viewer, chain_id, enabled=True))
 
     @routes.post("/chains/{chain}:disable", summary="Disable a chain; current runs continue")
     async def disable(chain: str, viewer: Writer) -> ChainRead:
-        chain_id = (await chains.find_chain(parts, chain)).id
-        return ChainRead.whole(await chains.set_chain_enabled(parts, viewer, chain_id, enabled=False))
+        chain_id = (await chains.find_chain(chain)).id
+        return ChainRead.whole(await chains.set_chain_enabled(viewer, chain_id, enabled=False))
 
     @routes.post("/chains/{chain}:start", status_code=202, summary="Start a run of a chain")
     async def start(
@@ -150,34 +149,34 @@ def _add_actions(routes: APIRouter, parts: Parts) -> None:
     ) -> ChainRunStarted:
         asked = body or ChainRunCreate()
         trace_id: str = request.state.trace_id
-        started = await chains.start_run(
-            parts, viewer, chain, parameters=asked.parameters, key=key, reason=asked.reason, trace_id=trace_id
+        started = await chain_runs.start_run(
+            viewer, chain, parameters=asked.parameters, key=key, reason=asked.reason, trace_id=trace_id
         )
         return ChainRunStarted(run_id=started.run_id, is_new=started.is_new)
 
 
-def _add_triggers(routes: APIRouter, parts: Parts) -> None:
+def _add_triggers(routes: APIRouter, chain_triggers: ChainTriggerService) -> None:
     @routes.get("/chains/{chain}/triggers", summary="List the triggers of a chain")
     async def listed(chain: str, viewer: Reader) -> TriggerList:  # noqa: ARG001  # asked for by its point
-        return TriggerList(items=[TriggerRead.of(item) for item in await chains.list_triggers(parts, chain)])
+        return TriggerList(items=[TriggerRead.of(item) for item in await chain_triggers.list_triggers(chain)])
 
     @routes.post("/chains/{chain}/triggers", status_code=201, summary="Create a trigger")
     async def create(chain: str, body: TriggerCreate, viewer: Writer) -> TriggerCreated:
-        trigger, secret = await chains.create_trigger(
-            parts, viewer, chain, name=body.name, kind=body.kind, spec=body.spec, enabled=body.enabled
+        trigger, secret = await chain_triggers.create_trigger(
+            viewer, chain, name=body.name, kind=body.kind, spec=body.spec, enabled=body.enabled
         )
         return TriggerCreated.made(trigger, secret)
 
     @routes.patch("/triggers/{trigger_id}", summary="Update a trigger")
     async def change(trigger_id: str, body: TriggerUpdate, viewer: Writer) -> TriggerRead:
-        changed = await chains.update_trigger(
-            parts, viewer, trigger_id, version=body.version, spec=body.spec, enabled=body.enabled
+        changed = await chain_triggers.update_trigger(
+            viewer, trigger_id, version=body.version, spec=body.spec, enabled=body.enabled
         )
         return TriggerRead.of(changed)
 
     @routes.delete("/triggers/{trigger_id}", status_code=204, summary="Delete a trigger")
     async def remove(trigger_id: str, viewer: Writer) -> None:
-        await chains.delete_trigger(parts, viewer, trigger_id)
+        await chain_triggers.delete_trigger(viewer, trigger_id)
 
     @routes.post(
         "/triggers/{trigger_id}:call",
@@ -192,5 +191,5 @@ def _add_triggers(routes: APIRouter, parts: Parts) -> None:
         key: IdempotencyKey = None,
     ) -> TriggerCallAccepted:
         return TriggerCallAccepted(
-            tick=await chains.call_trigger(parts, trigger_id, secret=secret, key=key, payload=payload or {})
+            tick=await chain_triggers.call_trigger(trigger_id, secret=secret, key=key, payload=payload or {})
         )

@@ -10,11 +10,9 @@ from fastapi import APIRouter, Header
 from fastapi.responses import StreamingResponse
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
-from adjudge.api.sse import EventStreamResponse
+from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.domain.permissions import Permission
-from adjudge.services import submission_events
-from adjudge.services.submission_events import Stream, SubmissionEvent
+from adjudge.services.submission_events import Stream, SubmissionEvent, SubmissionEventService
 from adjudge.services.viewer import Viewer
 
 _RETRY_MS: Final = 1_000
@@ -29,7 +27,7 @@ LastEventId = Annotated[
 ]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(events: SubmissionEventService, connections: SseConnections) -> APIRouter:
     """One submission's, one's own, everybody's."""
     routes = APIRouter(tags=["events"])
 
@@ -46,9 +44,9 @@ def router(parts: Parts) -> APIRouter:
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
         return EventStreamResponse(
-            parts.audience,
+            connections,
             viewer,
-            encode_stream(await submission_events.stream_submission(parts, viewer, submission_id, last_event_id)),
+            encode_stream(await events.stream_submission(viewer, submission_id, last_event_id)),
         )
 
     @routes.get(
@@ -60,9 +58,7 @@ def router(parts: Parts) -> APIRouter:
     async def of_user(
         viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
     ) -> StreamingResponse:
-        return EventStreamResponse(
-            parts.audience, viewer, encode_stream(await submission_events.stream_user(parts, viewer, last_event_id))
-        )
+        return EventStreamResponse(connections, viewer, encode_stream(await events.stream_user(viewer, last_event_id)))
 
     @routes.get(
         "/events", summary="Stream the events of all submissions", responses=STREAM, response_class=StreamingResponse
@@ -71,9 +67,7 @@ def router(parts: Parts) -> APIRouter:
         viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)],
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
-        return EventStreamResponse(
-            parts.audience, viewer, encode_stream(await submission_events.stream_all(parts, last_event_id))
-        )
+        return EventStreamResponse(connections, viewer, encode_stream(await events.stream_all(last_event_id)))
 
     return routes
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import IdempotencyKey, request_context
 from adjudge.api.schema.executions import (
     ExecutionBatchCreate,
@@ -18,15 +17,14 @@ from adjudge.api.schema.executions import (
     ExecutionRead,
 )
 from adjudge.domain.permissions import Permission
-from adjudge.services import executions
-from adjudge.services.executions import ExecutionRequest
+from adjudge.services.executions import WAIT_MOST_SEC, ExecutionRequest, ExecutionService
 from adjudge.services.viewer import Viewer
 
 Runner = Annotated[Viewer, require_permission(Permission.EXECUTION_CREATE)]
-Wait = Annotated[float, Query(ge=0, le=executions.WAIT_MOST_SEC, description="Seconds to wait for the result.")]
+Wait = Annotated[float, Query(ge=0, le=WAIT_MOST_SEC, description="Seconds to wait for the result.")]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(executions: ExecutionService) -> APIRouter:
     """Everything about executions."""
     routes = APIRouter(tags=["executions"])
 
@@ -40,7 +38,7 @@ def router(parts: Parts) -> APIRouter:
         request: Request, body: ExecutionCreate, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
     ) -> ExecutionRead:
         (found,) = await executions.create_executions(
-            parts, viewer, [_wish(body)], request_context(request, key), wait_sec=wait
+            viewer, [_wish(body)], request_context(request, key), wait_sec=wait
         )
         return ExecutionRead.of(found)
 
@@ -50,7 +48,7 @@ def router(parts: Parts) -> APIRouter:
     ) -> ExecutionList:
         wishes = [_wish(item) for item in body.items]
         found = await executions.create_executions(
-            parts, viewer, wishes, request_context(request, key), wait_sec=wait, is_batch=True
+            viewer, wishes, request_context(request, key), wait_sec=wait, is_batch=True
         )
         return ExecutionList(items=[ExecutionRead.of(item) for item in found])
 
@@ -61,17 +59,17 @@ def router(parts: Parts) -> APIRouter:
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> ExecutionPage:
         place = decode_cursor(cursor, [str])
-        rows = await executions.list_executions(parts, viewer, before=str(place[0]) if place else None, limit=limit + 1)
+        rows = await executions.list_executions(viewer, before=str(place[0]) if place else None, limit=limit + 1)
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return ExecutionPage(items=[ExecutionRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get("/executions/{execution_id}", summary="Get an execution and its output")
     async def read(execution_id: str, viewer: Runner, wait: Wait = 0) -> ExecutionRead:
-        return ExecutionRead.of(await executions.get_execution(parts, viewer, execution_id, wait_sec=wait))
+        return ExecutionRead.of(await executions.get_execution(viewer, execution_id, wait_sec=wait))
 
     @routes.post("/executions/{execution_id}:cancel", summary="Cancel an execution")
     async def cancel(execution_id: str, viewer: Runner) -> ExecutionRead:
-        return ExecutionRead.of(await executions.cancel_execution(parts, viewer, execution_id))
+        return ExecutionRead.of(await executions.cancel_execution(viewer, execution_id))
 
     return routes
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import APIRouter, Request
 
-from adjudge.api.parts import Parts
 from adjudge.api.schema.base import LivenessRead, ReadinessRead
 from adjudge.domain.errors import Unavailable
 from adjudge.services import health
+from adjudge.services.health import Check
 
 
-def router(parts: Parts) -> APIRouter:
+def router(checks: Mapping[str, Check]) -> APIRouter:
     """Routes for load balancers and supervisors."""
     routes = APIRouter(prefix="/health", tags=["health"])
 
@@ -22,7 +24,7 @@ def router(parts: Parts) -> APIRouter:
     async def ready(request: Request) -> ReadinessRead:
         if request.app.state.streams.are_closing:
             raise Unavailable("Not ready: shutting down.", silent="")
-        taken = await health.check_components(parts.checks)
+        taken = await health.check_components(checks)
         silent = [vital.name for vital in taken if not vital.is_well and vital.name not in health.DISPENSABLE]
         if silent:
             raise Unavailable(f"Not ready: {', '.join(silent)} unreachable.", silent=",".join(silent))

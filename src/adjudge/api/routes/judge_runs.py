@@ -11,7 +11,6 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
 from adjudge.api.schema.submissions import (
     AttemptList,
     AttemptRead,
@@ -23,26 +22,26 @@ from adjudge.api.schema.submissions import (
     RunResults,
 )
 from adjudge.domain.permissions import Permission
-from adjudge.services import submissions
+from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
 Staff = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(submissions: SubmissionService) -> APIRouter:
     """Reading and canceling judge runs."""
     routes = APIRouter(tags=["judge-runs"])
 
     @routes.get("/submissions/{submission_id}/judge-runs", summary="List the judge runs of a submission")
     async def of_submission(submission_id: str, viewer: Reader) -> JudgeRunList:
         return JudgeRunList(
-            items=[JudgeRunRead.of(row) for row in await submissions.list_judge_runs(parts, viewer, submission_id)]
+            items=[JudgeRunRead.of(row) for row in await submissions.list_judge_runs(viewer, submission_id)]
         )
 
     @routes.get("/judge-runs/{job_id}", summary="Get a judge run")
     async def read(job_id: str, viewer: Reader) -> JudgeRunRead:
-        return JudgeRunRead.of(await submissions.get_judge_run(parts, viewer, job_id))
+        return JudgeRunRead.of(await submissions.get_judge_run(viewer, job_id))
 
     @routes.get(
         "/judge-runs/{job_id}/results",
@@ -50,7 +49,7 @@ def router(parts: Parts) -> APIRouter:
         description="Of older runs and of those of a rejudge too; for whom is as with the run itself.",
     )
     async def results(job_id: str, viewer: Reader) -> RunResults:
-        found = await submissions.run_results(parts, viewer, job_id)
+        found = await submissions.run_results(viewer, job_id)
         return RunResults(
             job_id=job_id,
             submission_id=found.run.submission_id,
@@ -62,12 +61,12 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get("/judge-runs/{job_id}/attempts", summary="List the attempts of a judge run")
     async def attempts(job_id: str, viewer: Staff) -> AttemptList:  # noqa: ARG001  # asked for by its point
-        return AttemptList(items=[AttemptRead.of(row) for row in await submissions.list_attempts(parts, job_id)])
+        return AttemptList(items=[AttemptRead.of(row) for row in await submissions.list_attempts(job_id)])
 
     @routes.get("/judge-runs/{job_id}/log", summary="List the status changes of a judge run")
     async def log(job_id: str, viewer: Staff) -> JobStatusChangeList:  # noqa: ARG001  # asked for by its point
         return JobStatusChangeList(
-            items=[JobStatusChangeRead.of(row) for row in await submissions.list_job_status_changes(parts, job_id)]
+            items=[JobStatusChangeRead.of(row) for row in await submissions.list_job_status_changes(job_id)]
         )
 
     @routes.post(
@@ -80,6 +79,6 @@ def router(parts: Parts) -> APIRouter:
         body: ReasonRequest,
         viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CANCEL_ALL)],
     ) -> JudgeRunRead:
-        return JudgeRunRead.of(await submissions.cancel_judge_run(parts, viewer, job_id, body.reason or "canceled"))
+        return JudgeRunRead.of(await submissions.cancel_judge_run(viewer, job_id, body.reason or "canceled"))
 
     return routes

@@ -9,7 +9,6 @@ from fastapi.responses import Response
 
 from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, delete_cookie, set_cookie
 from adjudge.api.dependencies import client_address, require_permission
-from adjudge.api.parts import Parts
 from adjudge.api.schema.account import (
     AccountRead,
     LoginMethods,
@@ -21,19 +20,21 @@ from adjudge.api.schema.account import (
 )
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
 from adjudge.domain.permissions import ALL_SCOPES, Permission
-from adjudge.services import account as account_service
-from adjudge.services import login
-from adjudge.services.login import ClientInfo, NewLogin, Registration
+from adjudge.services.account import AccountService, viewer_for_user
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.login import ClientInfo, LoginService, NewLogin, Registration
 from adjudge.services.viewer import Viewer
+from adjudge.settings.sections import AccountsSettings
 
 
-def router(parts: Parts) -> APIRouter:
+def router(
+    settings: AccountsSettings, credentials: CredentialCache, accounts: AccountService, logins: LoginService
+) -> APIRouter:
     """Routes that anybody reaches, since nobody is known yet; throttled by name and address."""
     routes = APIRouter(tags=["login"])
 
     @routes.get("/login", summary="List login methods")
     async def methods() -> LoginMethods:
-        settings = parts.settings.accounts
         return LoginMethods(
             registration=settings.registration, oidc=settings.oidc_label if settings.oidc_issuer else None
         )
@@ -41,17 +42,17 @@ def router(parts: Parts) -> APIRouter:
     @routes.post("/login", summary="Log in with a password; sets the session cookie")
     async def log_in(order: LoginRequest, request: Request, response: Response) -> AccountRead:
         check_origin(request)
-        opened = await login.login(parts, order.name, order.password, client_info(request))
-        return await set_session(parts, opened, request, response)
+        opened = await logins.login(order.name, order.password, client_info(request))
+        return await set_session(credentials, opened, request, response)
 
     @routes.post("/login:token", status_code=201, summary="Create an API token with username and password")
     async def log_in_for_token(order: TokenLoginRequest, request: Request) -> TokenCreated:
-        user = await login.check_password(parts, order.name, order.password, client_info(request))
+        user = await logins.check_password(order.name, order.password, client_info(request))
         if user.must_change_password:
             raise PasswordChangeRequired
-        viewer = account_service.viewer_for_user(user)
-        made = await account_service.create_token(
-            parts, viewer, name=order.token_name, scopes=[ALL_SCOPES], expires_in_days=order.expires_in_days
+        viewer = viewer_for_user(user)
+        made = await accounts.create_token(
+            viewer, name=order.token_name, scopes=[ALL_SCOPES], expires_in_days=order.expires_in_days
         )
         return TokenCreated.of_made(made)
 
@@ -59,13 +60,13 @@ def router(parts: Parts) -> APIRouter:
     async def register(order: RegisterRequest, request: Request, response: Response) -> AccountRead:
         check_origin(request)
         account = Registration(order.name, order.password, order.email, order.display_name, order.invitation)
-        return await set_session(parts, await login.register(parts, account, client_info(request)), request, response)
+        return await set_session(credentials, await logins.register(account, client_info(request)), request, response)
 
     @routes.post("/logout", status_code=204, summary="Log out")
     async def log_out(
         viewer: Annotated[Viewer, require_permission(Permission.ACCOUNT_OWN)], request: Request, response: Response
     ) -> None:
-        await login.logout(parts, viewer)
+        await logins.logout(viewer)
         delete_cookie(response, request, SESSION_COOKIE)
 
     return routes
@@ -76,10 +77,12 @@ def client_info(request: Request) -> ClientInfo:
     return ClientInfo(client_address(request), request.headers.get("User-Agent", ""))
 
 
-async def set_session(parts: Parts, opened: NewLogin, request: Request, response: Response) -> AccountRead:
+async def set_session(
+    credentials: CredentialCache, opened: NewLogin, request: Request, response: Response
+) -> AccountRead:
     """Set the cookie of a new session and say who it belongs to."""
     set_cookie(response, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
-    viewer = await parts.credentials.viewer_for_session(opened.secret)
+    viewer = await credentials.viewer_for_session(opened.secret)
     if viewer is None:
         raise Unauthenticated
     return account_read(UserRead.of(opened.user), viewer)

@@ -8,10 +8,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse
 
 from adjudge.api.browser import SESSION_COOKIE, cookie_name, delete_cookie, safe_redirect_path, set_cookie
-from adjudge.api.parts import Parts
 from adjudge.api.routes.login import client_info
 from adjudge.domain.errors import LoginFailed, NotFound
-from adjudge.services import login
+from adjudge.services.login import LoginService
 from adjudge.services.oidc import OidcProvider
 
 _COOKIE: Final = "adjudge_oidc"
@@ -19,7 +18,7 @@ _PATIENCE_SEC: Final = 600
 _CALLBACK: Final = "/api/v1/login/oidc/callback"
 
 
-def router(parts: Parts) -> APIRouter:
+def router(logins: LoginService) -> APIRouter:
     """Out and back. Both are followed by a browser, so both answer with where it goes next."""
     routes = APIRouter(tags=["login"])
 
@@ -30,7 +29,7 @@ def router(parts: Parts) -> APIRouter:
         request: Request,
         to: Annotated[str, Query(max_length=500, description=("Path to return to after the login."))] = "/",
     ) -> RedirectResponse:
-        begun = await _provider(parts).start_login(_return_address(request))
+        begun = await _provider(logins).start_login(_return_address(request))
         answer = RedirectResponse(begun.url, 303)
         set_cookie(answer, request, _COOKIE, f"{begun.cookie}.{safe_redirect_path(to)}", max_age_sec=_PATIENCE_SEC)
         return answer
@@ -47,10 +46,10 @@ def router(parts: Parts) -> APIRouter:
         if error or not code:
             raise LoginFailed("The identity provider denied the login.", error=error[:100])
         *kept, to = (request.cookies.get(cookie_name(_COOKIE, request)) or ".").split(".", 3)
-        identity = await _provider(parts).complete_login(
+        identity = await _provider(logins).complete_login(
             code=code, state=state, cookie=".".join(kept), redirect_uri=_return_address(request)
         )
-        opened = await login.login_with_oidc(parts, identity, client_info(request))
+        opened = await logins.login_with_oidc(identity, client_info(request))
         answer = RedirectResponse(safe_redirect_path(to), 303)
         set_cookie(answer, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
         delete_cookie(answer, request, _COOKIE)
@@ -59,10 +58,10 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def _provider(parts: Parts) -> OidcProvider:
-    if parts.oidc is None:
+def _provider(logins: LoginService) -> OidcProvider:
+    if logins.oidc is None:
         raise NotFound("login_provider", "oidc")
-    return parts.oidc
+    return logins.oidc
 
 
 def _return_address(request: Request) -> str:

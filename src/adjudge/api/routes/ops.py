@@ -9,7 +9,6 @@ from fastapi import APIRouter, Path, Query
 from adjudge import __version__
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.schema.ops import (
     AuditEntryRead,
     AuditPage,
@@ -32,7 +31,7 @@ from adjudge.api.schema.ops import (
 from adjudge.api.schema.submissions import AttemptRead
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
-from adjudge.services import ops
+from adjudge.services.ops import OpsService
 from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.OPS_READ)]
@@ -43,39 +42,39 @@ Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Word = Annotated[str, Query(max_length=64)]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(ops: OpsService) -> APIRouter:
     """``/ops`` and below."""
     routes = APIRouter(prefix="/ops", tags=["ops"])
-    _add_state(routes, parts)
-    _add_letters(routes, parts)
-    _add_history(routes, parts)
+    _add_state(routes, ops)
+    _add_letters(routes, ops)
+    _add_history(routes, ops)
     return routes
 
 
-def _add_state(routes: APIRouter, parts: Parts) -> None:
+def _add_state(routes: APIRouter, ops: OpsService) -> None:
     @routes.get("/health", summary="Get the system status")
     async def health(_viewer: Reader) -> SystemStatusRead:
-        return SystemStatusRead.of(await ops.get_system_status(parts), __version__)
+        return SystemStatusRead.of(await ops.get_system_status(), __version__)
 
     @routes.get("/workers", summary="List online workers")
     async def workers(_viewer: Reader) -> WorkerList:
-        return WorkerList(items=[WorkerRead.of(worker) for worker in await ops.list_workers(parts)])
+        return WorkerList(items=[WorkerRead.of(worker) for worker in await ops.list_workers()])
 
     @routes.get("/queues", summary="Get the queue status by priority")
     async def queues(_viewer: Reader) -> QueueStatusRead:
-        bands, running = await ops.get_queue_status(parts)
+        bands, running = await ops.get_queue_status()
         return QueueStatusRead(bands=[PriorityQueueRead.of(queue) for queue in bands], running=running)
 
     @routes.get("/outbox", summary="Get the outbox status")
     async def outbox(_viewer: Reader) -> OutboxStatusRead:
-        return OutboxStatusRead.of(await ops.get_outbox_status(parts))
+        return OutboxStatusRead.of(await ops.get_outbox_status())
 
     @routes.get("/config", summary="List effective settings and their sources, secrets redacted")
     async def config(_viewer: Operator) -> SettingList:
-        return SettingList(items=[SettingRead.of(entry) for entry in ops.list_settings(parts)])
+        return SettingList(items=[SettingRead.of(entry) for entry in ops.list_settings()])
 
 
-def _add_letters(routes: APIRouter, parts: Parts) -> None:
+def _add_letters(routes: APIRouter, ops: OpsService) -> None:
     @routes.get("/dead-letters", summary="List dead letters, oldest first")
     async def letters(
         _viewer: Reader,
@@ -85,27 +84,27 @@ def _add_letters(routes: APIRouter, parts: Parts) -> None:
     ) -> DeadLetterPage:
         place = decode_cursor(cursor, [str])
         after = str(place[0]) if place else ""
-        found = await ops.list_dead_letters(parts, state=state, after=after, limit=limit + 1)
+        found = await ops.list_dead_letters(state=state, after=after, limit=limit + 1)
         more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
         return DeadLetterPage(items=[DeadLetterRead.of(letter) for letter in found[:limit]], next=more)
 
     @routes.get("/dead-letters/{letter_id}", summary="Get a dead letter and its attempts")
     async def letter(_viewer: Reader, letter_id: Id) -> DeadLetterDetail:
-        found, attempts = await ops.get_dead_letter(parts, letter_id)
+        found, attempts = await ops.get_dead_letter(letter_id)
         return DeadLetterDetail.model_validate(
             dead_letter_fields(found) | {"attempts": [AttemptRead.of(attempt) for attempt in attempts]}
         )
 
     @routes.post("/dead-letters:replay", summary="Replay dead letters (all or none)")
     async def replay(viewer: Operator, order: DeadLetterRequest) -> ReplayRead:
-        return ReplayRead(jobs=await ops.replay_dead_letters(parts, viewer, order.ids, reason=order.reason))
+        return ReplayRead(jobs=await ops.replay_dead_letters(viewer, order.ids, reason=order.reason))
 
     @routes.post("/dead-letters:discard", status_code=204, summary="Discard dead letters (all or none)")
     async def discard(viewer: Operator, order: DeadLetterRequest) -> None:
-        await ops.discard_dead_letters(parts, viewer, order.ids, reason=order.reason)
+        await ops.discard_dead_letters(viewer, order.ids, reason=order.reason)
 
 
-def _add_history(routes: APIRouter, parts: Parts) -> None:
+def _add_history(routes: APIRouter, ops: OpsService) -> None:
     @routes.get("/audit", summary="List audit log entries, newest first")
     async def audit_log(
         _viewer: Operator,
@@ -119,7 +118,6 @@ def _add_history(routes: APIRouter, parts: Parts) -> None:
             raise InvalidInput("object_kind, object_id: specify both or neither.", field="object_id")
         place = decode_cursor(cursor, [int])
         found = await ops.list_audit_entries(
-            parts,
             actor=actor,
             of=(object_kind, object_id) if object_id else None,
             before=int(place[0] or 0) if place else None,
@@ -130,4 +128,4 @@ def _add_history(routes: APIRouter, parts: Parts) -> None:
 
     @routes.get("/jobs/{job_id}", summary="Get a job with its attempts and status changes")
     async def job(_viewer: Reader, job_id: Id) -> JobHistoryRead:
-        return JobHistoryRead.of(await ops.get_job_history(parts, job_id))
+        return JobHistoryRead.of(await ops.get_job_history(job_id))

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.dependencies import require_permission, statement_languages
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from adjudge.api.parts import Parts
 from adjudge.api.responses import conditional_response, file_response, request_etag
 from adjudge.api.routes.events import STREAM, encode_stream
 from adjudge.api.schema.problems import (
@@ -28,13 +27,13 @@ from adjudge.api.schema.problems import (
     RollbackRequest,
     WithdrawRequest,
 )
-from adjudge.api.sse import EventStreamResponse
+from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.api.uploads import open_upload
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
-from adjudge.services import problem_imports, problem_revisions, problems
-from adjudge.services.problem_imports import ImportRequest
-from adjudge.services.problems import PublicFile, accepted_languages
+from adjudge.services.problem_imports import ImportRequest, ProblemImportService
+from adjudge.services.problem_revisions import ProblemRevisionService
+from adjudge.services.problems import ProblemService, PublicFile, filter_own
 from adjudge.services.viewer import Viewer
 from adjudge.store.problems.models import ProblemFilter, ProblemSort
 
@@ -64,18 +63,23 @@ _UPLOAD: Final = {
 }
 
 
-def router(parts: Parts) -> APIRouter:
+def router(
+    problems: ProblemService,
+    revisions: ProblemRevisionService,
+    imports: ProblemImportService,
+    connections: SseConnections,
+) -> APIRouter:
     """``/problems`` and ``/imports``."""
     routes = APIRouter(tags=["problems"])
-    _add_catalogue(routes, parts)
-    _add_files(routes, parts)
-    _add_imports(routes, parts)
-    _add_management(routes, parts)
-    _add_revisions(routes, parts)
+    _add_catalogue(routes, problems)
+    _add_files(routes, problems)
+    _add_imports(routes, imports, connections)
+    _add_management(routes, revisions)
+    _add_revisions(routes, problems, revisions, imports)
     return routes
 
 
-def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
+def _add_catalogue(routes: APIRouter, problems: ProblemService) -> None:
     @routes.get("/problems", summary="List problems", responses={200: {"model": ProblemPage}, **_KNOWN})
     async def list_problems(
         viewer: Reader,
@@ -106,9 +110,9 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
             is_tried=tried if viewer.user_id else None,
             sort=sort,
         )
-        wanted = problems.filter_own(wanted, viewer) if mine else wanted
+        wanted = filter_own(wanted, viewer) if mine else wanted
         return conditional_response(
-            request_etag(request), await problems.list_problems(parts, viewer, wanted, cursor=cursor, limit=limit)
+            request_etag(request), await problems.list_problems(viewer, wanted, cursor=cursor, limit=limit)
         )
 
     @routes.get("/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemRead}, **_KNOWN})
@@ -121,13 +125,13 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
     ) -> Response:
         return conditional_response(
             request_etag(request),
-            await problems.get_problem(parts, viewer, problem, accepted_languages(lang, accept_language)),
+            await problems.get_problem(viewer, problem, statement_languages(lang, accept_language)),
         )
 
 
-def _add_files(routes: APIRouter, parts: Parts) -> None:
+def _add_files(routes: APIRouter, problems: ProblemService) -> None:
     def sent(file: PublicFile) -> Response:
-        pieces = problems.read_file(parts, file)
+        pieces = problems.read_file(file)
         return file_response(pieces, name=file.name, size_bytes=file.size_bytes, digest=file.digest)
 
     @routes.get(
@@ -137,7 +141,7 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
         responses=_FILE,
     )
     async def read_file(viewer: Reader, problem: Name, name: Annotated[str, Path(max_length=1024)]) -> Response:
-        return sent(await problems.get_public_file(parts, viewer, problem, name))
+        return sent(await problems.get_public_file(viewer, problem, name))
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/files/{path:path}",
@@ -148,10 +152,10 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
     async def read_revision_file(
         viewer: Reader, problem: Name, number: Number, path: Annotated[str, Path(max_length=1024)]
     ) -> Response:
-        return sent(await problems.get_revision_file(parts, viewer, problem, number, path))
+        return sent(await problems.get_revision_file(viewer, problem, number, path))
 
 
-def _add_imports(routes: APIRouter, parts: Parts) -> None:
+def _add_imports(routes: APIRouter, imports: ProblemImportService, connections: SseConnections) -> None:
     @routes.post(
         "/problems:import",
         status_code=202,
@@ -180,16 +184,16 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
         file_name: Annotated[str, Query(max_length=200, examples=["multiples.zip"])] = "",
     ) -> ImportAccepted:
         order = ImportRequest(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
-        async with open_upload(request, file_name, parts.settings.server.upload_limit_bytes) as upload:
-            return await problem_imports.start_import(parts, viewer, order, upload.pieces, upload.file_name)
+        async with open_upload(request, file_name, imports.upload_limit_bytes) as upload:
+            return await imports.start_import(viewer, order, upload.pieces, upload.file_name)
 
     @routes.get("/imports", summary="List your imports, newest first")
     async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
-        return await problem_imports.list_imports(parts, viewer, cursor=cursor, limit=limit)
+        return await imports.list_imports(viewer, cursor=cursor, limit=limit)
 
     @routes.get("/imports/{import_id}", summary="Get the status and findings of an import")
     async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return await problem_imports.get_import(parts, viewer, import_id)
+        return await imports.get_import(viewer, import_id)
 
     @routes.get(
         "/imports/{import_id}/events",
@@ -201,34 +205,31 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
         response_class=StreamingResponse,
     )
     async def watch_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> StreamingResponse:
-        return EventStreamResponse(
-            parts.audience, viewer, encode_stream(await problem_imports.watch_import(parts, viewer, import_id))
-        )
+        return EventStreamResponse(connections, viewer, encode_stream(await imports.watch_import(viewer, import_id)))
 
     @routes.post("/imports/{import_id}:cancel", summary="Cancel an import")
     async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return await problem_imports.cancel_import(parts, viewer, import_id)
+        return await imports.cancel_import(viewer, import_id)
 
 
-def _add_management(routes: APIRouter, parts: Parts) -> None:
+def _add_management(routes: APIRouter, revisions: ProblemRevisionService) -> None:
     @routes.get("/problems/{problem}/state", summary="Get a problem with its administrative state")
     async def read_state(viewer: Writer, problem: Name) -> ProblemAdminRead:
-        return await problem_revisions.get_problem_admin(parts, viewer, problem)
+        return await revisions.get_problem_admin(viewer, problem)
 
     @routes.patch("/problems/{problem}", summary="Change title, tags or difficulty")
     async def edit_problem(viewer: Writer, problem: Name, patch: ProblemUpdate) -> ProblemAdminRead:
-        return await problem_revisions.update_metadata(parts, viewer, problem, patch)
+        return await revisions.update_metadata(viewer, problem, patch)
 
     @routes.post("/problems/{problem}:publish", summary="Publish a revision")
     async def publish(viewer: Publisher, problem: Name, body: PublishRequest) -> ProblemAdminRead:
-        return await problem_revisions.publish_revision(
-            parts, viewer, problem, version=body.version, number=body.revision, reason=body.reason
+        return await revisions.publish_revision(
+            viewer, problem, version=body.version, number=body.revision, reason=body.reason
         )
 
     @routes.post("/problems/{problem}:rollback", summary="Roll back to an earlier revision")
     async def roll_back(viewer: Publisher, problem: Name, body: RollbackRequest) -> ProblemAdminRead:
-        return await problem_revisions.publish_revision(
-            parts,
+        return await revisions.publish_revision(
             viewer,
             problem,
             version=body.version,
@@ -239,21 +240,21 @@ def _add_management(routes: APIRouter, parts: Parts) -> None:
 
     @routes.post("/problems/{problem}:withdraw", summary="Withdraw a problem")
     async def withdraw(viewer: Publisher, problem: Name, body: WithdrawRequest) -> ProblemAdminRead:
-        return await problem_revisions.withdraw_problem(
-            parts, viewer, problem, version=body.version, reason=body.reason
-        )
+        return await revisions.withdraw_problem(viewer, problem, version=body.version, reason=body.reason)
 
 
-def _add_revisions(routes: APIRouter, parts: Parts) -> None:
+def _add_revisions(
+    routes: APIRouter, problems: ProblemService, revisions: ProblemRevisionService, imports: ProblemImportService
+) -> None:
     @routes.get("/problems/{problem}/revisions", summary="List the revisions of a problem, newest first")
     async def list_revisions(
         viewer: Reader, problem: Name, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
     ) -> RevisionPage:
-        return await problem_revisions.list_revisions(parts, viewer, problem, cursor=cursor, limit=limit)
+        return await revisions.list_revisions(viewer, problem, cursor=cursor, limit=limit)
 
     @routes.get("/problems/{problem}/revisions/{number}", summary="Get a revision")
     async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionRead:
-        return await problem_revisions.get_revision(parts, viewer, problem, number)
+        return await revisions.get_revision(viewer, problem, number)
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/preview",
@@ -269,10 +270,8 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         lang: Lang = "",
         accept_language: Annotated[str, Header()] = "",
     ) -> Response:
-        languages = accepted_languages(lang, accept_language)
-        return conditional_response(
-            request_etag(request), await problems.get_draft(parts, viewer, problem, languages, number)
-        )
+        languages = statement_languages(lang, accept_language)
+        return conditional_response(request_etag(request), await problems.get_draft(viewer, problem, languages, number))
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/tests",
@@ -280,7 +279,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         description="For whoever may see drafts. Counted over the latest 1,000 submissions judged on the revision.",
     )
     async def test_statistics(viewer: Reader, problem: Name, number: Number) -> RevisionTests:
-        return await problem_revisions.tests(parts, viewer, problem, number)
+        return await revisions.tests(viewer, problem, number)
 
     @routes.get("/problems/{problem}/diff", summary="Compare two revisions")
     async def compare_revisions(
@@ -289,7 +288,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         old: Annotated[int, Query(ge=1, le=2**53)],
         new: Annotated[int, Query(ge=1, le=2**53)],
     ) -> RevisionDiff:
-        return await problem_revisions.diff_revisions(parts, viewer, problem, old=old, new=new)
+        return await revisions.diff_revisions(viewer, problem, old=old, new=new)
 
     @routes.post(
         "/problems/{problem}/revisions/{number}:verify",
@@ -297,4 +296,4 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         summary="Verify a revision with the jury solutions",
     )
     async def verify_revision(viewer: Writer, problem: Name, number: Number) -> ImportAccepted:
-        return await problem_imports.start_verification(parts, viewer, problem, number)
+        return await imports.start_verification(viewer, problem, number)

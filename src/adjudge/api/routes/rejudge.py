@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.schema.rejudge import (
     RejudgeApplyRead,
     RejudgeApplyRequest,
@@ -23,7 +22,8 @@ from adjudge.api.schema.rejudge import (
 from adjudge.api.schema.submissions import ReasonRequest
 from adjudge.api.timestamps import parse_timestamp
 from adjudge.domain.permissions import Permission
-from adjudge.services import rejudge
+from adjudge.judge.languages import Languages
+from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.rejudge import RejudgeSelection
 
@@ -33,7 +33,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Cursor = Annotated[str | None, Query(max_length=2048)]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
     """Everything about rejudge batches."""
     routes = APIRouter(prefix="/rejudge-batches", tags=["rejudge"])
 
@@ -49,13 +49,12 @@ def router(parts: Parts) -> APIRouter:
             ids=tuple(asked.ids),
             contest_id=asked.contest,
             user_id=asked.user,
-            language=parts.languages.get(asked.language).id if asked.language else None,
+            language=languages.get(asked.language).id if asked.language else None,
             verdict=asked.verdict,
             since_us=parse_timestamp(asked.since, "filter.since") if asked.since else None,
             until_us=parse_timestamp(asked.until, "filter.until") if asked.until else None,
         )
-        batch = await rejudge.create_batch(
-            parts,
+        batch = await rejudges.create_batch(
             viewer,
             wanted,
             problem=asked.problem,
@@ -68,13 +67,13 @@ def router(parts: Parts) -> APIRouter:
     @routes.get("", summary="List rejudge batches, newest first")
     async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgeBatchPage:  # noqa: ARG001  # asked for by its point
         place = decode_cursor(cursor, [str])
-        rows = await rejudge.list_batches(parts, before=str(place[0]) if place else None, limit=limit + 1)
+        rows = await rejudges.list_batches(before=str(place[0]) if place else None, limit=limit + 1)
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return RejudgeBatchPage(items=[RejudgeBatchRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get("/{batch_id}", summary="Get a rejudge batch and its progress")
     async def read(batch_id: str, viewer: Reader) -> RejudgeBatchRead:  # noqa: ARG001  # asked for by its point
-        return RejudgeBatchRead.of(await rejudge.get_batch(parts, batch_id))
+        return RejudgeBatchRead.of(await rejudges.get_batch(batch_id))
 
     @routes.get("/{batch_id}/preview", summary="Preview the verdict changes of a batch")
     async def preview(
@@ -85,8 +84,7 @@ def router(parts: Parts) -> APIRouter:
         cursor: Cursor = None,
     ) -> RejudgePreviewRead:
         place = decode_cursor(cursor, [str])
-        found = await rejudge.preview_batch(
-            parts,
+        found = await rejudges.preview_batch(
             batch_id,
             after=str(place[0]) if place else None,
             limit=limit + 1,
@@ -114,17 +112,17 @@ def router(parts: Parts) -> APIRouter:
         body: RejudgeApplyRequest | None = None,
     ) -> RejudgeApplyRead:
         skip = body.skip_changed if body else False
-        batch, done = await rejudge.apply_batch(parts, viewer, batch_id, skip_changed=skip)
+        batch, done = await rejudges.apply_batch(viewer, batch_id, skip_changed=skip)
         return RejudgeApplyRead(
             batch=RejudgeBatchRead.of(batch), changed=done.changed, kept=done.kept, skipped=done.skipped
         )
 
     @routes.post("/{batch_id}:discard", summary="Discard a rejudge batch")
     async def discard(batch_id: str, viewer: Writer, body: ReasonRequest | None = None) -> RejudgeBatchRead:
-        return RejudgeBatchRead.of(await rejudge.discard_batch(parts, viewer, batch_id, body.reason if body else ""))
+        return RejudgeBatchRead.of(await rejudges.discard_batch(viewer, batch_id, body.reason if body else ""))
 
     @routes.post("/{batch_id}:cancel", summary="Cancel a running rejudge batch")
     async def cancel(batch_id: str, viewer: Writer, body: ReasonRequest | None = None) -> RejudgeBatchRead:
-        return RejudgeBatchRead.of(await rejudge.cancel_batch(parts, viewer, batch_id, body.reason if body else ""))
+        return RejudgeBatchRead.of(await rejudges.cancel_batch(viewer, batch_id, body.reason if body else ""))
 
     return routes

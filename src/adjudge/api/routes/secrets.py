@@ -7,29 +7,28 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
 from adjudge.api.schema.secrets import SecretBody, SecretInfo, SecretList
 from adjudge.domain.permissions import Permission
-from adjudge.services import secrets
+from adjudge.services.secrets import SecretService
 from adjudge.services.viewer import Viewer
 
 Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(secrets: SecretService) -> APIRouter:
     """``/secrets``."""
     routes = APIRouter(tags=["secrets"])
 
     @routes.get("/secrets", summary="The names of secrets that chains may use")
     async def listed(_viewer: Writer) -> SecretList:
-        return SecretList(items=[SecretInfo.of(item) for item in await secrets.names(parts)])
+        return SecretList(items=[SecretInfo.of(item) for item in await secrets.names()])
 
     @routes.put("/secrets/{name}", status_code=204, summary="Set a secret, or give it another value")
     async def put(name: str, body: SecretBody, viewer: Writer) -> None:
-        await secrets.put(parts, viewer, name, body.value.get_secret_value())
+        await secrets.put(viewer, name, body.value.get_secret_value())
 
     @routes.delete("/secrets/{name}", status_code=204, summary="Delete a secret")
     async def delete(name: str, viewer: Writer) -> None:
-        await secrets.delete(parts, viewer, name)
+        await secrets.delete(viewer, name)
 
     return routes

@@ -12,7 +12,6 @@ from starlette.datastructures import UploadFile
 
 from adjudge.api.dependencies import client_address, require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.schema.submissions import (
     ReasonRequest,
     SubmissionBatchCreate,
@@ -31,9 +30,9 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.services import submissions
-from adjudge.services import submit as submit_service
-from adjudge.services.submit import RequestContext, SubmitReply, SubmitRequest
+from adjudge.judge.languages import Languages
+from adjudge.services.submissions import WAIT_MOST_SEC, SubmissionService
+from adjudge.services.submit import RequestContext, SubmitReply, SubmitRequest, SubmitService, decode_source
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import SubmissionFilter
 
@@ -67,7 +66,7 @@ _BODY: Final[dict[str, Any]] = {
 }
 
 
-def router(parts: Parts) -> APIRouter:
+def router(languages: Languages, submissions: SubmissionService, submitter: SubmitService) -> APIRouter:
     """Everything about submissions but their events."""
     routes = APIRouter(tags=["submissions"])
 
@@ -83,7 +82,7 @@ def router(parts: Parts) -> APIRouter:
     )
     async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
         handed = await _parse_body(request)
-        return _accepted_response(await submit_service.submit(parts, viewer, handed, request_context(request, key)))
+        return _accepted_response(await submitter.submit(viewer, handed, request_context(request, key)))
 
     @routes.post(
         "/submissions:batch",
@@ -96,9 +95,7 @@ def router(parts: Parts) -> APIRouter:
         request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
     ) -> Response:
         handed = [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
-        return _accepted_response(
-            await submit_service.submit_batch(parts, viewer, handed, request_context(request, key))
-        )
+        return _accepted_response(await submitter.submit_batch(viewer, handed, request_context(request, key)))
 
     @routes.get(
         "/submissions",
@@ -122,7 +119,7 @@ def router(parts: Parts) -> APIRouter:
         wanted = SubmissionFilter(
             user_id=user,
             contest_id=contest,
-            language=parts.languages.get(language).id if language else None,
+            language=languages.get(language).id if language else None,
             status=status,
             verdict=verdict,
             since_us=parse_timestamp(since, "since") if since else None,
@@ -130,7 +127,7 @@ def router(parts: Parts) -> APIRouter:
         )
         place = decode_cursor(cursor, [str])
         rows = await submissions.list_submissions(
-            parts, viewer, wanted, problem=problem, before=str(place[0]) if place else None, limit=limit + 1
+            viewer, wanted, problem=problem, before=str(place[0]) if place else None, limit=limit + 1
         )
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return SubmissionPage(items=[SubmissionRead.of(row) for row in rows[:limit]], next=more)
@@ -143,9 +140,9 @@ def router(parts: Parts) -> APIRouter:
     async def read(
         submission_id: str,
         viewer: Reader,
-        wait: Annotated[float, Query(ge=0, le=submissions.WAIT_MOST_SEC, description="Seconds.")] = 0,
+        wait: Annotated[float, Query(ge=0, le=WAIT_MOST_SEC, description="Seconds.")] = 0,
     ) -> SubmissionRead:
-        return SubmissionRead.of(await submissions.get_submission(parts, viewer, submission_id, wait_sec=wait))
+        return SubmissionRead.of(await submissions.get_submission(viewer, submission_id, wait_sec=wait))
 
     @routes.get(
         "/submissions/{submission_id}/source",
@@ -154,7 +151,7 @@ def router(parts: Parts) -> APIRouter:
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def source(submission_id: str, viewer: Reader) -> Response:
-        row, data = await submissions.get_source(parts, viewer, submission_id)
+        row, data = await submissions.get_source(viewer, submission_id)
         headers = {"Content-Disposition": f'attachment; filename="{row.id}"', "Cache-Control": "private, no-store"}
         return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
@@ -168,14 +165,14 @@ def router(parts: Parts) -> APIRouter:
         ),
     )
     async def results(submission_id: str, viewer: Reader) -> SubmissionResultsRead:
-        found = await submissions.get_results(parts, viewer, submission_id)
+        found = await submissions.get_results(viewer, submission_id)
         view: Literal["jury", "author"] = "jury" if found.is_jury else "author"
         document = dict(found.document) if found.document is not None else None
         return SubmissionResultsRead(submission_id=found.row.id, job_id=found.row.job_id, view=view, document=document)
 
     @routes.get("/submissions/{submission_id}/log", summary="List the status changes of a submission")
     async def log(submission_id: str, viewer: Reader) -> SubmissionStatusChangeList:
-        rows = await submissions.list_status_changes(parts, viewer, submission_id)
+        rows = await submissions.list_status_changes(viewer, submission_id)
         return SubmissionStatusChangeList(items=[SubmissionStatusChangeRead.of(row) for row in rows])
 
     @routes.post("/submissions/{submission_id}:cancel", summary="Cancel a submission that has no verdict yet")
@@ -185,7 +182,7 @@ def router(parts: Parts) -> APIRouter:
         body: ReasonRequest | None = None,
     ) -> SubmissionRead:
         reason = body.reason if body else ""
-        return SubmissionRead.of(await submissions.cancel_submission(parts, viewer, submission_id, reason))
+        return SubmissionRead.of(await submissions.cancel_submission(viewer, submission_id, reason))
 
     @routes.post(
         "/submissions/{submission_id}:change-status",
@@ -201,7 +198,6 @@ def router(parts: Parts) -> APIRouter:
         viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CHANGE)],
     ) -> SubmissionRead:
         row = await submissions.change_status(
-            parts,
             viewer,
             submission_id,
             version=body.version,
@@ -240,7 +236,7 @@ async def _from_form(request: Request) -> SubmitRequest:
         given = form.get("source")
         if not isinstance(given, UploadFile):
             raise InvalidInput("source: expected a file upload in this field.", field="source")
-        text = submit_service.decode_source(await given.read(), "source")
+        text = decode_source(await given.read(), "source")
     return SubmitRequest(str(words["problem"]), str(words["language"]), text)
 
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Response
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.schema.webhooks import (
     DeliveryPage,
     DeliveryQueued,
@@ -20,13 +19,13 @@ from adjudge.api.schema.webhooks import (
     WebhookUpdate,
 )
 from adjudge.domain.permissions import Permission
-from adjudge.services import webhooks
 from adjudge.services.viewer import Viewer
+from adjudge.services.webhooks import WebhookService
 
 Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(webhooks: WebhookService) -> APIRouter:
     """Everything about one's own webhooks."""
     routes = APIRouter(prefix="/webhooks", tags=["webhooks"])
 
@@ -37,27 +36,27 @@ def router(parts: Parts) -> APIRouter:
         description="The response contains the signing secret. It is shown only once.",
     )
     async def add(body: WebhookCreate, viewer: Owner) -> WebhookCreated:
-        made, secret = await webhooks.create_webhook(parts, viewer, body.url, body.events)
+        made, secret = await webhooks.create_webhook(viewer, body.url, body.events)
         return WebhookCreated(webhook=WebhookRead.of(made), secret=secret)
 
     @routes.get("", summary="List your webhooks")
     async def page(viewer: Owner) -> WebhookList:
-        return WebhookList(items=[WebhookRead.of(item) for item in await webhooks.list_webhooks(parts, viewer)])
+        return WebhookList(items=[WebhookRead.of(item) for item in await webhooks.list_webhooks(viewer)])
 
     @routes.get("/{webhook_id}", summary="Get a webhook")
     async def read(webhook_id: str, viewer: Owner) -> WebhookRead:
-        return WebhookRead.of(await webhooks.get_webhook(parts, viewer, webhook_id))
+        return WebhookRead.of(await webhooks.get_webhook(viewer, webhook_id))
 
     @routes.patch("/{webhook_id}", summary="Update, enable or disable a webhook")
     async def edit(webhook_id: str, body: WebhookUpdate, viewer: Owner) -> WebhookRead:
         changed = await webhooks.update_webhook(
-            parts, viewer, webhook_id, url=body.url, events=body.events, is_active=body.is_active
+            viewer, webhook_id, url=body.url, events=body.events, is_active=body.is_active
         )
         return WebhookRead.of(changed)
 
     @routes.delete("/{webhook_id}", status_code=204, summary="Delete a webhook", response_class=Response)
     async def remove(webhook_id: str, viewer: Owner) -> Response:
-        await webhooks.delete_webhook(parts, viewer, webhook_id)
+        await webhooks.delete_webhook(viewer, webhook_id)
         return Response(status_code=204)
 
     @routes.post(
@@ -67,7 +66,7 @@ def router(parts: Parts) -> APIRouter:
         description="Fails with 409 if the webhook is disabled.",
     )
     async def ping(webhook_id: str, viewer: Owner) -> DeliveryQueued:
-        return DeliveryQueued(delivery_id=await webhooks.send_ping(parts, viewer, webhook_id))
+        return DeliveryQueued(delivery_id=await webhooks.send_ping(viewer, webhook_id))
 
     @routes.get("/{webhook_id}/deliveries", summary="List deliveries, newest first")
     async def deliveries(
@@ -78,7 +77,7 @@ def router(parts: Parts) -> APIRouter:
     ) -> DeliveryPage:
         place = decode_cursor(cursor, [str])
         before = str(place[0]) if place else None
-        rows = await webhooks.list_deliveries(parts, viewer, webhook_id, before=before, limit=limit + 1)
+        rows = await webhooks.list_deliveries(viewer, webhook_id, before=before, limit=limit + 1)
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return DeliveryPage(items=[DeliveryRead.of(row) for row in rows[:limit]], next=more)
 
@@ -91,7 +90,7 @@ def router(parts: Parts) -> APIRouter:
         ),
     )
     async def repeat(webhook_id: str, delivery_id: str, viewer: Owner) -> DeliveryQueued:
-        await webhooks.redeliver(parts, viewer, webhook_id, delivery_id)
+        await webhooks.redeliver(viewer, webhook_id, delivery_id)
         return DeliveryQueued(delivery_id=delivery_id)
 
     return routes

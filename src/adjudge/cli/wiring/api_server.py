@@ -19,7 +19,7 @@ import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.api.app import API_ROOT, create_app
-from adjudge.api.parts import Parts
+from adjudge.api.container import Services
 from adjudge.api.sse import SseConnections
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.two_tier import open_cache
@@ -30,6 +30,7 @@ from adjudge.cli.wiring.drivers import open_buckets, open_registry
 from adjudge.cli.wiring.judge import load_languages
 from adjudge.cli.wiring.process import tune_gc
 from adjudge.cli.wiring.scheduler import inline_dispatch
+from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.metrics_recorder import record_metrics
@@ -41,7 +42,6 @@ from adjudge.services.load_snapshot import LoadSampler
 from adjudge.services.oidc import OidcProvider
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.rate_limit import FallbackBuckets
-from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.settings import Settings, sections
 from adjudge.store import Database
 from adjudge.stream import Stream
@@ -72,8 +72,8 @@ def run_server(serve: Callable[[Settings, socket.socket], Coroutine[None, None, 
 @asynccontextmanager
 async def open_services(
     settings: Settings, database: Database, stream: Stream, blobs: BlobStore
-) -> AsyncIterator[Parts]:
-    """Everything that a server is made of, around what its process shares with other roles."""
+) -> AsyncIterator[Services]:
+    """The services of a server, on the drivers that its process shares with other roles."""
     async with (
         open_registry(settings, database) as registry,
         open_buckets(settings) as shared,
@@ -88,37 +88,34 @@ async def open_services(
     ):
         buckets = FallbackBuckets(shared)
         sampler = LoadSampler(database, registry, count_to=settings.admission.high_watermark + 1)
-        gate = AdmissionController(settings.admission, database, buckets, sampler)
-        engine, tail = make_engine(settings), EventFeed(database)
-        jobs = make_jobs(settings, engine)
+        admission = AdmissionController(settings.admission, database, buckets, sampler)
+        engine, feed = make_engine(settings), EventFeed(database)
         credentials = make_credentials(settings, database)
-        audience = make_sse_connections(settings, credentials)
+        connections = make_sse_connections(settings, credentials)
         try:
-            yield Parts(
+            yield compose_services(
                 settings,
                 database,
-                jobs,
-                blobs,
-                stream,
-                registry,
-                buckets,
-                gate,
+                jobs=make_jobs(settings, engine),
+                engine=engine,
+                blobs=blobs,
                 cache=cache,
+                registry=registry,
+                languages=load_languages(),
+                buckets=buckets,
+                admission=admission,
                 credentials=credentials,
                 passwords=PasswordHashing(),
-                languages=load_languages(),
-                oidc=_oidc_provider(settings),
+                feed=feed,
+                connections=connections,
                 checks=component_checks(database, blobs, stream, registry),
-                desk=SubmitBatcher(database, jobs),
-                tail=tail,
-                audience=audience,
-                engine=engine,
+                oidc=_oidc_provider(settings),
             )
         finally:
-            await audience.close()
-            await tail.close()
+            await connections.close()
+            await feed.close()
             await credentials.close()
-            await gate.close()
+            await admission.close()
 
 
 def make_sse_connections(settings: Settings, credentials: CredentialCache) -> SseConnections:
@@ -135,15 +132,17 @@ def _oidc_provider(settings: Settings) -> OidcProvider | None:
     return OidcProvider(accounts.oidc_issuer, accounts.oidc_client_id, accounts.oidc_client_secret.reveal())
 
 
-async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str] = ()) -> None:
+async def serve_http(
+    services: Services, database: Database, listener: socket.socket, notes: Sequence[str] = ()
+) -> None:
     """Answer requests until a signal ends it."""
-    app = create_app(parts)
-    pages.install(app, parts)
-    config = http_config(app, parts.settings.server)
-    _print_startup(parts.settings, listener, notes)
+    app = create_app(services)
+    pages.install(app, services)
+    config = http_config(app, services.settings.server)
+    _print_startup(services.settings, listener, notes)
     tune_gc()
     sys.setswitchinterval(_TURN_SEC)
-    async with record_metrics(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
+    async with record_metrics(database, f"{socket.gethostname()}-{os.getpid()}"):
         await HttpServer(config, app.state.streams.close).serve([listener])
 
 

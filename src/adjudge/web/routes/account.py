@@ -9,15 +9,15 @@ from fastapi.responses import Response
 
 from adjudge.api.browser import SESSION_COOKIE, check_origin, delete_cookie, safe_redirect_path, set_cookie
 from adjudge.api.dependencies import current_viewer, require_permission
-from adjudge.api.parts import Parts
 from adjudge.api.routes.login import client_info
 from adjudge.api.schema.problems import ProblemPage
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import ALL_SCOPES, Permission
-from adjudge.services import account as account_service
-from adjudge.services import login, problems
-from adjudge.services.login import NewLogin, Registration
+from adjudge.services.account import AccountService, CreatedToken
+from adjudge.services.login import LoginService, NewLogin, Registration
+from adjudge.services.problems import ProblemService
 from adjudge.services.viewer import Viewer
+from adjudge.settings.sections import AccountsSettings
 from adjudge.store.problems.models import ProblemFilter, ProblemSort
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
@@ -30,17 +30,22 @@ _DAYS_MOST: Final = 3650
 _SOLVED: Final = 100
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+def router(
+    pages: PageRenderer,
+    settings: AccountsSettings,
+    accounts: AccountService,
+    logins: LoginService,
+    problems: ProblemService,
+) -> APIRouter:
     """Routes of accounts."""
     routes = page_router(pages)
-    _add_login_routes(routes, pages, parts)
-    _add_profile_routes(routes, pages, parts)
-    _add_token_routes(routes, pages, parts)
+    _add_login_routes(routes, pages, settings, logins)
+    _add_profile_routes(routes, pages, accounts, problems)
+    _add_token_routes(routes, pages, accounts)
     return routes
 
 
-def _add_login_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
-    settings = parts.settings.accounts
+def _add_login_routes(routes: APIRouter, pages: PageRenderer, settings: AccountsSettings, logins: LoginService) -> None:
     oidc = settings.oidc_label if settings.oidc_issuer else None
     shown: dict[str, Any] = {"registration": settings.registration, "oidc": oidc}
 
@@ -55,7 +60,7 @@ def _add_login_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> N
         check_origin(request)
         name, next_path = await forms.text(request, "name"), safe_redirect_path(await forms.text(request, "next"))
         try:
-            opened = await login.login(parts, name, await forms.text(request, "password"), client_info(request))
+            opened = await logins.login(name, await forms.text(request, "password"), client_info(request))
         except AdjudgeError as error:
             return await pages.render(
                 request, "login.html", status=error.http_status, next_path=next_path, error=error, name=name, **shown
@@ -76,7 +81,7 @@ def _add_login_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> N
             account = Registration(
                 given["name"], password, given["email"], given["display_name"], given["invitation"] or None
             )
-            opened = await login.register(parts, account, client_info(request))
+            opened = await logins.register(account, client_info(request))
         except AdjudgeError as error:
             return await pages.render(
                 request, "register.html", status=error.http_status, error=error, given=given, **shown
@@ -85,7 +90,7 @@ def _add_login_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> N
 
     @routes.post("/logout")
     async def log_out(request: Request) -> Response:
-        await login.logout(parts, await current_viewer(request))
+        await logins.logout(await current_viewer(request))
         answer = redirect("/")
         delete_cookie(answer, request, SESSION_COOKIE)
         return answer
@@ -97,27 +102,29 @@ def _login_redirect(request: Request, opened: NewLogin, path: str) -> Response:
     return answer
 
 
-def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_profile_routes(
+    routes: APIRouter, pages: PageRenderer, accounts: AccountService, problems: ProblemService
+) -> None:
     @routes.get("/me")
     async def profile(request: Request, viewer: Own) -> Response:
         return await pages.render(
             request,
             "account.html",
-            user=await account_service.get_account(parts, viewer),
-            sessions=await account_service.list_sessions(parts, viewer),
-            solved=await _solved(parts, viewer),
+            user=await accounts.get_account(viewer),
+            sessions=await accounts.list_sessions(viewer),
+            solved=await _solved(problems, viewer),
             current=viewer.credential_id,
         )
 
     @routes.post("/me")
     async def update(request: Request, viewer: Own) -> Response:
         changes = {field: await forms.text(request, field) or None for field in ("email", "display_name")}
-        await account_service.update_account(parts, viewer, changes)
+        await accounts.update_account(viewer, changes)
         return redirect("/me", done="saved")
 
     @routes.post("/me/sessions/{session_id}/end")
     async def end_session(viewer: Own, session_id: str) -> Response:
-        await account_service.revoke_session(parts, viewer, session_id)
+        await accounts.revoke_session(viewer, session_id)
         return redirect("/me", done="ended")
 
     @routes.get("/me/password")
@@ -130,8 +137,7 @@ def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
         try:
             if new != await forms.text(request, "again"):
                 raise InvalidInput("confirm: the passwords do not match.", field="again")
-            await account_service.change_password(
-                parts,
+            await accounts.change_password(
                 viewer,
                 current=await forms.text(request, "current"),
                 new=new,
@@ -148,16 +154,16 @@ def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
         return redirect("/problems" if viewer.must_change_password else "/me", done="password")
 
 
-async def _solved(parts: Parts, viewer: Viewer) -> ProblemPage:
+async def _solved(problems: ProblemService, viewer: Viewer) -> ProblemPage:
     """What somebody has solved, as far as a page of the catalogue goes."""
     wanted = ProblemFilter(is_solved=True, sort=ProblemSort.TITLE)
-    found = await problems.list_problems(parts, viewer, wanted, cursor=None, limit=_SOLVED)
+    found = await problems.list_problems(viewer, wanted, cursor=None, limit=_SOLVED)
     return ProblemPage.model_validate_json(found.body)
 
 
-def _add_token_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
-    async def page(request: Request, viewer: Viewer, *, made: account_service.CreatedToken | None = None) -> Response:
-        listed = await account_service.list_tokens(parts, viewer)
+def _add_token_routes(routes: APIRouter, pages: PageRenderer, accounts: AccountService) -> None:
+    async def page(request: Request, viewer: Viewer, *, made: CreatedToken | None = None) -> Response:
+        listed = await accounts.list_tokens(viewer)
         scopes = sorted(viewer.permissions)
         return await pages.render(request, "tokens.html", tokens=listed, made=made, scopes=scopes)
 
@@ -172,10 +178,10 @@ def _add_token_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> N
         if days and not days.isdecimal():
             raise InvalidInput("days: expected a whole number, or leave empty.", field="days")
         expires = min(int(days), _DAYS_MOST) if days else None
-        made = await account_service.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
+        made = await accounts.create_token(viewer, name=name, scopes=scopes, expires_in_days=expires)
         return no_store(await page(request, viewer, made=made))
 
     @routes.post("/me/tokens/{token_id}/revoke")
     async def revoke(viewer: Own, token_id: str) -> Response:
-        await account_service.revoke_token(parts, viewer, token_id)
+        await accounts.revoke_token(viewer, token_id)
         return redirect("/me/tokens", done="revoked")

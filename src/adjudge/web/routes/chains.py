@@ -13,13 +13,15 @@ from fastapi.responses import Response
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.graph_layout import count_vertices
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.services import chain_run_files, chains
 from adjudge.services.chain_run_access import can_approve, can_control, may_complete
+from adjudge.services.chain_run_files import list_artifact_files
+from adjudge.services.chain_runs import ChainRunService
+from adjudge.services.chain_triggers import ChainTriggerService
+from adjudge.services.chains import ChainService
 from adjudge.services.viewer import Viewer
 from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
 from adjudge.web import forms
@@ -41,16 +43,24 @@ _DRAWN_PLACES: Final = 3_000
 _SECOND_US: Final = 1_000_000
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+def router(
+    pages: PageRenderer, chains: ChainService, chain_runs: ChainRunService, chain_triggers: ChainTriggerService
+) -> APIRouter:
     """Routes of chains."""
     routes = page_router(pages)
-    _add_chain_routes(routes, pages, parts)
-    _add_run_routes(routes, pages, parts)
-    _add_action_routes(routes, parts)
+    _add_chain_routes(routes, pages, chains, chain_runs, chain_triggers)
+    _add_run_routes(routes, pages, chain_runs)
+    _add_action_routes(routes, chain_runs)
     return routes
 
 
-def _add_chain_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_chain_routes(
+    routes: APIRouter,
+    pages: PageRenderer,
+    chains: ChainService,
+    chain_runs: ChainRunService,
+    chain_triggers: ChainTriggerService,
+) -> None:
     @routes.get("/chains")
     async def listed(
         request: Request,
@@ -58,36 +68,36 @@ def _add_chain_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> N
         keyword: Annotated[str, Query(max_length=100)] = "",
         page: Annotated[int, Query(ge=1, le=10_000)] = 1,
     ) -> Response:
-        found = await chains.list_chains(parts, page=page, size=_PAGE, keyword=keyword, enabled=None)
-        recent = await _listed(parts, viewer, limit=10)
+        found = await chains.list_chains(page=page, size=_PAGE, keyword=keyword, enabled=None)
+        recent = await _listed(chain_runs, viewer, limit=10)
         more = urlencode({"keyword": keyword, "page": page + 1}) if page * _PAGE < found.total else ""
         return await pages.render(request, "chains.html", chains=found.items, runs=recent, keyword=keyword, more=more)
 
     @routes.get("/chains/{chain}")
     async def one(request: Request, viewer: Reader, chain: str, cursor: str | None = None) -> Response:
-        found = await chains.find_chain(parts, chain)
+        found = await chains.find_chain(chain)
         place = decode_cursor(cursor, [str])
         before = str(place[0]) if place else None
-        runs = await _listed(parts, viewer, chain=found.id, before=before, limit=_PAGE + 1)
+        runs = await _listed(chain_runs, viewer, chain=found.id, before=before, limit=_PAGE + 1)
         nodes = (found.dag or {}).get("nodes", [])
         return await pages.render(
             request,
             "chain.html",
             chain=found,
             drawing=_draw_definition(found.name, nodes),
-            triggers=await chains.list_triggers(parts, found.id),
+            triggers=await chain_triggers.list_triggers(found.id),
             runs=runs[:_PAGE],
             more=urlencode({"cursor": encode_cursor([runs[_PAGE - 1].id])}) if len(runs) > _PAGE else "",
         )
 
 
 async def _listed(
-    parts: Parts, viewer: Viewer, *, chain: str | None = None, before: str | None = None, limit: int
+    chain_runs: ChainRunService, viewer: Viewer, *, chain: str | None = None, before: str | None = None, limit: int
 ) -> list[ChainRunRow]:
     """The runs that somebody who looks at chains may know of."""
     if not viewer.can(Permission.RUN_READ):
         return []
-    return await chains.list_runs(parts, viewer, chain=chain, status=None, before=before, limit=limit)
+    return await chain_runs.list_runs(viewer, chain=chain, status=None, before=before, limit=limit)
 
 
 def _draw_definition(name: str, nodes: Sequence[Mapping[str, Any]]) -> str:
@@ -98,34 +108,36 @@ def _draw_definition(name: str, nodes: Sequence[Mapping[str, Any]]) -> str:
     return render_dag(name, dependencies, meaning=lambda _: "", caption=lambda node: types[node])
 
 
-def _add_run_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_run_routes(routes: APIRouter, pages: PageRenderer, chain_runs: ChainRunService) -> None:
     @routes.get("/runs/{run_id}")
     async def run(request: Request, viewer: RunReader, run_id: str) -> Response:
-        changes = await chains.list_status_changes(parts, viewer, run_id, limit=_LINES)
-        shown = await _run_state(parts, viewer, request, run_id)
+        changes = await chain_runs.list_status_changes(viewer, run_id, limit=_LINES)
+        shown = await _run_state(chain_runs, viewer, request, run_id)
         return await pages.render(request, "chain_run.html", changes=changes, **shown)
 
     @routes.get("/runs/{run_id}/state")
     async def run_state(request: Request, viewer: RunReader, run_id: str) -> Response:
         """The part of the page that changes while the run goes on."""
-        return await pages.render(request, "chain_run_state.html", **await _run_state(parts, viewer, request, run_id))
+        return await pages.render(
+            request, "chain_run_state.html", **await _run_state(chain_runs, viewer, request, run_id)
+        )
 
     @routes.get("/runs/{run_id}/nodes/{node_id}")
     async def node(request: Request, viewer: RunReader, run_id: str, node_id: str) -> Response:
-        return await pages.render(request, "node.html", **await _node_state(parts, viewer, run_id, node_id))
+        return await pages.render(request, "node.html", **await _node_state(chain_runs, viewer, run_id, node_id))
 
     @routes.get("/runs/{run_id}/nodes/{node_id}/state")
     async def node_state(request: Request, viewer: RunReader, run_id: str, node_id: str) -> Response:
-        return await pages.render(request, "node_state.html", **await _node_state(parts, viewer, run_id, node_id))
+        return await pages.render(request, "node_state.html", **await _node_state(chain_runs, viewer, run_id, node_id))
 
 
-async def _run_state(parts: Parts, viewer: Viewer, request: Request, run_id: str) -> dict[str, Any]:
-    run, nodes = await chains.get_run(parts, viewer, run_id), await chains.list_nodes(parts, viewer, run_id)
+async def _run_state(chain_runs: ChainRunService, viewer: Viewer, request: Request, run_id: str) -> dict[str, Any]:
+    run, nodes = await chain_runs.get_run(viewer, run_id), await chain_runs.list_nodes(viewer, run_id)
     spoken = request_translations(request)
     return {
         "run": run,
         "nodes": nodes,
-        "drawing": await _draw_run(parts, spoken, run, nodes),
+        "drawing": await _draw_run(chain_runs, spoken, run, nodes),
         "gantt": _gantt(spoken, nodes),
         "over": run.status in CHAIN_RUN.terminal,
         "may_control": can_control(viewer, run),
@@ -133,8 +145,10 @@ async def _run_state(parts: Parts, viewer: Viewer, request: Request, run_id: str
     }
 
 
-async def _draw_run(parts: Parts, spoken: Translations, run: ChainRunRow, nodes: Sequence[ChainNodeRow]) -> str:
-    dependencies = await chains.get_dag(parts, run)
+async def _draw_run(
+    chain_runs: ChainRunService, spoken: Translations, run: ChainRunRow, nodes: Sequence[ChainNodeRow]
+) -> str:
+    dependencies = await chain_runs.get_dag(run)
     if not _is_small_enough(dependencies):
         return ""
     standing = {node.node_id: node for node in nodes}
@@ -179,16 +193,16 @@ def _gantt(spoken: Translations, nodes: Sequence[ChainNodeRow]) -> str:
     return gantt(spoken("run.timeline"), spans[:100]) if spans else ""
 
 
-async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> dict[str, Any]:
-    node, run = await chains.get_node(parts, viewer, run_id, node_id), await chains.get_run(parts, viewer, run_id)
-    lines = await chains.tail_log_lines(parts, viewer, run_id, node_id, limit=_LINES + 1)
+async def _node_state(chain_runs: ChainRunService, viewer: Viewer, run_id: str, node_id: str) -> dict[str, Any]:
+    node, run = await chain_runs.get_node(viewer, run_id, node_id), await chain_runs.get_run(viewer, run_id)
+    lines = await chain_runs.tail_log_lines(viewer, run_id, node_id, limit=_LINES + 1)
     return {
         "run": run,
         "node": node,
         "lines": lines[-_LINES:],
         "is_cut": len(lines) > _LINES,
         "artifact": json.dumps(node.artifact, indent=2, ensure_ascii=False) if node.artifact is not None else "",
-        "files": list(chain_run_files.list_artifact_files(node.artifact)),
+        "files": list(list_artifact_files(node.artifact)),
         "over": node.status in NODE.terminal and run.status in CHAIN_RUN.terminal,
         "may_control": can_control(viewer, run),
         "may_retry": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED),
@@ -198,36 +212,34 @@ async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -
     }
 
 
-def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
+def _add_action_routes(routes: APIRouter, chain_runs: ChainRunService) -> None:
     @routes.post("/chains/{chain}/start")
     async def start(request: Request, viewer: Controller, chain: str) -> Response:
         given = (await forms.text(request, "parameters")).strip()
-        started = await chains.start_run(
-            parts, viewer, chain, parameters=_parameters(given), reason=await _reason(request, required=False)
+        started = await chain_runs.start_run(
+            viewer, chain, parameters=_parameters(given), reason=await _reason(request, required=False)
         )
         return redirect(f"/runs/{started.run_id}")
 
     @routes.post("/runs/{run_id}/stop")
     async def stop(request: Request, viewer: Controller, run_id: str) -> Response:
-        await chains.stop_run(parts, viewer, run_id, await _reason(request))
+        await chain_runs.stop_run(viewer, run_id, await _reason(request))
         return redirect(f"/runs/{run_id}")
 
     @routes.post("/runs/{run_id}/rerun")
     async def rerun(request: Request, viewer: Controller, run_id: str) -> Response:
         from_node = await forms.text(request, "from_node", limit=200) or None
-        started = await chains.rerun(
-            parts, viewer, run_id, from_node=from_node, reason=await _reason(request), key=None
-        )
+        started = await chain_runs.rerun(viewer, run_id, from_node=from_node, reason=await _reason(request), key=None)
         return redirect(f"/runs/{started.run_id}")
 
     @routes.post("/runs/{run_id}/nodes/{node_id}/retry")
     async def retry(request: Request, viewer: Controller, run_id: str, node_id: str) -> Response:
-        await chains.retry_node(parts, viewer, run_id, node_id, await _reason(request))
+        await chain_runs.retry_node(viewer, run_id, node_id, await _reason(request))
         return redirect(f"/runs/{run_id}")
 
     @routes.post("/runs/{run_id}/nodes/{node_id}/complete")
     async def complete(request: Request, viewer: Controller, run_id: str, node_id: str) -> Response:
-        await chains.complete_node(parts, viewer, run_id, node_id, artifact=None, reason=await _reason(request))
+        await chain_runs.complete_node(viewer, run_id, node_id, artifact=None, reason=await _reason(request))
         return redirect(f"/runs/{run_id}")
 
     @routes.post("/runs/{run_id}/nodes/{node_id}/decide")
@@ -236,7 +248,7 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
         if decision not in ("approve", "reject"):
             raise InvalidInput("decision: expected approve or reject.", field="decision")
         reason = await _reason(request)
-        await chains.decide_node(parts, viewer, run_id, node_id, approved=decision == "approve", reason=reason)
+        await chain_runs.decide_node(viewer, run_id, node_id, approved=decision == "approve", reason=reason)
         return redirect(f"/runs/{run_id}")
 
 

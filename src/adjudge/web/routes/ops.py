@@ -1,4 +1,4 @@
-"""For operators: what waits and for how long, who works, what was given up, and the story of any job."""
+"""For operators: what waits and for how long, who works, what was given up, and the history of any job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from fastapi.responses import Response
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
-from adjudge.services import ops, submissions
+from adjudge.services.ops import OpsService
+from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
-from adjudge.store.ops import metric_samples
 from adjudge.web import forms, time_series
 from adjudge.web.i18n import Translations
 from adjudge.web.plots import TimeWindow, format_duration, lines
@@ -30,25 +29,23 @@ _JOINED: Final = 3
 """Stretches without a figure that a line still goes across."""
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+def router(pages: PageRenderer, submissions: SubmissionService, ops: OpsService) -> APIRouter:
     """Routes of operators."""
     routes = page_router(pages)
-    _add_status_routes(routes, pages, parts)
-    _add_dead_letter_routes(routes, pages, parts)
-    _add_audit_and_job_routes(routes, pages, parts)
+    _add_status_routes(routes, pages, ops)
+    _add_dead_letter_routes(routes, pages, ops)
+    _add_audit_and_job_routes(routes, pages, submissions, ops)
     return routes
 
 
-def _add_status_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_status_routes(routes: APIRouter, pages: PageRenderer, ops: OpsService) -> None:
     @routes.get("/ops")
     async def house(
         request: Request,
         viewer: Reader,  # noqa: ARG001  # asked for by its point
         hours: Annotated[int, Query(ge=1, le=24)] = 1,
     ) -> Response:
-        return await pages.render(
-            request, "ops.html", hours=hours, choices=_HOURS, **await _state(parts, request, hours)
-        )
+        return await pages.render(request, "ops.html", hours=hours, choices=_HOURS, **await _state(ops, request, hours))
 
     @routes.get("/ops/state")
     async def state(
@@ -56,14 +53,14 @@ def _add_status_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
         viewer: Reader,  # noqa: ARG001  # asked for by its point
         hours: Annotated[int, Query(ge=1, le=24)] = 1,
     ) -> Response:
-        return await pages.render(request, "ops_state.html", **await _state(parts, request, hours))
+        return await pages.render(request, "ops_state.html", **await _state(ops, request, hours))
 
 
-async def _state(parts: Parts, request: Request, hours: int) -> dict[str, Any]:
-    found = await parts.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=hours * 3_600_000))
+async def _state(ops: OpsService, request: Request, hours: int) -> dict[str, Any]:
+    found = await ops.list_metric_samples(window_ms=hours * 3_600_000)
     return {
-        "state": await ops.get_system_status(parts),
-        "workers": await ops.list_workers(parts),
+        "state": await ops.get_system_status(),
+        "workers": await ops.list_workers(),
         "plots": _plots(request_translations(request), time_series.time_buckets(found, back_sec=hours * 3_600)),
     }
 
@@ -114,7 +111,7 @@ def _window(t: Translations, found: list[time_series.TimeBucket]) -> TimeWindow 
     )
 
 
-def _add_dead_letter_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_dead_letter_routes(routes: APIRouter, pages: PageRenderer, ops: OpsService) -> None:
     @routes.get("/ops/dead-letters")
     async def letters(
         request: Request,
@@ -123,7 +120,7 @@ def _add_dead_letter_routes(routes: APIRouter, pages: PageRenderer, parts: Parts
         cursor: str | None = None,
     ) -> Response:
         place = decode_cursor(cursor, [str])
-        found = await ops.list_dead_letters(parts, state=state, after=str(place[0]) if place else "", limit=_PAGE + 1)
+        found = await ops.list_dead_letters(state=state, after=str(place[0]) if place else "", limit=_PAGE + 1)
         more = urlencode({"state": state, "cursor": encode_cursor([found[_PAGE - 1].id])}) if len(found) > _PAGE else ""
         return await pages.render(request, "dead_letters.html", letters=found[:_PAGE], state=state, more=more)
 
@@ -136,26 +133,28 @@ def _add_dead_letter_routes(routes: APIRouter, pages: PageRenderer, parts: Parts
         if not reason:
             raise InvalidInput("reason: required.", field="reason")
         if await forms.text(request, "do", limit=20) == "discard":
-            await ops.discard_dead_letters(parts, viewer, chosen, reason=reason)
+            await ops.discard_dead_letters(viewer, chosen, reason=reason)
             return redirect("/ops/dead-letters", done="discarded")
-        await ops.replay_dead_letters(parts, viewer, chosen, reason=reason)
+        await ops.replay_dead_letters(viewer, chosen, reason=reason)
         return redirect("/ops/dead-letters", done="replayed")
 
 
-def _add_audit_and_job_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_audit_and_job_routes(
+    routes: APIRouter, pages: PageRenderer, submissions: SubmissionService, ops: OpsService
+) -> None:
     @routes.get("/ops/jobs/{job_id}")
     async def job(request: Request, viewer: Reader, job_id: str) -> Response:  # noqa: ARG001  # asked for by its point
-        history = await ops.get_job_history(parts, job_id)
-        names = await ops.user_names(parts, [change.actor for change in history.log])
+        history = await ops.get_job_history(job_id)
+        names = await ops.user_names([change.actor for change in history.log])
         return await pages.render(request, "job.html", history=history, names=names)
 
     @routes.get("/ops/find")
     async def find(viewer: Reader, job: Annotated[str, Query(max_length=64)]) -> Response:
         wanted = job.strip()
         try:
-            history = await ops.get_job_history(parts, wanted)
+            history = await ops.get_job_history(wanted)
         except NotFound:
-            return redirect(f"/submissions/{(await submissions.get_submission_uncached(parts, viewer, wanted)).id}")
+            return redirect(f"/submissions/{(await submissions.get_submission_uncached(viewer, wanted)).id}")
         return redirect(f"/ops/jobs/{history.job['id']}")
 
     @routes.get("/ops/audit")
@@ -167,6 +166,6 @@ def _add_audit_and_job_routes(routes: APIRouter, pages: PageRenderer, parts: Par
     ) -> Response:
         place = decode_cursor(cursor, [int])
         before = int(place[0] or 0) if place else None
-        found = await ops.list_audit_entries(parts, actor=actor, of=None, before=before, limit=_PAGE + 1)
+        found = await ops.list_audit_entries(actor=actor, of=None, before=before, limit=_PAGE + 1)
         more = urlencode({"actor": actor, "cursor": encode_cursor([found[_PAGE - 1].id])}) if len(found) > _PAGE else ""
         return await pages.render(request, "audit_log.html", entries=found[:_PAGE], actor=actor, more=more)

@@ -10,13 +10,13 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
 from adjudge.api.schema.problems import ProblemPage, ProblemUpdate
 from adjudge.api.uploads import iter_file
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
-from adjudge.services import problem_imports, problem_revisions, problems
-from adjudge.services.problem_imports import ImportRequest
+from adjudge.services.problem_imports import ImportRequest, ProblemImportService
+from adjudge.services.problem_revisions import ProblemRevisionService
+from adjudge.services.problems import ProblemService, filter_own
 from adjudge.services.viewer import Viewer
 from adjudge.store.problems.models import ProblemFilter
 from adjudge.web import forms
@@ -29,25 +29,29 @@ Publisher = Annotated[Viewer, require_permission(Permission.PROBLEM_PUBLISH)]
 Number = Annotated[int, Field(ge=1, le=2**53)]
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+def router(
+    pages: PageRenderer, problems: ProblemService, revisions: ProblemRevisionService, imports: ProblemImportService
+) -> APIRouter:
     """Routes of setters."""
     routes = page_router(pages)
-    _add_import_routes(routes, pages, parts)
-    _add_problem_routes(routes, pages, parts)
-    _add_action_routes(routes, parts)
+    _add_import_routes(routes, pages, problems, imports)
+    _add_problem_routes(routes, pages, revisions)
+    _add_action_routes(routes, revisions, imports)
     return routes
 
 
-def _add_import_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_import_routes(
+    routes: APIRouter, pages: PageRenderer, problems: ProblemService, imports: ProblemImportService
+) -> None:
     async def desk(request: Request, viewer: Viewer, error: AdjudgeError | None = None) -> Response:
-        wanted = problems.filter_own(ProblemFilter(), viewer)
-        found = await problems.list_problems(parts, viewer, wanted, cursor=None, limit=100)
+        wanted = filter_own(ProblemFilter(), viewer)
+        found = await problems.list_problems(viewer, wanted, cursor=None, limit=100)
         return await pages.render(
             request,
             "problem_admin.html",
             status=error.http_status if error else 200,
             problems=ProblemPage.model_validate_json(found.body).items,
-            imports=(await problem_imports.list_imports(parts, viewer, cursor=None, limit=10)).items,
+            imports=(await imports.list_imports(viewer, cursor=None, limit=10)).items,
             error=error,
         )
 
@@ -68,43 +72,43 @@ def _add_import_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
                 verify=True if "verify" in asked else None,
                 publish="publish" in asked,
             )
-            accepted = await problem_imports.start_import(parts, viewer, order, iter_file(file), file.filename or "")
+            accepted = await imports.start_import(viewer, order, iter_file(file), file.filename or "")
         except AdjudgeError as error:
             return await desk(request, viewer, error)
         return redirect(f"/setting/imports/{accepted.id}")
 
     @routes.get("/setting/imports/{import_id}")
     async def imported(request: Request, viewer: Writer, import_id: str) -> Response:
-        return await pages.render(request, "import.html", **await _import(parts, viewer, request, import_id))
+        return await pages.render(request, "import.html", **await _import(imports, viewer, request, import_id))
 
     @routes.get("/setting/imports/{import_id}/state")
     async def import_state(request: Request, viewer: Writer, import_id: str) -> Response:
-        return await pages.render(request, "import_state.html", **await _import(parts, viewer, request, import_id))
+        return await pages.render(request, "import_state.html", **await _import(imports, viewer, request, import_id))
 
     @routes.post("/setting/imports/{import_id}/cancel")
     async def cancel(viewer: Writer, import_id: str) -> Response:
-        await problem_imports.cancel_import(parts, viewer, import_id)
+        await imports.cancel_import(viewer, import_id)
         return redirect(f"/setting/imports/{import_id}")
 
 
-async def _import(parts: Parts, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
-    found = await problem_imports.get_import(parts, viewer, import_id)
+async def _import(imports: ProblemImportService, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
+    found = await imports.get_import(viewer, import_id)
     return {"problem_import": found, "jury": found.jury, "plot": _jury_plot(request, found.jury)}
 
 
-def _add_problem_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_problem_routes(routes: APIRouter, pages: PageRenderer, revisions: ProblemRevisionService) -> None:
     @routes.get("/setting/problems/{name}")
     async def manage(request: Request, viewer: Writer, name: str) -> Response:
         return await pages.render(
             request,
             "problem_admin_detail.html",
-            problem=await problem_revisions.get_problem_admin(parts, viewer, name),
-            revisions=(await problem_revisions.list_revisions(parts, viewer, name, cursor=None, limit=100)).items,
+            problem=await revisions.get_problem_admin(viewer, name),
+            revisions=(await revisions.list_revisions(viewer, name, cursor=None, limit=100)).items,
         )
 
     @routes.get("/setting/problems/{name}/revisions/{number}")
     async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
-        found = await problem_revisions.get_revision(parts, viewer, name, number)
+        found = await revisions.get_revision(viewer, name, number)
         return await pages.render(
             request,
             "revision.html",
@@ -112,16 +116,16 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) ->
             found=found,
             jury=found.jury,
             plot=_jury_plot(request, found.jury),
-            tests=(await problem_revisions.tests(parts, viewer, name, number)).items,
+            tests=(await revisions.tests(viewer, name, number)).items,
         )
 
     @routes.get("/setting/problems/{name}/diff")
     async def diff(request: Request, viewer: Writer, name: str, old: Number, new: Number) -> Response:
-        found = await problem_revisions.diff_revisions(parts, viewer, name, old=old, new=new)
+        found = await revisions.diff_revisions(viewer, name, old=old, new=new)
         return await pages.render(request, "revision_diff.html", name=name, found=found)
 
 
-def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
+def _add_action_routes(routes: APIRouter, revisions: ProblemRevisionService, imports: ProblemImportService) -> None:
     @routes.post("/setting/problems/{name}")
     async def edit(request: Request, viewer: Writer, name: str) -> Response:
         difficulty = (await forms.text(request, "difficulty", limit=20)).strip()
@@ -131,25 +135,25 @@ def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
             tags=list(_tags(await forms.text(request, "tags", limit=500)) or ()),
             difficulty=_as_float(difficulty),
         )
-        await problem_revisions.update_metadata(parts, viewer, name, patch)
+        await revisions.update_metadata(viewer, name, patch)
         return redirect(f"/setting/problems/{name}", done="saved")
 
     @routes.post("/setting/problems/{name}/publish")
     async def publish(request: Request, viewer: Publisher, name: str) -> Response:
         version, number = await _number(request, "version"), await _number(request, "revision")
         reason = await forms.text(request, "reason", limit=500)
-        await problem_revisions.publish_revision(parts, viewer, name, version=version, number=number, reason=reason)
+        await revisions.publish_revision(viewer, name, version=version, number=number, reason=reason)
         return redirect(f"/setting/problems/{name}", done="published")
 
     @routes.post("/setting/problems/{name}/withdraw")
     async def withdraw(request: Request, viewer: Publisher, name: str) -> Response:
         version, reason = await _number(request, "version"), await forms.text(request, "reason", limit=500)
-        await problem_revisions.withdraw_problem(parts, viewer, name, version=version, reason=reason)
+        await revisions.withdraw_problem(viewer, name, version=version, reason=reason)
         return redirect(f"/setting/problems/{name}", done="withdrawn")
 
     @routes.post("/setting/problems/{name}/revisions/{number}/verify")
     async def verify(viewer: Writer, name: str, number: Number) -> Response:
-        accepted = await problem_imports.start_verification(parts, viewer, name, number)
+        accepted = await imports.start_verification(viewer, name, number)
         return redirect(f"/setting/imports/{accepted.id}")
 
 

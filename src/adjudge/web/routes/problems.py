@@ -10,14 +10,16 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
+from adjudge.api.dependencies import require_permission, statement_languages
 from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import parse_tags, search_words
-from adjudge.services import languages, problems, submissions
-from adjudge.services.problem_stats import get_user_progress, list_problem_stats
+from adjudge.services.admission import AdmissionController
+from adjudge.services.languages import LanguageService
+from adjudge.services.problem_stats import ProblemStatsService
+from adjudge.services.problems import ProblemService, can_edit
+from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import SubmissionFilter
 from adjudge.store.problems.models import ProblemFilter, ProblemSort
@@ -32,8 +34,9 @@ _SOLVED: Final = {"yes": True, "no": False, "untried": False}
 _TRIED: Final = {"tried": True, "untried": False}
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
-    """Routes of the catalogue."""
+def router(page: ProblemPageRenderer) -> APIRouter:
+    """Routes of the problem list and of a problem."""
+    pages, problems = page.pages, page.problems
     routes = page_router(pages)
 
     @routes.get("/")
@@ -58,19 +61,19 @@ def router(pages: PageRenderer, parts: Parts) -> APIRouter:
             is_tried=_TRIED.get(solved) if viewer.user_id else None,
             sort=sort,
         )
-        found = await problems.list_problems(parts, viewer, wanted, cursor=cursor, limit=50)
-        page = ProblemPage.model_validate_json(found.body)
+        found = await problems.list_problems(viewer, wanted, cursor=cursor, limit=50)
+        shown = ProblemPage.model_validate_json(found.body)
         asked = {"q": q, "tag": tag, "solved": solved, "sort": sort.value}
-        more = urlencode({**asked, "cursor": page.next}) if page.next else ""
-        tags = sorted({tag for item in page.items for tag in item.tags})
+        more = urlencode({**asked, "cursor": shown.next}) if shown.next else ""
+        tags = sorted({tag for item in shown.items for tag in item.tags})
         return await pages.render(
-            request, "problems.html", page=page, asked=asked, sorts=list(ProblemSort), more=more, tags=tags
+            request, "problems.html", page=shown, asked=asked, sorts=list(ProblemSort), more=more, tags=tags
         )
 
     @routes.get("/problems/{name}")
     async def problem(request: Request, viewer: Reader, name: str, lang: str = "", language: str = "") -> Response:
         chosen = language or request.cookies.get("adjudge_language", "")
-        return await show_problem(pages, parts, request, viewer, name, entered=SubmitForm(chosen, lang=lang))
+        return await page.render(request, viewer, name, SubmitForm(chosen, lang=lang))
 
     return routes
 
@@ -87,63 +90,72 @@ class SubmitForm:
     """The language of the statement."""
 
 
-async def show_problem(
-    pages: PageRenderer, parts: Parts, request: Request, viewer: Viewer, name: str, *, entered: SubmitForm
-) -> Response:
-    """The page of a problem, with whatever was entered there and not taken."""
-    spoken = problems.accepted_languages(entered.lang, request.headers.get("Accept-Language", ""))
-    found = await problems.get_problem(parts, viewer, name, spoken)
-    shown = ProblemRead.model_validate_json(found.body)
-    recent = []
-    if viewer.can(Permission.SUBMISSION_READ) and viewer.user_id is not None:
-        recent = await submissions.list_submissions(
-            parts, viewer, SubmissionFilter(user_id=viewer.user_id), problem=shown.id, before=None, limit=_RECENT
+@dataclass(frozen=True, slots=True)
+class ProblemPageRenderer:
+    """Renders the page of a problem: for its own route, and again when a submission to it is rejected."""
+
+    pages: PageRenderer
+    problems: ProblemService
+    problem_stats: ProblemStatsService
+    languages: LanguageService
+    submissions: SubmissionService
+    admission: AdmissionController
+
+    async def render(self, request: Request, viewer: Viewer, name: str, entered: SubmitForm) -> Response:
+        """Render the page; ``entered`` holds a rejected submission."""
+        spoken = statement_languages(entered.lang, request.headers.get("Accept-Language", ""))
+        found = await self.problems.get_problem(viewer, name, spoken)
+        shown = ProblemRead.model_validate_json(found.body)
+        recent = []
+        if viewer.can(Permission.SUBMISSION_READ) and viewer.user_id is not None:
+            recent = await self.submissions.list_submissions(
+                viewer, SubmissionFilter(user_id=viewer.user_id), problem=shown.id, before=None, limit=_RECENT
+            )
+        return await self.pages.render(
+            request,
+            "problem.html",
+            status=entered.error.http_status if entered.error else 200,
+            problem=shown,
+            statement=await asyncio.to_thread(render_math, shown.statement.html) if shown.statement else "",
+            extensions=await _extensions(self.languages),
+            entered=entered,
+            templates=await _templates(self.languages, shown),
+            lacking=await _unavailable_languages(self.admission, viewer, shown),
+            recent=recent,
+            progress=await self.problem_stats.get_user_progress(viewer, shown.id),
+            is_own=await _is_own(self.problems, viewer, name),
+            stats=(await self.problem_stats.list_problem_stats()).get(shown.id, ProblemStats()),
         )
-    return await pages.render(
-        request,
-        "problem.html",
-        status=entered.error.http_status if entered.error else 200,
-        problem=shown,
-        statement=await asyncio.to_thread(render_math, shown.statement.html) if shown.statement else "",
-        extensions=await _extensions(parts),
-        entered=entered,
-        templates=await _templates(parts, shown),
-        lacking=await _unavailable_languages(parts, viewer, shown),
-        recent=recent,
-        progress=await get_user_progress(parts, viewer, shown.id),
-        is_own=await _is_own(parts, viewer, name),
-        stats=(await list_problem_stats(parts)).get(shown.id, ProblemStats()),
-    )
 
 
-async def _is_own(parts: Parts, viewer: Viewer, name: str) -> bool:
+async def _is_own(problems: ProblemService, viewer: Viewer, name: str) -> bool:
     """Whether the viewer may manage it."""
     if not viewer.can(Permission.PROBLEM_WRITE):
         return False
-    return problems.can_edit(viewer, await problems.find_visible(parts, viewer, name))
+    return can_edit(viewer, await problems.find_visible(viewer, name))
 
 
-async def _unavailable_languages(parts: Parts, viewer: Viewer, problem: ProblemRead) -> frozenset[str]:
+async def _unavailable_languages(
+    admission: AdmissionController, viewer: Viewer, problem: ProblemRead
+) -> frozenset[str]:
     """Languages not worth choosing; while no worker is up at all, that says nothing about any of them."""
     if not viewer.can(Permission.SUBMISSION_CREATE):
         return frozenset()
     every = frozenset(item.id for item in problem.languages)
-    lacking = await parts.gate.unavailable_languages(every)
+    lacking = await admission.unavailable_languages(every)
     return lacking if lacking != every else frozenset()
 
 
-async def _extensions(parts: Parts) -> dict[str, str]:
+async def _extensions(languages: LanguageService) -> dict[str, str]:
     """Language → the endings of its files, so that a dropped file chooses its language."""
-    table = LanguageList.model_validate_json((await languages.list_languages(parts)).body)
+    table = LanguageList.model_validate_json((await languages.list_languages()).body)
     return {item.id: " ".join(ending.lstrip(".") for ending in item.extensions) for item in table.items}
 
 
-async def _templates(parts: Parts, problem: ProblemRead) -> dict[str, str]:
+async def _templates(languages: LanguageService, problem: ProblemRead) -> dict[str, str]:
     """Language → where to begin in it."""
-    table = LanguageList.model_validate_json((await languages.list_languages(parts)).body)
+    table = LanguageList.model_validate_json((await languages.list_languages()).body)
     allowed = {item.id for item in problem.languages}
     wanted = [item.id for item in table.items if item.has_template and item.id in allowed]
-    found = [
-        LanguageTemplateRead.model_validate_json((await languages.get_template(parts, name)).body) for name in wanted
-    ]
+    found = [LanguageTemplateRead.model_validate_json((await languages.get_template(name)).body) for name in wanted]
     return {item.language: item.source for item in found}

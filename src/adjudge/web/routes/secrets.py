@@ -8,11 +8,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.parts import Parts
 from adjudge.chains.secrets import VALUE_MAX
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission
-from adjudge.services import secrets
+from adjudge.services.secrets import SecretService
 from adjudge.services.viewer import Viewer
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect
@@ -22,14 +21,14 @@ Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 ROOT: Final = "/ops/secrets"
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+def router(pages: PageRenderer, secrets: SecretService) -> APIRouter:
     """Routes of named secrets."""
     routes = page_router(pages)
 
     async def page(request: Request, *, name: str = "", error: AdjudgeError | None = None) -> Response:
         """The list and the form; the form keeps a name that was refused, and never the value."""
         status = error.http_status if error else 200
-        listed = await secrets.names(parts)
+        listed = await secrets.names()
         return await pages.render(request, "ops_secrets.html", status=status, secrets=listed, name=name, error=error)
 
     @routes.get(ROOT)
@@ -41,14 +40,14 @@ def router(pages: PageRenderer, parts: Parts) -> APIRouter:
         name = ""
         try:
             name = (await forms.text(request, "name")).strip()
-            await secrets.put(parts, viewer, name, await forms.text(request, "value", limit=VALUE_MAX))
+            await secrets.put(viewer, name, await forms.text(request, "value", limit=VALUE_MAX))
         except AdjudgeError as error:
             return await page(request, name=name, error=error)
         return redirect(ROOT, done="saved")
 
     @routes.post(ROOT + "/{name}/delete")
     async def delete(viewer: Writer, name: str) -> Response:
-        await secrets.delete(parts, viewer, name)
+        await secrets.delete(viewer, name)
         return redirect(ROOT, done="deleted")
 
     return routes

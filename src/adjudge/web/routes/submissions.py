@@ -11,22 +11,21 @@ from fastapi.responses import Response
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import request_context
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.languages import Languages
 from adjudge.judge.sources import single_file_name
-from adjudge.services import ops, submissions
-from adjudge.services import submit as submit_service
-from adjudge.services.submissions import SubmissionDetail
-from adjudge.services.submit import SubmitRequest
+from adjudge.services.ops import OpsService
+from adjudge.services.submissions import SubmissionDetail, SubmissionService
+from adjudge.services.submit import SubmitRequest, SubmitService, decode_source
+from adjudge.services.users import UserService
 from adjudge.services.viewer import Viewer
-from adjudge.store.accounts import users
 from adjudge.store.judging.models import SubmissionFilter, SubmissionRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect, request_translations
-from adjudge.web.routes.problems import SubmitForm, show_problem
+from adjudge.web.routes.problems import ProblemPageRenderer, SubmitForm
 from adjudge.web.routes.router import page_router
 from adjudge.web.submission_result import OWN_WORDS, build_result_view
 
@@ -40,36 +39,46 @@ _ELSEWHERE: Final = (401, 403, 404)
 _YEAR_SEC: Final = 365 * 24 * 3600
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+def router(
+    pages: PageRenderer,
+    problem_page: ProblemPageRenderer,
+    submissions: SubmissionService,
+    submitter: SubmitService,
+    *,
+    languages: Languages,
+    users: UserService,
+    ops: OpsService,
+) -> APIRouter:
     """Routes of submissions."""
     routes = page_router(pages)
-    _add_submit_routes(routes, pages, parts)
-    _add_read_routes(routes, pages, parts)
+    _add_submit_routes(routes, problem_page, submissions, submitter)
+    _add_list_routes(routes, pages, submissions, languages, users)
+    _add_read_routes(routes, pages, submissions, languages, ops)
     return routes
 
 
-def _add_submit_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_submit_routes(
+    routes: APIRouter, problem_page: ProblemPageRenderer, submissions: SubmissionService, submitter: SubmitService
+) -> None:
     @routes.post("/problems/{name}/submit")
     async def submit(request: Request, viewer: Creator, name: str) -> Response:
         language, source = await forms.text(request, "language", limit=64), ""
         try:
             source = await _source(request)
-            accepted = await submit_service.submit(
-                parts, viewer, SubmitRequest(name, language, source), request_context(request, None)
+            accepted = await submitter.submit(
+                viewer, SubmitRequest(name, language, source), request_context(request, None)
             )
         except AdjudgeError as error:
             if error.http_status in _ELSEWHERE:
                 raise
-            return await show_problem(pages, parts, request, viewer, name, entered=SubmitForm(language, source, error))
+            return await problem_page.render(request, viewer, name, SubmitForm(language, source, error))
         answer = redirect(f"/submissions/{accepted.response['submission_id']}")
         answer.set_cookie("adjudge_language", language, max_age=_YEAR_SEC, httponly=True, samesite="lax")
         return answer
 
     @routes.post("/submissions/{submission_id}/cancel")
     async def cancel(viewer: Canceler, request: Request, submission_id: str) -> Response:
-        await submissions.cancel_submission(
-            parts, viewer, submission_id, await forms.text(request, "reason", limit=500)
-        )
+        await submissions.cancel_submission(viewer, submission_id, await forms.text(request, "reason", limit=500))
         return redirect(f"/submissions/{submission_id}")
 
 
@@ -81,10 +90,12 @@ async def _source(request: Request) -> str:
     data = await chosen.read(_SOURCE_MOST + 1)
     if len(data) > _SOURCE_MOST:
         raise InvalidInput(f"file: exceeds {_SOURCE_MOST} bytes.", field="file")
-    return submit_service.decode_source(data, "file")
+    return decode_source(data, "file")
 
 
-def _add_read_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_list_routes(
+    routes: APIRouter, pages: PageRenderer, submissions: SubmissionService, languages: Languages, users: UserService
+) -> None:
     @routes.get("/submissions")
     async def listed(
         request: Request,
@@ -101,7 +112,14 @@ def _add_read_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> No
         rows: list[SubmissionRow] = []
         error = None
         try:
-            rows = await _page(parts, viewer, asked, cursor)
+            place = decode_cursor(cursor, [str])
+            rows = await submissions.list_submissions(
+                viewer,
+                await _filter(languages, users, viewer, asked),
+                problem=problem.strip() or None,
+                before=str(place[0]) if place else None,
+                limit=_PAGE + 1,
+            )
         except AdjudgeError as raised:
             error = raised
         query = urlencode({name: value for name, value in asked.items() if value})
@@ -115,26 +133,32 @@ def _add_read_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> No
             asked=asked,
             query=query,
             verdicts=list(Verdict),
-            names=language_names(parts),
+            names=language_names(languages),
             sees_all=_may_see_all(viewer, asked),
             is_live=not everybody and not cursor,
             more=more,
         )
 
+
+def _add_read_routes(
+    routes: APIRouter, pages: PageRenderer, submissions: SubmissionService, languages: Languages, ops: OpsService
+) -> None:
     @routes.get("/submissions/{submission_id}")
     async def one(
         request: Request, viewer: Reader, submission_id: str, run: Annotated[str, Query(max_length=64)] = ""
     ) -> Response:
-        story = await submissions.get_detail(parts, viewer, submission_id, run)
-        source = await submissions.load_source(parts, story.row)
-        shown = await _state(parts, request, story, source)
+        story = await submissions.get_detail(viewer, submission_id, run)
+        source = await submissions.load_source(story.row)
+        shown = await _state(languages, submissions, ops, request, story=story, source=source)
         return await pages.render(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
 
     @routes.get("/submissions/{submission_id}/state")
     async def state(request: Request, viewer: Reader, submission_id: str) -> Response:
         """The part of the page that changes while judging goes on."""
-        story = await submissions.get_detail(parts, viewer, submission_id)
-        return await pages.render(request, "submission_state.html", **await _state(parts, request, story))
+        story = await submissions.get_detail(viewer, submission_id)
+        return await pages.render(
+            request, "submission_state.html", **await _state(languages, submissions, ops, request, story=story)
+        )
 
 
 def _may_see_all(viewer: Viewer, asked: Mapping[str, str]) -> bool:
@@ -144,35 +168,38 @@ def _may_see_all(viewer: Viewer, asked: Mapping[str, str]) -> bool:
     )
 
 
-async def _page(parts: Parts, viewer: Viewer, asked: Mapping[str, str], cursor: str | None) -> list[SubmissionRow]:
-    """One row more than a page has, so that it is known whether there is another."""
-    place = decode_cursor(cursor, [str])
+async def _filter(
+    languages: Languages, users: UserService, viewer: Viewer, asked: Mapping[str, str]
+) -> SubmissionFilter:
     language, verdict = asked["language"], asked["verdict"]
-    wanted = SubmissionFilter(
-        user_id=await _owner_filter(parts, viewer, asked),
-        language=parts.languages.get(language).id if language else None,
+    return SubmissionFilter(
+        user_id=await _owner_filter(users, viewer, asked),
+        language=languages.get(language).id if language else None,
         verdict=Verdict(verdict) if verdict in set(Verdict) else None,
     )
-    before = str(place[0]) if place else None
-    problem = asked["problem"].strip() or None
-    return await submissions.list_submissions(parts, viewer, wanted, problem=problem, before=before, limit=_PAGE + 1)
 
 
-async def _owner_filter(parts: Parts, viewer: Viewer, asked: Mapping[str, str]) -> str | None:
+async def _owner_filter(users: UserService, viewer: Viewer, asked: Mapping[str, str]) -> str | None:
     if not asked["everybody"] or not _may_see_all(viewer, asked):
         return viewer.id
     name = asked["user"].strip()
     if not name:
         return None
-    known = await parts.database.read(lambda tx: users.find_with_password_by_name(tx, name))
-    return known.user.id if known else ""  # which names there are is not told this way
+    known = await users.find_by_name(name)
+    return known.id if known else ""  # which names there are is not told this way
 
 
 async def _state(
-    parts: Parts, request: Request, story: SubmissionDetail, source: bytes | None = None
+    languages: Languages,
+    submissions: SubmissionService,
+    ops: OpsService,
+    request: Request,
+    *,
+    story: SubmissionDetail,
+    source: bytes | None = None,
 ) -> dict[str, Any]:
     row, document = story.row, story.document or {}
-    language = language_names(parts).get(row.language, row.language)
+    language = language_names(languages).get(row.language, row.language)
     again = (
         story.run_id is None
         and row.finished_at is not None
@@ -189,28 +216,30 @@ async def _state(
         "again": again,
         "told": build_result_view(request_translations(request), document, cases, language),
         "language": language,
-        "file_name": await _file_name(parts, row, source),
+        "file_name": await _file_name(languages, submissions, row, source),
         "own_words": OWN_WORDS,
         "may_cancel": row.finished_at is None and story.run_id is None,
         "log": story.log,
-        "names": await ops.user_names(parts, [change.actor for change in story.log]),
+        "names": await ops.user_names([change.actor for change in story.log]),
         "runs": story.runs,
         "shown_run": story.run_id,
     }
 
 
-async def _file_name(parts: Parts, row: SubmissionRow, source: bytes | None) -> str:
+async def _file_name(
+    languages: Languages, submissions: SubmissionService, row: SubmissionRow, source: bytes | None
+) -> str:
     """What compilers and interpreters call what was handed in; nothing for a language that is no more."""
-    language = next((known for known in parts.languages if known.id == row.language), None)
+    language = next((known for known in languages if known.id == row.language), None)
     if language is None:
         return ""
     if source is None and language.names == "java":
         if row.finished_at is None:  # not worth reading it anew with every test that is done
             return ""
-        source = await submissions.load_source(parts, row)
+        source = await submissions.load_source(row)
     return single_file_name(language, source or b"")
 
 
-def language_names(parts: Parts) -> dict[str, str]:
+def language_names(languages: Languages) -> dict[str, str]:
     """What people call each language."""
-    return {language.id: language.name for language in parts.languages}
+    return {language.id: language.name for language in languages}

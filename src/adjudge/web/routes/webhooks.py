@@ -11,11 +11,10 @@ from fastapi.responses import Response
 
 from adjudge.api.dependencies import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.parts import Parts
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
-from adjudge.services import webhooks
 from adjudge.services.viewer import Viewer
+from adjudge.services.webhooks import WebhookService
 from adjudge.store.webhooks.commands import EVENTS, WebhookDeliveryRow, WebhookRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
@@ -29,12 +28,12 @@ _LOOK_LEAST_MS: Final = 2_000
 _LOOK_MOST_MS: Final = 300_000
 
 
-def router(pages: PageRenderer, parts: Parts) -> APIRouter:
+def router(pages: PageRenderer, webhooks: WebhookService) -> APIRouter:
     """Routes of webhooks."""
     routes = page_router(pages)
-    _add_list_routes(routes, pages, parts)
-    _add_detail_routes(routes, pages, parts)
-    _add_action_routes(routes, parts)
+    _add_list_routes(routes, pages, webhooks)
+    _add_detail_routes(routes, pages, webhooks)
+    _add_action_routes(routes, webhooks)
     return routes
 
 
@@ -49,9 +48,9 @@ def _check_events(events: list[str]) -> None:
         raise InvalidInput("events: select at least one.", field="events")
 
 
-def _add_list_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_list_routes(routes: APIRouter, pages: PageRenderer, webhooks: WebhookService) -> None:
     async def page(request: Request, viewer: Viewer, **shown: Any) -> Response:
-        listed = await webhooks.list_webhooks(parts, viewer)
+        listed = await webhooks.list_webhooks(viewer)
         shown = {"made": None, "secret": "", "error": None, "url": "", "wanted": list(EVENTS[:1]), **shown}
         status = shown["error"].http_status if shown["error"] else 200
         return await pages.render(request, "webhooks.html", status=status, webhooks=listed, events=EVENTS, **shown)
@@ -65,32 +64,32 @@ def _add_list_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> No
         url, events = await _wanted(request)
         try:
             _check_events(events)
-            made, secret = await webhooks.create_webhook(parts, viewer, url, events)
+            made, secret = await webhooks.create_webhook(viewer, url, events)
         except AdjudgeError as error:
             return await page(request, viewer, error=error, url=url, wanted=events)
         return no_store(await page(request, viewer, made=made, secret=secret))
 
 
-def _add_detail_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+def _add_detail_routes(routes: APIRouter, pages: PageRenderer, webhooks: WebhookService) -> None:
     async def page(
         request: Request, viewer: Viewer, webhook: WebhookRow, cursor: str | None = None, **shown: Any
     ) -> Response:
         shown = {"error": None, "url": webhook.url, "wanted": webhook.events, **shown}
         status = shown["error"].http_status if shown["error"] else 200
-        log = await _deliveries_page(parts, viewer, webhook, cursor)
+        log = await _deliveries_page(webhooks, viewer, webhook, cursor)
         return await pages.render(
             request, "webhook.html", status=status, webhook=webhook, events=EVENTS, **log, **shown
         )
 
     @routes.get(ROOT + "/{webhook_id}")
     async def one(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
-        return await page(request, viewer, await webhooks.get_webhook(parts, viewer, webhook_id), cursor)
+        return await page(request, viewer, await webhooks.get_webhook(viewer, webhook_id), cursor)
 
     @routes.get(ROOT + "/{webhook_id}/state")
     async def state(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
         """The part of the page that changes while deliveries are on their way."""
-        webhook = await webhooks.get_webhook(parts, viewer, webhook_id)
-        log = await _deliveries_page(parts, viewer, webhook, cursor)
+        webhook = await webhooks.get_webhook(viewer, webhook_id)
+        log = await _deliveries_page(webhooks, viewer, webhook, cursor)
         return await pages.render(request, "webhook_state.html", webhook=webhook, **log)
 
     @routes.post(ROOT + "/{webhook_id}/edit")
@@ -98,20 +97,22 @@ def _add_detail_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> 
         url, events = await _wanted(request)
         try:
             _check_events(events)
-            await webhooks.update_webhook(parts, viewer, webhook_id, url=url, events=events, is_active=None)
+            await webhooks.update_webhook(viewer, webhook_id, url=url, events=events, is_active=None)
         except NotFound:
             raise
         except AdjudgeError as error:
-            webhook = await webhooks.get_webhook(parts, viewer, webhook_id)
+            webhook = await webhooks.get_webhook(viewer, webhook_id)
             return await page(request, viewer, webhook, error=error, url=url, wanted=events)
         return redirect(f"{ROOT}/{webhook_id}", done="saved")
 
 
-async def _deliveries_page(parts: Parts, viewer: Viewer, webhook: WebhookRow, cursor: str | None) -> dict[str, Any]:
+async def _deliveries_page(
+    webhooks: WebhookService, viewer: Viewer, webhook: WebhookRow, cursor: str | None
+) -> dict[str, Any]:
     """One page of deliveries, the newest first."""
     place = decode_cursor(cursor, [str])
     before = str(place[0]) if place else None
-    rows = await webhooks.list_deliveries(parts, viewer, webhook.id, before=before, limit=_PAGE + 1)
+    rows = await webhooks.list_deliveries(viewer, webhook.id, before=before, limit=_PAGE + 1)
     more = f"cursor={encode_cursor([rows[_PAGE - 1].id])}" if len(rows) > _PAGE else ""
     return {
         "deliveries": rows[:_PAGE],
@@ -128,24 +129,24 @@ def _poll_interval_ms(deliveries: Sequence[WebhookDeliveryRow]) -> int | None:
     return min(max(min(waits_us) // 1_000, _LOOK_LEAST_MS), _LOOK_MOST_MS) if waits_us else None
 
 
-def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
+def _add_action_routes(routes: APIRouter, webhooks: WebhookService) -> None:
     @routes.post(ROOT + "/{webhook_id}/switch")
     async def switch(request: Request, viewer: Owner, webhook_id: str) -> Response:
         is_active = await forms.text(request, "to") == "on"
-        await webhooks.update_webhook(parts, viewer, webhook_id, url=None, events=None, is_active=is_active)
+        await webhooks.update_webhook(viewer, webhook_id, url=None, events=None, is_active=is_active)
         return redirect(f"{ROOT}/{webhook_id}", done="enabled" if is_active else "disabled")
 
     @routes.post(ROOT + "/{webhook_id}/ping")
     async def ping(viewer: Owner, webhook_id: str) -> Response:
-        await webhooks.send_ping(parts, viewer, webhook_id)
+        await webhooks.send_ping(viewer, webhook_id)
         return redirect(f"{ROOT}/{webhook_id}", done="pinged")
 
     @routes.post(ROOT + "/{webhook_id}/remove")
     async def remove(viewer: Owner, webhook_id: str) -> Response:
-        await webhooks.delete_webhook(parts, viewer, webhook_id)
+        await webhooks.delete_webhook(viewer, webhook_id)
         return redirect(ROOT, done="deleted")
 
     @routes.post(ROOT + "/{webhook_id}/deliveries/{delivery_id}/repeat")
     async def repeat(viewer: Owner, webhook_id: str, delivery_id: str) -> Response:
-        await webhooks.redeliver(parts, viewer, webhook_id, delivery_id)
+        await webhooks.redeliver(viewer, webhook_id, delivery_id)
         return redirect(f"{ROOT}/{webhook_id}", done="redelivered")

@@ -198,7 +198,7 @@ class NodeHandler:
 
     def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
         """Whether the executor of the node's type says so."""
-        return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_light", False))
+        return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_instant", False))
 
     def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _PreloadedNode]:
         """What nodes may know that run for the first time, if everything they depend on is remembered."""
@@ -400,7 +400,7 @@ async def _until_stopped(
     stop: asyncio.Event,
 ) -> NodeResult | NodeWaiting | None:
     """Do the work; none where the run is to stop and the executor loses nothing by being cut short."""
-    if not getattr(executor, "stops_at_once", False):
+    if not getattr(executor, "can_be_killed", False):
         return await work
     doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:

@@ -1,0 +1,71 @@
+"""The services of one API server, as the application factories take them.
+
+Only ``create_app`` and ``web.app.install`` take all of them; a router takes the services that its routes call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from adjudge.api.sse import SseConnections
+from adjudge.domain.ids import IdFactory
+from adjudge.judge.languages import Languages
+from adjudge.services.account import AccountService
+from adjudge.services.admission import AdmissionController
+from adjudge.services.chain_run_files import ChainRunFileService
+from adjudge.services.chain_runs import ChainRunService
+from adjudge.services.chain_triggers import ChainTriggerService
+from adjudge.services.chains import ChainService
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.executions import ExecutionService
+from adjudge.services.health import Check
+from adjudge.services.languages import LanguageService
+from adjudge.services.login import LoginService
+from adjudge.services.ops import OpsService
+from adjudge.services.problem_imports import ProblemImportService
+from adjudge.services.problem_revisions import ProblemRevisionService
+from adjudge.services.problem_stats import ProblemStatsService
+from adjudge.services.problems import ProblemService
+from adjudge.services.rejudge import RejudgeService
+from adjudge.services.secrets import SecretService
+from adjudge.services.submission_events import SubmissionEventService
+from adjudge.services.submissions import SubmissionService
+from adjudge.services.submit import SubmitService
+from adjudge.services.users import UserService
+from adjudge.services.webhooks import WebhookService
+from adjudge.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Composed by ``cli.wiring.services``."""
+
+    settings: Settings
+    new_id: IdFactory
+    credentials: CredentialCache
+    admission: AdmissionController
+    connections: SseConnections
+    languages: Languages
+    checks: Mapping[str, Check]
+    """Component name → check, for ``/health/ready``."""
+    accounts: AccountService
+    logins: LoginService
+    users: UserService
+    problems: ProblemService
+    problem_stats: ProblemStatsService
+    revisions: ProblemRevisionService
+    imports: ProblemImportService
+    language_service: LanguageService
+    chains: ChainService
+    chain_runs: ChainRunService
+    chain_triggers: ChainTriggerService
+    run_files: ChainRunFileService
+    secrets: SecretService
+    submissions: SubmissionService
+    submitter: SubmitService
+    executions: ExecutionService
+    events: SubmissionEventService
+    rejudges: RejudgeService
+    webhooks: WebhookService
+    ops: OpsService

@@ -1,0 +1,106 @@
+"""Composes the services of an API server from its drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adjudge.api.container import Services
+from adjudge.api.sse import SseConnections
+from adjudge.blobs.driver import BlobStore
+from adjudge.cache.token_buckets import TokenBuckets
+from adjudge.cache.two_tier import TwoTierCache
+from adjudge.chains.engine import ChainEngine
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.judge.languages import Languages
+from adjudge.registry.driver import Registry
+from adjudge.services.account import AccountService
+from adjudge.services.admission import AdmissionController
+from adjudge.services.chain_run_files import ChainRunFileService
+from adjudge.services.chain_runs import ChainRunService
+from adjudge.services.chain_triggers import ChainTriggerService
+from adjudge.services.chains import ChainService
+from adjudge.services.credentials import CredentialCache
+from adjudge.services.event_feed import EventFeed
+from adjudge.services.executions import ExecutionService
+from adjudge.services.health import Check
+from adjudge.services.languages import LanguageService
+from adjudge.services.login import LoginService
+from adjudge.services.oidc import OidcProvider
+from adjudge.services.ops import OpsService
+from adjudge.services.passwords import PasswordHashing
+from adjudge.services.problem_imports import ProblemImportService
+from adjudge.services.problem_revisions import ProblemRevisionService
+from adjudge.services.problem_stats import ProblemStatsService
+from adjudge.services.problems import ProblemService
+from adjudge.services.rejudge import RejudgeService
+from adjudge.services.secrets import SecretService
+from adjudge.services.submission_events import SubmissionEventService
+from adjudge.services.submission_rules import SubmissionRulesCache
+from adjudge.services.submissions import SubmissionService
+from adjudge.services.submit import SubmitService
+from adjudge.services.submit_batcher import SubmitBatcher
+from adjudge.services.users import UserService
+from adjudge.services.webhooks import WebhookService
+from adjudge.settings import Settings
+from adjudge.store import Database
+from adjudge.store.jobs.commands import JobCommands
+
+
+def compose_services(
+    settings: Settings,
+    database: Database,
+    *,
+    jobs: JobCommands,
+    engine: ChainEngine,
+    blobs: BlobStore,
+    cache: TwoTierCache,
+    registry: Registry,
+    languages: Languages,
+    buckets: TokenBuckets,
+    admission: AdmissionController,
+    credentials: CredentialCache,
+    passwords: PasswordHashing,
+    feed: EventFeed,
+    connections: SseConnections,
+    checks: Mapping[str, Check],
+    oidc: OidcProvider | None = None,
+    new_id: IdFactory = new_id,
+) -> Services:
+    """Build every service."""
+    accounts, executions = settings.accounts, settings.executions
+    rules = SubmissionRulesCache(database)
+    problem_stats = ProblemStatsService(database, cache)
+    problems = ProblemService(database, blobs, cache, languages, problem_stats)
+    submissions = SubmissionService(database, jobs, blobs, cache, rules, feed)
+    chains = ChainService(database, new_id)
+    chain_runs = ChainRunService(database, engine, blobs, admission, chains)
+    upload_limit_bytes = settings.server.upload_limit_bytes
+    return Services(
+        settings=settings,
+        new_id=new_id,
+        credentials=credentials,
+        admission=admission,
+        connections=connections,
+        languages=languages,
+        checks=checks,
+        accounts=AccountService(database, accounts, buckets, credentials, passwords, new_id),
+        logins=LoginService(database, accounts, buckets, credentials, passwords, new_id, oidc),
+        users=UserService(database, accounts, credentials, passwords, new_id),
+        problems=problems,
+        problem_stats=problem_stats,
+        revisions=ProblemRevisionService(database, blobs, cache, problems),
+        imports=ProblemImportService(database, jobs, blobs, upload_limit_bytes, admission, problems, new_id),
+        language_service=LanguageService(cache, languages),
+        chains=chains,
+        chain_runs=chain_runs,
+        chain_triggers=ChainTriggerService(database, chains, new_id),
+        run_files=ChainRunFileService(blobs, chain_runs),
+        secrets=SecretService(database, settings),
+        submissions=submissions,
+        submitter=SubmitService(database, blobs, languages, admission, rules, SubmitBatcher(database, jobs), new_id),
+        executions=ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id),
+        events=SubmissionEventService(database, feed, submissions),
+        rejudges=RejudgeService(database, jobs, cache, admission, rules, new_id),
+        webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
+        ops=OpsService(database, jobs, registry, settings, checks),
+    )
