@@ -35,9 +35,9 @@ class KnownRoute:
 def known_routes() -> tuple[KnownRoute, ...]:
     """Every route of the API and of the pages, in the order in which they are tried."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=OPENAPI_PATH)
-    parts = lookup_services(settings_source.load({}, environ={}))
-    app.router.routes.extend(build_routes(parts))
-    install(app, parts)
+    services = lookup_services(settings_source.load({}, environ={}))
+    app.router.routes.extend(build_routes(services))
+    install(app, services)
     return tuple(_known(app))
 
 

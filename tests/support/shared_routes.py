@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 
 from adjudge.api.app import build_routes, create_app
 from adjudge.api.container import Services
+from adjudge.settings import Settings
 from adjudge.settings.sections import AccountsSettings
 from adjudge.web.app import install
 
@@ -29,16 +30,14 @@ class _Current:
 
 
 class _Lookup:
-    """Stands for one service, or one section of the settings, of the current application."""
+    """Stands for one service of the current application; ``known`` attributes are never looked up."""
 
-    def __init__(self, *path: str) -> None:
-        self._path = path
+    def __init__(self, name: str, **known: object) -> None:
+        self._name = name
+        vars(self).update(known)
 
     def _get(self) -> Any:
-        found: Any = _Current.services
-        for name in self._path:
-            found = getattr(found, name)
-        return found
+        return getattr(_Current.services, self._name)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._get(), name)
@@ -54,15 +53,17 @@ _page_routes: dict[AccountsSettings, Sequence[BaseRoute]] = {}
 """By the settings that pages read when they are built."""
 
 
-def lookup_services(settings: object) -> Services:
-    """Services that are looked up when a route is called: enough to build routes."""
-    names = {item.name: _Lookup(item.name) for item in fields(Services)}
-    return cast("Services", SimpleNamespace(**(names | {"settings": settings})))
+def lookup_services(settings: Settings | None = None) -> Services:
+    """Services that are looked up when a route is called; ``settings`` are what pages read when they are built."""
+    found: dict[str, Any] = {item.name: _Lookup(item.name) for item in fields(Services)}
+    if settings is not None:
+        found["logins"] = _Lookup("logins", settings=settings.accounts)
+    return cast("Services", SimpleNamespace(**found))
 
 
 @cache
 def _routes() -> Sequence[BaseRoute]:
-    return build_routes(lookup_services(SimpleNamespace(accounts=_Lookup("settings", "accounts"))))
+    return build_routes(lookup_services())
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         languages.router(s.language_service),
         chain_run_files.router(s.run_files),
         health.router(s.checks),
-        login.router(s.settings.accounts, s.credentials, s.accounts, s.logins),
+        login.router(s.credentials, s.accounts, s.logins),
         oidc.router(s.logins),
         account.router(s.accounts),
         users.router(s.users),

@@ -262,6 +262,8 @@ def node_complete(
 def node_approve(
     patience: ClientRetryPolicy, run_id: str, node_id: str, *, approved: bool, reason: str
 ) -> Program[Node]:
-    """Approve a node that waits for approval."""
-    body = {"approved": approved, "reason": reason}
-    return (yield from fetch(Node, post(path("runs", run_id, "nodes", node_id, action="decide"), body), patience))
+    """Approve or reject a node that waits for approval."""
+    request = post(
+        path("runs", run_id, "nodes", node_id, action="approve" if approved else "reject"), {"reason": reason}
+    )
+    return (yield from fetch(Node, request, patience))

@@ -39,7 +39,7 @@ def install(app: FastAPI, services: Services) -> None:
         pages.assets.router(),
         preferences.router(pages),
         api_reference.router(pages),
-        account.router(pages, services.settings.accounts, services.accounts, services.logins, services.problems),
+        account.router(pages, services.accounts, services.logins, services.problems),
         webhooks.router(pages, services.webhooks),
         problems.router(problem_page),
         submissions.router(

@@ -115,7 +115,7 @@ async def test_admins_create_find_promote_and_reset(api_on_both: AsgiApp) -> Non
         assert (await admin.get("/api/v1/users", params={"search": "r_c"})).json()["items"] == []
         patch = {"role": "judge", "reason": "joins the jury"}
         assert (await admin.patch(f"/api/v1/users/{user_id}", json=patch)).json()["role"] == "judge"
-        reset = await admin.post(f"/api/v1/users/{user_id}:reset_password", json={"reason": "forgot it"})
+        reset = await admin.post(f"/api/v1/users/{user_id}:reset-password", json={"reason": "forgot it"})
         assert (await browser.get(ME)).status_code == 401
         await log_in(browser, "grace", reset.json()["one_time_password"])
     log = await api.store.rows("SELECT action FROM audit_log WHERE object_id = :id ORDER BY id", id=user_id)

@@ -1,4 +1,4 @@
-"""How programs fare on each test: counted from what judging wrote down, for those who may see drafts."""
+"""Results by test: counted from what judging wrote down, for those who may see drafts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_verdicts_of_each_test_are_counted(published_problem: PublishedPro
             {"name": "a", "runs": 2, "verdicts": {"AC": 1, "WA": 1}, "time_ms": 20, "mem_kb": 900},
         ]
         page = (await setter.get("/setting/problems/sum/revisions/1")).text
-        assert "How programs fare on each test" in page
+        assert "Results by test" in page
         assert "Time limit exceeded" in page
         await add_revision(published_problem)
         assert (await setter.get(PLACE.format(2))).json()["items"] == [], "nothing was judged on it"

@@ -287,8 +287,8 @@ async def test_a_question_is_answered_with_a_reason(chain_api: ChainApi) -> None
     asked = Artifact(json.dumps({"question": "Publish?", "on_no": "fail"}))
     await chain_api.work(outcome=NodeSuspended("approval", f"{run_id}/ask/1", asked))
     assert (await chain_api.get(f"/runs/{run_id}/nodes/ask"))["wait_on"] == "approval"
-    await chain_api.post(f"/runs/{run_id}/nodes/ask:decide", 400, {"approved": True, "reason": ""})
-    answered = await chain_api.post(f"/runs/{run_id}/nodes/ask:decide", 200, {"approved": True, "reason": "it is good"})
+    await chain_api.post(f"/runs/{run_id}/nodes/ask:approve", 400, {"reason": ""})
+    answered = await chain_api.post(f"/runs/{run_id}/nodes/ask:approve", 200, {"reason": "it is good"})
     assert answered["artifact"]["approved"] is True
     me = (await chain_api.client.get(f"{ROOT}/me")).json()
     assert answered["artifact"]["by"] == me["name"]

@@ -324,8 +324,8 @@ async def test_an_import_publishes_only_what_it_verifies(api: AsgiApp) -> None:
         assert (refused.status_code, refused.json()["fields"]["field"]) == (400, "verify")
         for query in ("publish=true", "publish=true&verify=true", "verify=false", ""):
             assert (await client.post(f"{ROOT}/problems:import?{query}", content=data)).status_code == 202
-    rows = await api.store.rows("SELECT wanted FROM problem_imports ORDER BY id")
-    assert [json.loads(row["wanted"])["verify"] for row in rows] == [True, True, False, False]
+    rows = await api.store.rows("SELECT requested FROM problem_imports ORDER BY id")
+    assert [json.loads(row["requested"])["verify"] for row in rows] == [True, True, False, False]
 
 
 async def test_a_package_without_a_title_is_called_as_was_asked_for(api: AsgiApp, tmp_path: Path) -> None:

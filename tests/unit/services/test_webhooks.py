@@ -203,7 +203,7 @@ async def test_a_webhook_that_fails_again_and_again_is_switched_off(published_pr
         assert "500" in standing["disabled_reason"]
         assert standing["disabled_at"] is not None
         last = (await client.get(f"{place}/deliveries")).json()["items"][0]["id"]
-        assert (await client.post(f"{place}/deliveries/{last}:repeat")).json()["code"] == "CONFLICT"
+        assert (await client.post(f"{place}/deliveries/{last}:redeliver")).json()["code"] == "CONFLICT"
         mended = (await client.patch(place, json={"is_active": True, "url": working})).json()
         assert (mended["failures"], mended["is_active"], mended["disabled_reason"]) == (0, True, None)
         await published_problem.finish((await published_problem.submit(client))["job_id"])

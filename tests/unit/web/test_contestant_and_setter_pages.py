@@ -301,7 +301,7 @@ async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("adjudge.services.problems.list_problems", broken)
+    monkeypatch.setattr("adjudge.services.problems.ProblemService.list_problems", broken)
     async with pages.client() as visitor:
         failed = await _shown(visitor, "/problems", 500)
         assert "Internal error" in failed

@@ -20,12 +20,13 @@ from adjudge.api.schema.chain_runs import (
     ChainRunStatusRead,
     ChainStatusChangeList,
     ChainStatusChangeRead,
-    Decision,
+    DecisionRequest,
     NodeActionRequest,
     NodeList,
     NodeLogLineList,
     NodeLogLineRead,
     NodeRead,
+    ReasonRequired,
     RerunRequest,
     RunDag,
     StopBody,
@@ -42,6 +43,11 @@ Reader = Annotated[Viewer, require_permission(Permission.RUN_READ)]
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "Events `run` and `node`.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
 }
+
+
+_APPROVERS: Final = (
+    "Allowed for the node's approvers with `run:approve`; without approvers, for users who may control the run."
+)
 
 
 def router(chain_runs: ChainRunService, connections: SseConnections) -> APIRouter:
@@ -191,13 +197,22 @@ def _add_control(routes: APIRouter, chain_runs: ChainRunService) -> None:
             await chain_runs.complete_node(viewer, run_id, node_id, artifact=asked.artifact, reason=asked.reason)
         )
 
-    @routes.post(
-        "/runs/{run_id}/nodes/{node_id}:decide",
-        summary="Approve a node",
-        description=(
-            "Allowed for the node's approvers with `run:approve`; without approvers, for users who may control the run."
-        ),
-    )
-    async def decide(run_id: str, node_id: str, body: Decision, viewer: Reader) -> NodeRead:
-        await chain_runs.decide_node(viewer, run_id, node_id, approved=body.approved, reason=body.reason)
-        return NodeRead.of(await chain_runs.get_node(viewer, run_id, node_id))
+    @routes.post("/runs/{run_id}/nodes/{node_id}:approve", summary="Approve a node", description=_APPROVERS)
+    async def approve(run_id: str, node_id: str, body: ReasonRequired, viewer: Reader) -> NodeRead:
+        return await _decide(chain_runs, viewer, run_id, node_id, approved=True, reason=body.reason)
+
+    @routes.post("/runs/{run_id}/nodes/{node_id}:reject", summary="Reject a node", description=_APPROVERS)
+    async def reject(run_id: str, node_id: str, body: ReasonRequired, viewer: Reader) -> NodeRead:
+        return await _decide(chain_runs, viewer, run_id, node_id, approved=False, reason=body.reason)
+
+    @routes.post("/runs/{run_id}/nodes/{node_id}:decide", include_in_schema=False)
+    async def decide(run_id: str, node_id: str, body: DecisionRequest, viewer: Reader) -> NodeRead:
+        """The former form of ``:approve`` and ``:reject``."""
+        return await _decide(chain_runs, viewer, run_id, node_id, approved=body.approved, reason=body.reason)
+
+
+async def _decide(
+    chain_runs: ChainRunService, viewer: Viewer, run_id: str, node_id: str, *, approved: bool, reason: str
+) -> NodeRead:
+    await chain_runs.decide_node(viewer, run_id, node_id, approved=approved, reason=reason)
+    return NodeRead.of(await chain_runs.get_node(viewer, run_id, node_id))

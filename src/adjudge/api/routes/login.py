@@ -24,17 +24,15 @@ from adjudge.services.account import AccountService, viewer_for_user
 from adjudge.services.credentials import CredentialCache
 from adjudge.services.login import ClientInfo, LoginService, NewLogin, Registration
 from adjudge.services.viewer import Viewer
-from adjudge.settings.sections import AccountsSettings
 
 
-def router(
-    settings: AccountsSettings, credentials: CredentialCache, accounts: AccountService, logins: LoginService
-) -> APIRouter:
+def router(credentials: CredentialCache, accounts: AccountService, logins: LoginService) -> APIRouter:
     """Routes that anybody reaches, since nobody is known yet; throttled by name and address."""
     routes = APIRouter(tags=["login"])
 
     @routes.get("/login", summary="List login methods")
     async def methods() -> LoginMethods:
+        settings = logins.settings
         return LoginMethods(
             registration=settings.registration, oidc=settings.oidc_label if settings.oidc_issuer else None
         )

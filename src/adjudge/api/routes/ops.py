@@ -52,18 +52,20 @@ def router(ops: OpsService) -> APIRouter:
 
 
 def _add_state(routes: APIRouter, ops: OpsService) -> None:
-    @routes.get("/health", summary="Get the system status")
-    async def health(_viewer: Reader) -> SystemStatusRead:
+    @routes.get("/health", include_in_schema=False)
+    @routes.get("/status", summary="Get the system status")
+    async def status(_viewer: Reader) -> SystemStatusRead:
         return SystemStatusRead.of(await ops.get_system_status(), __version__)
 
     @routes.get("/workers", summary="List online workers")
     async def workers(_viewer: Reader) -> WorkerList:
         return WorkerList(items=[WorkerRead.of(worker) for worker in await ops.list_workers()])
 
-    @routes.get("/queues", summary="Get the queue status by priority")
-    async def queues(_viewer: Reader) -> QueueStatusRead:
+    @routes.get("/queues", include_in_schema=False)
+    @routes.get("/queue", summary="Get the queue status by priority")
+    async def queue(_viewer: Reader) -> QueueStatusRead:
         bands, running = await ops.get_queue_status()
-        return QueueStatusRead(bands=[PriorityQueueRead.of(queue) for queue in bands], running=running)
+        return QueueStatusRead(bands=[PriorityQueueRead.of(band) for band in bands], running=running)
 
     @routes.get("/outbox", summary="Get the outbox status")
     async def outbox(_viewer: Reader) -> OutboxStatusRead:

@@ -78,7 +78,8 @@ def _add_users(routes: APIRouter, users: UserService) -> None:
         changed = await users.set_user_disabled(viewer.id, user_id, disabled=False, reason=body.reason)
         return UserRead.of(changed)
 
-    @routes.post("/users/{user_id}:reset_password", summary="Reset a password; ends all sessions and tokens")
+    @routes.post("/users/{user_id}:reset_password", include_in_schema=False)
+    @routes.post("/users/{user_id}:reset-password", summary="Reset a password; ends all sessions and tokens")
     async def reset_password(viewer: Writer, user_id: Id, body: ReasonBody) -> UserCreated:
         return UserCreated.of(await users.reset_password(viewer.id, user_id, reason=body.reason))
 

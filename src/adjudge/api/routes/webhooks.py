@@ -81,15 +81,16 @@ def router(webhooks: WebhookService) -> APIRouter:
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return DeliveryPage(items=[DeliveryRead.of(row) for row in rows[:limit]], next=more)
 
+    @routes.post("/{webhook_id}/deliveries/{delivery_id}:repeat", status_code=202, include_in_schema=False)
     @routes.post(
-        "/{webhook_id}/deliveries/{delivery_id}:repeat",
+        "/{webhook_id}/deliveries/{delivery_id}:redeliver",
         status_code=202,
         summary="Redeliver a finished delivery",
         description=(
             "Sends the same ID and payload again, with all retries. Fails with 409 if the webhook is disabled."
         ),
     )
-    async def repeat(webhook_id: str, delivery_id: str, viewer: Owner) -> DeliveryQueued:
+    async def redeliver(webhook_id: str, delivery_id: str, viewer: Owner) -> DeliveryQueued:
         await webhooks.redeliver(viewer, webhook_id, delivery_id)
         return DeliveryQueued(delivery_id=delivery_id)
 

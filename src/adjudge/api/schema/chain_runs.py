@@ -181,11 +181,16 @@ class RerunRequest(ApiModel):
     reason: Reason = ""
 
 
-class Decision(ApiModel):
-    """A person's yes or no."""
+class ReasonRequired(ApiModel):
+    """Reason for approving or rejecting a node; it is stored in the audit log and in the artifact."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=500, examples=["verified on all solutions"])]
+
+
+class DecisionRequest(ReasonRequired):
+    """Body of the former `:decide`."""
 
     approved: bool
-    reason: Annotated[str, Field(min_length=1, max_length=500, examples=["verified on all solutions"])]
 
 
 class ChainStatusChangeRead(ApiModel):

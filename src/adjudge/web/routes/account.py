@@ -17,7 +17,6 @@ from adjudge.services.account import AccountService, CreatedToken
 from adjudge.services.login import LoginService, NewLogin, Registration
 from adjudge.services.problems import ProblemService
 from adjudge.services.viewer import Viewer
-from adjudge.settings.sections import AccountsSettings
 from adjudge.store.problems.models import ProblemFilter, ProblemSort
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
@@ -30,22 +29,17 @@ _DAYS_MOST: Final = 3650
 _SOLVED: Final = 100
 
 
-def router(
-    pages: PageRenderer,
-    settings: AccountsSettings,
-    accounts: AccountService,
-    logins: LoginService,
-    problems: ProblemService,
-) -> APIRouter:
+def router(pages: PageRenderer, accounts: AccountService, logins: LoginService, problems: ProblemService) -> APIRouter:
     """Routes of accounts."""
     routes = page_router(pages)
-    _add_login_routes(routes, pages, settings, logins)
+    _add_login_routes(routes, pages, logins)
     _add_profile_routes(routes, pages, accounts, problems)
     _add_token_routes(routes, pages, accounts)
     return routes
 
 
-def _add_login_routes(routes: APIRouter, pages: PageRenderer, settings: AccountsSettings, logins: LoginService) -> None:
+def _add_login_routes(routes: APIRouter, pages: PageRenderer, logins: LoginService) -> None:
+    settings = logins.settings
     oidc = settings.oidc_label if settings.oidc_issuer else None
     shown: dict[str, Any] = {"registration": settings.registration, "oidc": oidc}
 

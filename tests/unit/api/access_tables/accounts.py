@@ -29,6 +29,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/users/{user_id}:disable"): ADMIN,
     ("POST", "/api/v1/users/{user_id}:enable"): ADMIN,
     ("POST", "/api/v1/users/{user_id}:reset_password"): ADMIN,
+    ("POST", "/api/v1/users/{user_id}:reset-password"): ADMIN,
     ("GET", "/api/v1/invitations"): ADMIN,
     ("POST", "/api/v1/invitations"): ADMIN,
     ("DELETE", "/api/v1/invitations/{invitation_id}"): ADMIN,

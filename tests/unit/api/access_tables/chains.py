@@ -40,4 +40,6 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:retry"): CONTROLLERS,
     ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:complete"): CONTROLLERS,
     ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:decide"): READERS,
+    ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:approve"): READERS,
+    ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:reject"): READERS,
 }

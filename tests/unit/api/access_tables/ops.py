@@ -3,8 +3,10 @@
 from tests.unit.api.access_tables import ADMIN, STAFF
 
 ROUTES: dict[tuple[str, str], set[str] | str] = {
+    ("GET", "/api/v1/ops/status"): STAFF,
     ("GET", "/api/v1/ops/health"): STAFF,
     ("GET", "/api/v1/ops/workers"): STAFF,
+    ("GET", "/api/v1/ops/queue"): STAFF,
     ("GET", "/api/v1/ops/queues"): STAFF,
     ("GET", "/api/v1/ops/outbox"): STAFF,
     ("GET", "/api/v1/ops/config"): ADMIN,

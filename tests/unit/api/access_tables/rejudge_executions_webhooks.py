@@ -24,4 +24,5 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/webhooks/{webhook_id}:ping"): EVERYBODY,
     ("GET", "/api/v1/webhooks/{webhook_id}/deliveries"): EVERYBODY,
     ("POST", "/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}:repeat"): EVERYBODY,
+    ("POST", "/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}:redeliver"): EVERYBODY,
 }
