@@ -103,7 +103,9 @@ def disable(name: str, reason: str, actor: str) -> None:
 @actor_option
 def enable(name: str, reason: str, actor: str) -> None:
     """Enable a user."""
-    _change(name, lambda services, user: services.users.set_user_disabled(actor, user.id, disabled=False, reason=reason))
+    _change(
+        name, lambda services, user: services.users.set_user_disabled(actor, user.id, disabled=False, reason=reason)
+    )
     click.echo(f"Enabled {name}")
 
 
