@@ -27,7 +27,7 @@ from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Handler
 from adjudge.worker.lease_thread import lease_keeper_thread
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from bench.queue_progress import CONCURRENCY, SharedProgress, send_line
 
 Work = Callable[[Database, SharedProgress], AbstractAsyncContextManager[tuple[JobCommands, Mapping[str, Handler]]]]
@@ -47,7 +47,7 @@ class RoleSpec:
 async def _worker(
     role_spec: RoleSpec, url: str, database: Database, stream: Stream, board: SharedProgress
 ) -> AsyncIterator[Worker]:
-    wanted = WorkerSettings(f"bench-{new_id()}", slots=CONCURRENCY)
+    wanted = WorkerOptions(f"bench-{new_id()}", slots=CONCURRENCY)
     async with (
         role_spec.work(database, board) as (jobs, handlers),
         lease_keeper_thread(

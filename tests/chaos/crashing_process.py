@@ -37,7 +37,7 @@ from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.chains.test_crashes import Adder, kind_of
 from tests.support.explicit_commit import with_explicit_commit
 
@@ -246,8 +246,8 @@ async def _serve(orders: ProcessConfig, database: Database, stream: Stream) -> N
         roles.create_task(run_periodically(reconciler.run_once, interval_ms=orders.idle_ms // 2))
 
 
-def _settings(orders: ProcessConfig) -> WorkerSettings:
-    return WorkerSettings(
+def _settings(orders: ProcessConfig) -> WorkerOptions:
+    return WorkerOptions(
         orders.name,
         slots=orders.slots,
         lease_ms=orders.lease_ms,

@@ -23,7 +23,7 @@ from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler
 from adjudge.worker.leases import LeaseKeeper
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.simulation.world import FaultProbabilities, Process, SimulatedDatabase, SimulatedStream, World
 
 WORKERS = 3
@@ -143,7 +143,7 @@ class Scenario(ABC):
     def _start_worker(self) -> None:
         self._started += 1
         process = Process(self.world, f"worker-{self._started}")
-        settings = WorkerSettings(
+        settings = WorkerOptions(
             process.name,
             slots=self.slots,
             lease_ms=self.tempo.lease_ms,

@@ -45,7 +45,7 @@ from adjudge.worker.handler import Handler
 from adjudge.worker.handlers.judge import JudgeHandler
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 
 QUICK = RetryPolicy(max_retries=2, base_ms=10, cap_ms=50)
 
@@ -163,7 +163,7 @@ async def open_chain_installation(
             JOB_KIND_NODE: NodeHandler(database, blobs, executors, engine.dags),
             JOB_KIND_JUDGE: JudgeHandler(database, blobs, cache, judge, margin=0.1),
         }
-        worker = Worker(database, jobs, stream, handlers, WorkerSettings("w", slots=2, retry=QUICK))
+        worker = Worker(database, jobs, stream, handlers, WorkerOptions("w", slots=2, retry=QUICK))
         await database.transact(lambda tx: users.insert(tx, users.NewUser(user_id, "eva", role="admin")))
         loops = [
             Dispatcher(database, jobs, stream, name="s", poll_ms=50).run(),

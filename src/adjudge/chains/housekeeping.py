@@ -23,7 +23,7 @@ from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains import concurrency, waits
 from adjudge.store.chains.waits import NodeWait, StoppableJob
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.isolation import Isolation
+from adjudge.store.jobs.isolation import JobIsolation
 from adjudge.store.jobs.models import Job
 
 _log = get_logger(__name__)
@@ -65,7 +65,7 @@ class ChainHousekeeping:
         self._stoppable_after: StoppableJob | None = None
         self._due_after: NodeWait | None = None
         self._orphans_after = ""
-        self._isolation = Isolation(database, jobs, actor=name)
+        self._isolation = JobIsolation(database, jobs, actor=name)
         self._next_look_sec = -math.inf
 
     async def run_once(self) -> int:

@@ -33,7 +33,7 @@ class HeadLimits:
     """How long a client may take for a request line and headers, from connecting or from their first byte on."""
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     """Raised inside a callback of the parser, which passes on that something failed but not what."""
 
 
@@ -97,16 +97,16 @@ class BoundedProtocol(HttpToolsProtocol):
             self._check_sizes()
         if len(self.headers) > self.limits.headers:
             self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            raise _Refused
+            raise _RequestRefused
         super().on_headers_complete()
 
     def _check_sizes(self) -> None:
         if len(self.url) > self.limits.url_bytes:
             self._refusal = HTTPStatus.REQUEST_URI_TOO_LONG
-            raise _Refused
+            raise _RequestRefused
         if sum([len(name) + len(value) for name, value in self.headers]) > self.limits.head_bytes:
             self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            raise _Refused
+            raise _RequestRefused
 
     def on_body(self, body: bytes) -> None:
         """Part of a body came."""

@@ -13,7 +13,7 @@ from adjudge.cli.options import json_option
 from adjudge.cli.wiring.drivers import existing_url
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.store import migrations
-from adjudge.store.migrations import Step
+from adjudge.store.migrations import MigrationStep
 
 EXIT_PENDING = 1
 
@@ -92,7 +92,7 @@ def _found() -> tuple[str, str | None]:
     return url, current
 
 
-def _undone(current: str | None, revision: str) -> list[Step]:
+def _undone(current: str | None, revision: str) -> list[MigrationStep]:
     """The steps between, or what is wrong with the wish."""
     steps = migrations.steps()
     known = [step.revision for step in steps]
@@ -109,6 +109,6 @@ def _undone(current: str | None, revision: str) -> list[Step]:
     return [step for step in steps if revision < step.revision <= current]
 
 
-def _list(word: str, steps: Sequence[Step]) -> None:
+def _list(word: str, steps: Sequence[MigrationStep]) -> None:
     for step in steps:
         click.echo(f"  {word}  {step.revision}  {step.title}")

@@ -10,7 +10,7 @@ from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult
 from adjudge.domain.errors import NodeRefused
 from adjudge.domain.permissions import Permission
 from adjudge.observe.logs import get_logger
-from adjudge.services.http_client import GuardedHttpClient, HttpRequest, HttpResponse
+from adjudge.services.http_client import GuardedHttpClient, OutgoingRequest, OutgoingResponse
 
 _log = get_logger(__name__)
 _OURS: Final = frozenset(
@@ -128,7 +128,7 @@ class NotifyExecutor:
         return NodeResult({"text": cfg["text"], "status": answer.status})
 
 
-def _call(context: NodeContext, method: str, message: Any = None) -> HttpRequest:
+def _call(context: NodeContext, method: str, message: Any = None) -> OutgoingRequest:
     cfg = context.cfg
     body, kind = b"", ""
     if message is not None or "json" in cfg:
@@ -139,12 +139,12 @@ def _call(context: NodeContext, method: str, message: Any = None) -> HttpRequest
     if kind and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = kind
     headers["Idempotency-Key"] = f"{context.run_id}/{context.node_id}"
-    return HttpRequest(
+    return OutgoingRequest(
         method, cfg["url"], headers, body, cfg.get("timeout_ms", 10_000), cfg.get("max_bytes", 256 * 1024)
     )
 
 
-def _judge(answer: HttpResponse, expected: list[int] | None) -> None:
+def _judge(answer: OutgoingResponse, expected: list[int] | None) -> None:
     fine = answer.status in expected if expected else 200 <= answer.status < 300
     if fine:
         return

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.retry import RetryClass
-from adjudge.judge.compile_cache import Artifact, CompileCache
+from adjudge.judge.compile_cache import CompiledArtifact, CompileCache
 from adjudge.judge.languages import Language, Languages, Toolchain, sandbox_env
 from adjudge.judge.sources import ProgramSource, SourceFile, SourceLayout, layout_sources
 from adjudge.sandbox import (
@@ -73,7 +73,7 @@ class Executable:
     mounts: tuple[Mount, ...]
     env: Mapping[str, str] = field(default_factory=sandbox_env)
     out_of_memory_messages: tuple[bytes, ...] = ()
-    artifact: Artifact | None = field(default=None, repr=False, compare=False)
+    artifact: CompiledArtifact | None = field(default=None, repr=False, compare=False)
     """Keeps the directory on disk for as long as the program may be run."""
     files: tuple[InputFile, ...] = ()
     """What lies in the working directory of a script of several files: scripts open their siblings as ``./name``."""
@@ -183,7 +183,7 @@ class Compiler:
             return CompileResult(None, CompileFailure(refused.message, ""))
         key = _key(toolchain, version, layout, flags, in_turn=turn is not None)
 
-        def ready(artifact: Artifact, cached: bool, report: SandboxRunReport | None = None) -> CompileResult:
+        def ready(artifact: CompiledArtifact, cached: bool, report: SandboxRunReport | None = None) -> CompileResult:
             made = _executable(toolchain, version, layout, artifact)
             if report is None:
                 return CompileResult(made, cached=cached)
@@ -371,7 +371,7 @@ def _placeholders(layout: SourceLayout) -> tuple[dict[str, str], dict[str, Seque
     return values, {"sources": layout.sources}
 
 
-def _executable(toolchain: Toolchain, version: str, layout: SourceLayout, artifact: Artifact) -> Executable:
+def _executable(toolchain: Toolchain, version: str, layout: SourceLayout, artifact: CompiledArtifact) -> Executable:
     values, lists = _placeholders(layout)
     is_script_of_several = not toolchain.language.keep and len(layout.files) > 1
     made = Executable(
@@ -389,7 +389,7 @@ def _executable(toolchain: Toolchain, version: str, layout: SourceLayout, artifa
     return _mounted(made, artifact)
 
 
-def _mounted(made: Executable, artifact: Artifact) -> Executable:
+def _mounted(made: Executable, artifact: CompiledArtifact) -> Executable:
     mounts = (Mount(artifact.directory, PROGRAM_DIRECTORY), *made.mounts)
     return replace(made, directory=artifact.directory, mounts=mounts, artifact=artifact)
 

@@ -25,7 +25,7 @@ _BLOCK_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Artifact:
+class CompiledArtifact:
     """A compiled program on disk. It stays there as long as this object does."""
 
     directory: Path
@@ -49,7 +49,7 @@ class CompileCache:
         with self._locked():
             self._remove_left_behind()
 
-    def get(self, key: str) -> Artifact | None:
+    def get(self, key: str) -> CompiledArtifact | None:
         """The entry, marked as used now."""
         entry = self._entries / key
         lock_fd = _lock(entry, fcntl.LOCK_SH)
@@ -73,7 +73,7 @@ class CompileCache:
             if (lock_fd := self._locks.pop(staged, None)) is not None:
                 os.close(lock_fd)
 
-    def put(self, key: str, staged: Path) -> Artifact:
+    def put(self, key: str, staged: Path) -> CompiledArtifact:
         """Make a staged directory the entry; where another was first, its entry stays."""
         size_bytes = make_read_only(staged)
         with self._locked():
@@ -148,9 +148,9 @@ def _lock(directory: Path, mode: int) -> int | None:
     return None
 
 
-def _artifact(directory: Path, lock_fd: int, *, is_temporary: bool = False) -> Artifact:
+def _artifact(directory: Path, lock_fd: int, *, is_temporary: bool = False) -> CompiledArtifact:
     """Take over a locked directory; a temporary one is removed with its last user."""
-    artifact = Artifact(directory, lock_fd)
+    artifact = CompiledArtifact(directory, lock_fd)
     weakref.finalize(artifact, _release, directory, lock_fd, is_temporary)
     return artifact
 

@@ -27,7 +27,7 @@ from adjudge.store import Database, Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.isolation import Isolation
+from adjudge.store.jobs.isolation import JobIsolation
 from adjudge.store.jobs.metrics import request_fields
 from adjudge.store.jobs.models import DispatchedMessage, PoisonJob
 from adjudge.store.jobs.outbox import DueRow
@@ -117,7 +117,7 @@ class Dispatcher:
         self._batch = batch
         self._poll_ms = poll_ms
         self._room = _BandCapacity(stream, ahead)
-        self._isolation = Isolation(database, jobs, actor=name)
+        self._isolation = JobIsolation(database, jobs, actor=name)
         self._pulse = pulse or LoopHeartbeat("pump")
         self._outage = Outage(_log, "dispatch_retrying")
         self._pause_sec = 0.0

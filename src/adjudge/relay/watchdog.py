@@ -21,7 +21,7 @@ from adjudge.observe.outages import LONGEST_SEC, Outage
 from adjudge.store import Database
 from adjudge.store.jobs import dead_letters, outbox
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.isolation import Isolation
+from adjudge.store.jobs.isolation import JobIsolation
 from adjudge.store.jobs.metrics import log_fields
 from adjudge.store.jobs.models import QueuedJob
 from adjudge.stream.driver import Stream
@@ -39,7 +39,7 @@ class Watchdog:
         self._database = database
         self._jobs = jobs
         self._name = name
-        self._isolation = Isolation(database, jobs, actor=name)
+        self._isolation = JobIsolation(database, jobs, actor=name)
 
     async def run_once(self) -> int:
         """Free what has expired; return how many jobs that were. A kind whose owner fails stops no other.
@@ -87,7 +87,7 @@ class Reconciler:
         self._older_ms = older_than_ms
         self._batch = batch
         self._place = _FRONT
-        self._isolation = Isolation(database, jobs, actor=name)
+        self._isolation = JobIsolation(database, jobs, actor=name)
 
     async def run_once(self) -> int:
         """Put jobs whose message is gone back into the outbox; return how many.

@@ -126,7 +126,7 @@ def _whither(parts: SplitResult) -> tuple[str, str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpRequest:
+class OutgoingRequest:
     """One request."""
 
     method: str
@@ -138,7 +138,7 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpResponse:
+class OutgoingResponse:
     """What came back."""
 
     status: int
@@ -202,7 +202,7 @@ class GuardedHttpClient:
         self._now_sec = now_sec
         self._transport = transport
 
-    async def call(self, call: HttpRequest) -> HttpResponse:
+    async def call(self, call: OutgoingRequest) -> OutgoingResponse:
         """Make the call, following redirects within the list; what the network fails at may be tried again."""
         try:
             async with (
@@ -223,7 +223,7 @@ class GuardedHttpClient:
         except httpx.HTTPError as error:
             raise NodeFailed(f"{call.url}: {type(error).__name__}: {error}") from error
 
-    async def _followed(self, client: httpx.AsyncClient, call: HttpRequest) -> HttpResponse:
+    async def _followed(self, client: httpx.AsyncClient, call: OutgoingRequest) -> OutgoingResponse:
         method, url, body = call.method, call.url, call.body
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._once(client, call, method, url, body)
@@ -239,8 +239,8 @@ class GuardedHttpClient:
         raise NodeRefused(f"{call.url}: more than {MAX_REDIRECTS} redirects.")
 
     async def _once(
-        self, client: httpx.AsyncClient, call: HttpRequest, method: str, url: str, body: bytes
-    ) -> HttpResponse:
+        self, client: httpx.AsyncClient, call: OutgoingRequest, method: str, url: str, body: bytes
+    ) -> OutgoingResponse:
         parts = urlsplit(url)
         try:
             scheme, host, port = _whither(parts)
@@ -266,7 +266,7 @@ class GuardedHttpClient:
             data = await _read(response, call.max_bytes, url)
         finally:
             await response.aclose()
-        return HttpResponse(
+        return OutgoingResponse(
             response.status_code, {key.lower(): value for key, value in response.headers.items()}, data, url
         )
 

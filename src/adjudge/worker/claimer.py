@@ -11,7 +11,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.jobs.commands import NEVER_STARTED, JobCommands
-from adjudge.store.jobs.isolation import Isolation
+from adjudge.store.jobs.isolation import JobIsolation
 from adjudge.store.jobs.models import BatchResult, Fence, Job, JobResult
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler, with_preloaded
@@ -30,7 +30,7 @@ class Claimer:
         self._handlers = handlers
         self._name = name
         self._lease_ms = lease_ms
-        self._isolation = Isolation(database, jobs, actor=name)
+        self._isolation = JobIsolation(database, jobs, actor=name)
         self.unsure: set[str] = set()
         """Jobs that a transaction may have claimed whose answer was lost, and that nobody could look up since."""
 

@@ -16,7 +16,7 @@ from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.isolation import Isolation
+from adjudge.store.jobs.isolation import JobIsolation
 from adjudge.store.jobs.models import PoisonJob, RefusedWrite
 from adjudge.stream.driver import Message, MessageBody
 
@@ -49,7 +49,7 @@ class MessageValidator:
         self._jobs = jobs
         self._kinds = kinds
         self._actor = actor
-        self._isolation = Isolation(database, jobs, actor=actor)
+        self._isolation = JobIsolation(database, jobs, actor=actor)
 
     async def validate(self, messages: Sequence[Message]) -> ValidatedMessages:
         """Look at each message, and at the rows of those that are not what they should be."""

@@ -29,7 +29,7 @@ from adjudge.worker.message_validation import MessageValidator, split_unreclaime
 from adjudge.worker.parking import Parking
 from adjudge.worker.rate_limit import StartRateLimiter
 from adjudge.worker.slots import Slots
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
@@ -47,7 +47,7 @@ class Worker:
         jobs: JobCommands,
         stream: Stream,
         handlers: Mapping[str, Handler],
-        settings: WorkerSettings,
+        settings: WorkerOptions,
         *,
         keeper: LeaseKeeper | None = None,
         pace: StartRateLimiter | None = None,

@@ -9,7 +9,7 @@ from adjudge.domain.retry import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerOptions:
     """What a worker may be told."""
 
     name: str

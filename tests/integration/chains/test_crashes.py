@@ -22,7 +22,7 @@ from adjudge.store.engine.driver import Operation
 from adjudge.stream import MemoryStream, Message, MessageBody, PublishResult, Stream
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.chains.harness import ChainHarness, node
 from tests.support.explicit_commit import with_explicit_commit
 from tests.support.store_harness import StoreHarness
@@ -200,7 +200,7 @@ class CrashFixture:
     async def worker(self, name: str, fate: CrashTrigger) -> AsyncIterator[asyncio.Task[None]]:
         database = CrashingDatabase(self.harness.store.database, fate)
         handler = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=self.harness.engine.dags)  # type: ignore[arg-type]
-        settings = WorkerSettings(
+        settings = WorkerOptions(
             name,
             slots=4,
             lease_ms=LEASE_MS,

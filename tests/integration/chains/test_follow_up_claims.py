@@ -19,7 +19,7 @@ from adjudge.store.jobs.models import Job, JobResult, Offer
 from adjudge.stream import MemoryStream
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, done, line, node
 from tests.integration.chains.test_handler import HandlerHarness, ScriptedExecutor
 from tests.support.store_harness import fence_of, metric_value
@@ -92,7 +92,7 @@ async def working(
     handler = NodeHandler(
         harness.store.database, blobs, {ScriptedExecutor.type: executor or handler_harness.script}, harness.engine.dags
     )
-    settings = WorkerSettings("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20, limits=limits or {})
+    settings = WorkerOptions("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20, limits=limits or {})
     worker = Worker(harness.store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, settings)
     pump = asyncio.create_task(Dispatcher(harness.store.database, harness.jobs, stream, name="pump", poll_ms=20).run())
     running = asyncio.create_task(worker.run())

@@ -26,7 +26,7 @@ from adjudge.stream import MemoryStream
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.chains.harness import ChainHarness, dag, node
 from tests.support.log_capture import capture_logs
 from tests.support.store_harness import StoreHarness, metric_value
@@ -83,7 +83,7 @@ async def open_shop(
         harness.engine.dags,
         inline_bytes=inline_bytes,
     )
-    settings = WorkerSettings("w1", slots=4, heartbeat_ms=20, read_wait_ms=20, retry=RetryPolicy(jitter=0))
+    settings = WorkerOptions("w1", slots=4, heartbeat_ms=20, read_wait_ms=20, retry=RetryPolicy(jitter=0))
     worker = Worker(store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, settings)
     tasks = [
         asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=20).run()),
@@ -397,7 +397,7 @@ async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: St
     harness, stream = ChainHarness(store), MemoryStream()
     handler = Hanging(store.database, DirectoryBlobStore(tmp_path), {}, harness.engine.dags)
     worker = Worker(
-        store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, WorkerSettings("w1", 1, read_wait_ms=20)
+        store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, WorkerOptions("w1", 1, read_wait_ms=20)
     )
     run_id = await harness.start(dag(node("a", timeout_ms=1, retry={"max_attempts": 1})))
     assert (await harness.store.rows("SELECT timeout_ms FROM jobs"))[0]["timeout_ms"] == 10_001

@@ -31,7 +31,7 @@ from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.rate_limit import StartRateLimiter
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 
 _ENVIRONMENTS = count(1)
 _PATIENCE_SEC = 120
@@ -159,7 +159,7 @@ class QueueHarness:
         told |= {"reclaim_interval_ms": 100, "read_wait_ms": 100, **settings}
         told.setdefault("reclaim_grace_ms", IDLE_MS - told["lease_ms"])
         handlers = {JOB_KIND_JUDGE: self.handler}
-        worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerSettings(name, **told), pace=pace)
+        worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerOptions(name, **told), pace=pace)
         async with _running(worker.run()):
             yield worker
 

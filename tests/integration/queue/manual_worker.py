@@ -19,7 +19,7 @@ from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.store.judging.models import Judgement
 from adjudge.stream import Message, MessageBody, PublishResult, Stream
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.queue.conftest import QUICK, QueueHarness
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class ManualWorker:
     @asynccontextmanager
     async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:
         """A worker whose reading is called by the test."""
-        told = WorkerSettings(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
+        told = WorkerOptions(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
         worker = Worker(self.database, self.queue.jobs, self.stream, {JOB_KIND_JUDGE: self.queue.handler}, told)
         try:
             yield worker

@@ -16,7 +16,7 @@ from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.queue.conftest import QUICK, QueueHarness
 from tests.integration.queue.manual_worker import (
     ManualWorker,
@@ -55,9 +55,7 @@ class Intercepted:
 
 @asynccontextmanager
 async def working(queue: QueueHarness, database: Intercepted, **settings: Any) -> AsyncIterator[Worker]:
-    told = WorkerSettings(
-        "drained", **{"slots": 2, "lease_ms": 60_000, "read_wait_ms": 100, "retry": QUICK, **settings}
-    )
+    told = WorkerOptions("drained", **{"slots": 2, "lease_ms": 60_000, "read_wait_ms": 100, "retry": QUICK, **settings})
     worker = Worker(database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, told)
     task = asyncio.create_task(worker.run())
     try:

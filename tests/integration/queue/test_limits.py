@@ -14,7 +14,7 @@ from adjudge.stream.driver import Message
 from adjudge.worker import parking
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.queue.conftest import QueueHarness
 
 
@@ -128,7 +128,7 @@ async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
         return await queue.handler._accept(job)
 
     queue.handler.act = held
-    settings = WorkerSettings("broken", slots=4, read_wait_ms=100, limits={"kind:judge": 1})
+    settings = WorkerOptions("broken", slots=4, read_wait_ms=100, limits={"kind:judge": 1})
     worker = Worker(queue.database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, settings)
     admit = worker._parking.admit
 

@@ -11,7 +11,7 @@ import pytest
 
 from adjudge.store.jobs import scripts as job_scripts
 from adjudge.store.jobs import statements as job_statements
-from adjudge.store.jobs.isolation import BatchOperation, Isolation
+from adjudge.store.jobs.isolation import BatchOperation, JobIsolation
 from adjudge.stream.driver import Message
 from adjudge.worker.worker import Worker
 from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without, without_in
@@ -68,11 +68,11 @@ def _drain_stops_a_claim_under_way(patch: pytest.MonkeyPatch) -> None:
 
 
 def _failing_listener_fails_the_batch(patch: pytest.MonkeyPatch) -> None:
-    async def together(self: Isolation, job_ids: Sequence[str], operation: BatchOperation[Any]) -> list[Any]:
+    async def together(self: JobIsolation, job_ids: Sequence[str], operation: BatchOperation[Any]) -> list[Any]:
         return list(await self._database.transact(lambda tx: operation(tx, job_ids)))
 
-    patch.setattr(Isolation, "run", together)
-    patch.setattr(Isolation, "one_by_one", together)
+    patch.setattr(JobIsolation, "run", together)
+    patch.setattr(JobIsolation, "one_by_one", together)
 
 
 @pytest.mark.parametrize(

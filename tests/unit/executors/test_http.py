@@ -19,8 +19,8 @@ from adjudge.executors.http import HttpExecutor, NotifyExecutor
 from adjudge.services.http_client import (
     GuardedHttpClient,
     HostAllowList,
-    HttpRequest,
-    HttpResponse,
+    OutgoingRequest,
+    OutgoingResponse,
     _whither,
     sign_request,
 )
@@ -292,7 +292,7 @@ def test_a_list_that_cannot_be_read_is_refused(text: str) -> None:
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "//x", "file:///etc/passwd", "gopher://x", "nonsense"])
 async def test_urls_that_are_none_are_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="url: "):
-        await outgoing("x").call(HttpRequest("GET", url))
+        await outgoing("x").call(OutgoingRequest("GET", url))
 
 
 def test_headers_cannot_break_out() -> None:
@@ -335,5 +335,5 @@ async def test_notify_says_it_in_the_log_and_to_the_webhook(host: Host) -> None:
     ],
 )
 def test_an_answer_that_could_not_be_kept_as_json_is_kept_as_text(body: bytes, wanted: dict[str, Any]) -> None:
-    found = HttpResponse(200, {"content-type": "application/json"}, body, "https://x").document()
+    found = OutgoingResponse(200, {"content-type": "application/json"}, body, "https://x").document()
     assert {name: found[name] for name in ("json", "text") if name in found} == wanted

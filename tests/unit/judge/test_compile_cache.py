@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adjudge.judge.compile_cache import Artifact, CompileCache, disk_bytes
+from adjudge.judge.compile_cache import CompiledArtifact, CompileCache, disk_bytes
 
 BLOCK = 4096
 ENTRY = 2 * BLOCK
 """An entry with a small file: the directory and the file."""
 
 
-def put(cache: CompileCache, key: str, size_bytes: int = 10) -> Artifact:
+def put(cache: CompileCache, key: str, size_bytes: int = 10) -> CompiledArtifact:
     with cache.stage() as staged:
         (staged / "main").write_bytes(b"x" * size_bytes)
         (staged / "main").chmod(0o700)

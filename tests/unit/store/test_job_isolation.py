@@ -13,7 +13,7 @@ from adjudge.relay.watchdog import Reconciler, Watchdog
 from adjudge.store import Tx
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.isolation import ROUNDS_ALL_FAILED, TRIES, Isolation
+from adjudge.store.jobs.isolation import ROUNDS_ALL_FAILED, TRIES, JobIsolation
 from adjudge.store.jobs.models import FinishedJob, Job
 from adjudge.stream.driver import MessageBody, PublishResult
 from adjudge.stream.memory import MemoryStream
@@ -123,7 +123,7 @@ async def test_rounds_of_a_general_fault_do_not_count_as_failures_of_one_job(
 
 async def test_a_success_in_a_batch_clears_the_failures_before_it(store: StoreHarness, owner: Poisoned) -> None:
     fragile = await store.enqueue_many(2, "fragile")
-    isolation = Isolation(store.database, store.jobs, actor="test")
+    isolation = JobIsolation(store.database, store.jobs, actor="test")
 
     async def check(_tx: Tx, job_ids: Sequence[str]) -> Sequence[str]:
         owner._look(job_ids)

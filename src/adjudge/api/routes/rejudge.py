@@ -17,7 +17,7 @@ from adjudge.api.schema.rejudge import (
     RejudgeCreate,
     RejudgeItemRead,
     RejudgePreviewRead,
-    VerdictChangeCount,
+    VerdictChangeCountRead,
 )
 from adjudge.api.schema.submissions import ReasonRequest
 from adjudge.api.timestamps import parse_timestamp
@@ -93,7 +93,7 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
         more = encode_cursor([found.items[limit - 1].submission_id]) if len(found.items) > limit else None
         return RejudgePreviewRead(
             batch=RejudgeBatchRead.of(found.batch),
-            differences=[VerdictChangeCount(**asdict(item)) for item in found.differences],
+            differences=[VerdictChangeCountRead(**asdict(item)) for item in found.differences],
             items=[RejudgeItemRead(**asdict(item)) for item in found.items[:limit]],
             next=more,
         )

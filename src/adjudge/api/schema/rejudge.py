@@ -99,7 +99,7 @@ class RejudgeItemRead(ApiModel):
     has_changed: bool = Field(description="Whether the submission changed since the batch was created.")
 
 
-class VerdictChangeCount(ApiModel):
+class VerdictChangeCountRead(ApiModel):
     """Number of submissions that change from one verdict to another."""
 
     old_verdict: str | None
@@ -112,7 +112,7 @@ class RejudgePreviewRead(ApiModel):
     """Preview of applying a batch."""
 
     batch: RejudgeBatchRead
-    differences: list[VerdictChangeCount]
+    differences: list[VerdictChangeCountRead]
     items: list[RejudgeItemRead]
     next: str | None
 

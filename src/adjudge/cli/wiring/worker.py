@@ -41,7 +41,7 @@ from adjudge.worker.rate_limit import StartRateLimiter
 from adjudge.worker.registration import keep_registered
 from adjudge.worker.slots import parse_limits, refuse_unknown
 from adjudge.worker.worker import Worker
-from adjudge.worker.worker_settings import WorkerSettings
+from adjudge.worker.worker_settings import WorkerOptions
 
 
 @asynccontextmanager
@@ -136,9 +136,9 @@ async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
     return replace(info, languages=versions, isolation=str(judge.sandbox.isolation or ""), health=WorkerHealth.READY)
 
 
-def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:
+def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerOptions:
     jobs = settings.jobs
-    return WorkerSettings(
+    return WorkerOptions(
         name=name,
         slots=slots,
         consumer=consumer_name(settings.jobs.stream_consumer, name),

@@ -35,7 +35,7 @@ def _alone(operation: BatchOperation[T], job_id: str) -> Operation[Sequence[T]]:
     return lambda tx: operation(tx, [job_id])
 
 
-class Isolation:
+class JobIsolation:
     """Runs operations on jobs, and remembers which jobs made them fail."""
 
     def __init__(self, database: Database, jobs: JobCommands, *, actor: str) -> None:

@@ -53,16 +53,16 @@ async def downgrade(url: str, revision: str = "base") -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MigrationStep:
     """One migration: its revision and the first line of its docstring."""
 
     revision: str
     title: str
 
 
-def steps() -> list[Step]:
+def steps() -> list[MigrationStep]:
     """All migrations of this version, oldest first."""
-    return [Step(_revision_of(path), _title(path)) for path in _files()]
+    return [MigrationStep(_revision_of(path), _title(path)) for path in _files()]
 
 
 def latest_revision() -> str:
