@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.retry import RetryClass
-from adjudge.judge.compile_cache import CompiledArtifact, CompileCache
+from adjudge.judge.compile_cache import CompileCache, CompiledArtifact
 from adjudge.judge.languages import Language, Languages, Toolchain, sandbox_env
 from adjudge.judge.sources import ProgramSource, SourceFile, SourceLayout, layout_sources
 from adjudge.sandbox import (

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adjudge.judge.compile_cache import CompiledArtifact, CompileCache, disk_bytes
+from adjudge.judge.compile_cache import CompileCache, CompiledArtifact, disk_bytes
 
 BLOCK = 4096
 ENTRY = 2 * BLOCK
