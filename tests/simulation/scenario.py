@@ -180,7 +180,7 @@ class Scenario(ABC):
         self.world.violations += [
             f"{process.name} was drained between the claim and the start of attempt {row['attempt_id']} of {row['id']}"
             for row in held
-            if (process.name, row["id"], row["attempt_id"]) not in self.world.started
+            if (process.name, row["id"], row["attempt_id"]) not in self.world.started | self.world.unanswered
             and not self.may_stay_held(row["id"])
         ]
         self.workers.remove(process)

@@ -66,6 +66,8 @@ class World:
         self.won_by: dict[tuple[str, str, int], tuple[int, str]] = {}
         """The message that each (process, job, attempt) was won by."""
         self.started: set[tuple[str, str, int]] = set()
+        self.unanswered: set[tuple[str, str, int]] = set()
+        """Attempts that a worker held when it did not hear of a commit: it may not know of some of them."""
         """The attempts that began: (process, job, attempt)."""
         self._ids = 0
 
@@ -83,6 +85,11 @@ class World:
     async def yield_control(self, most: float = 0.02) -> None:
         """Let others go first: this is where interleavings come from."""
         await asyncio.sleep(self.random.random() * most)
+
+    def note_unanswered(self, worker: str) -> None:
+        """The answer to a commit of this worker is lost."""
+        rows = self.query("SELECT id, attempt_id FROM jobs WHERE status = 'running' AND lease_owner = ?", worker)
+        self.unanswered.update((worker, row["id"], row["attempt_id"]) for row in rows)
 
     def query(self, sql: str, *parameters: object) -> list[sqlite3.Row]:
         return self.connection.execute(sql, parameters).fetchall()
@@ -144,6 +151,7 @@ class SimulatedDatabase:
         await world.yield_control()
         await self._process.still_here()
         if world.should_fail(world.odds.outcome_unknown):
+            world.note_unanswered(self._process.name)
             raise OutcomeUnknown
         for callback in callbacks:
             callback()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,10 @@ from adjudge.chains.stepping import Step, Stepper
 from adjudge.domain.chain import instance_id
 from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import JobStatus, NodeStatus
-from adjudge.store.chains import openings
 from adjudge.store.chains import statements as sql
 from adjudge.store.chains.models import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.statement import Dialect
+from adjudge.store.engine.script import Inputs
 from adjudge.store.jobs.models import FinishedJob, FollowUpSlots, Job, JobResult, NewJob, Offer
 
 
@@ -58,28 +57,11 @@ class NodeJobListener:
         """The short way for nodes that ended well, where there is one."""
         return self._stepper.plan(finishes, room)
 
-    def opens(self, payload: Mapping[str, Any], dialect: Dialect) -> bool:
-        """Whether a run begins with the node, and a statement costs a round trip."""
-        return dialect is Dialect.POSTGRES and "is_root" in payload
-
-    async def open(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
-        """Claim first nodes by one statement."""
-        return await openings.claim(tx, job_ids, worker=worker, lease_ms=lease_ms)
-
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A node runs from its claim on, and its run from its first node on."""
-        roots = {(job.chain_run_id,) for job in jobs if job.payload.get("is_root") and job.chain_run_id}
-        fresh = sorted(start_row(job) for job in jobs if job.prior_status is not JobStatus.RUNNING)
-        if roots and fresh and tx.dialect is Dialect.POSTGRES:
-            await tx.execute(sql.START_FIRST, fresh)
-        else:
-            if roots:
-                await tx.execute(sql.START_RUNS, sorted(roots, reverse=True))
-            if fresh:
-                await tx.execute(sql.START_NODES, fresh)
-        again = sorted(start_row(job) for job in jobs if job.prior_status is JobStatus.RUNNING)
-        if again:
-            await tx.execute(sql.RECLAIM_NODES, again)
+        runs = sorted({job.chain_run_id or "" for job in jobs if job.payload.get("is_root")}, reverse=True)
+        inputs: Inputs = {"root_run": [(run_id,) for run_id in runs], "claim": sorted(start_row(job) for job in jobs)}
+        await tx.run(sql.START_CLAIMED, inputs)
 
     async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> dict[str, str | None]:
         """The replay of a node's dead letter is another attempt of the node, within all limits."""

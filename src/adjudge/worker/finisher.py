@@ -6,13 +6,14 @@ the jobs knows a short way for both (``job_values.Step``), that is taken first, 
 
 Only after the commit are messages acknowledged. A database that is away is tried again for as long as the lease may
 hold; whether a commit whose answer was lost happened is found out by sending it again: the fence lets it through once.
+What such a commit claimed never starts; its lease expires without a heartbeat, and the attempt is refunded.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from adjudge.concurrency.batcher import Batcher
@@ -83,10 +84,6 @@ class Places(Protocol):
         """Run a job that was claimed in the transaction that wrote ``end``, which has committed."""
         ...
 
-    def not_started(self, job_ids: Collection[str]) -> None:
-        """These may have been claimed in a transaction whose answer was lost; they are to be released."""
-        ...
-
     def now(self) -> float:
         """The clock that leases are held by."""
         ...
@@ -105,8 +102,6 @@ class _PendingResult:
     """Nobody waits for it any more: its lease is lost."""
     offer: Offer | None = None
     """What the last try offered."""
-    unsure: dict[str, float] = field(default_factory=dict)
-    """Jobs that were handed over by tries whose answer was lost, and when."""
 
     @property
     def handed(self) -> list[Job]:
@@ -161,9 +156,6 @@ class Finisher:
         """Write ends; again and again while the database is away, until each is written or withdrawn."""
         left = [*batch]
         while left:
-            for waiting in left:
-                if waiting.is_withdrawn:  # perhaps because a try that seemed to fail did end the job
-                    await self._look_up(waiting)
             left = [waiting for waiting in left if not waiting.is_withdrawn]
             left = await self._write_once(left)
         return [None] * len(batch)
@@ -194,8 +186,6 @@ class Finisher:
         except Unfit:
             return batch
         except Unavailable:
-            for job_id, ended in step.after.items():
-                by_job[ended].unsure[job_id] = claimed_at
             raise
         except Exception as error:  # noqa: BLE001 — the long way finds out which of the ends it was
             _log.warning("followup_step_failed", error=repr(error), jobs=len(finishes))
@@ -214,8 +204,6 @@ class Finisher:
         try:
             refused = await self._database.transact(lambda tx: self._write_all(tx, batch))
         except Unavailable:
-            for waiting in batch:
-                waiting.unsure.update({job.id: claimed_at for job in waiting.handed})
             raise
         except Exception as error:  # noqa: BLE001 — one end that cannot be written must not take the others along
             await self._write_apart(batch, error)
@@ -226,24 +214,7 @@ class Finisher:
         for waiting in batch:
             for job in waiting.handed:
                 self._places.start_follow_up(waiting.end, job, claimed_at)
-            reason = reasons.get(waiting.end.fence.job_id)
-            if reason is not None:
-                await self._look_up(waiting)
-            _settle(waiting, reason)
-
-    async def _look_up(self, waiting: _PendingResult) -> None:
-        """Find out what an earlier try handed over whose answer was lost, and start it."""
-        if not waiting.unsure:
-            return
-        worker = waiting.end.fence.lease_owner
-        try:
-            held = await self._database.read(lambda tx: self._jobs.find_held(tx, list(waiting.unsure), worker=worker))
-        except Unavailable as error:
-            _log.warning("followup_claims_unknown", jobs=list(waiting.unsure), error=error.message)
-            self._places.not_started(waiting.unsure)
-            return
-        for job in held:
-            self._places.start_follow_up(waiting.end, job, waiting.unsure[job.id])
+            _settle(waiting, reasons.get(waiting.end.fence.job_id))
 
     async def _write_apart(self, batch: list[_PendingResult], error: Exception) -> None:
         """Find the end that cannot be written, by writing each alone; it alone is handed its error."""

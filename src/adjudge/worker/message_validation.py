@@ -25,8 +25,7 @@ _UNKNOWN_KIND = "unknown_kind"
 _DECISIONS = {
     RefusalReason.NOT_FOUND: "not_found",
     RefusalReason.LEASE_STILL_VALID: "lease_still_valid",
-    RefusalReason.NOT_IN_EXPECTED_STATE: "unclaimed",
-    RefusalReason.ATTEMPTS_EXHAUSTED: "buried",
+    RefusalReason.ATTEMPTS_EXHAUSTED: "exhausted",
 }
 """What is made of a message whose job could not be taken over; for any other reason, there is nothing left to do."""
 
@@ -111,18 +110,11 @@ class MessageValidator:
         return await self._isolation.run(list(burials), bury)
 
 
-def split_unreclaimed(
-    refused: Sequence[RefusedWrite], usable: Mapping[str, Message]
-) -> tuple[list[Message], list[Message]]:
-    """Of messages that their readers kept for too long: those to be won the ordinary way, and those to acknowledge.
+def without_alive(refused: Sequence[RefusedWrite], usable: Mapping[str, Message]) -> list[Message]:
+    """Of messages that their readers kept for too long and whose jobs were refused: those to acknowledge.
 
     Whose lease still holds is left alone: its worker is alive, and only slow.
     """
-    unclaimed, over = [], []
     for item in refused:
         metrics.WORKER_RECLAIM.labels(_DECISIONS.get(item.reason, "done_or_stale"), str(item.reason)).inc()
-        if item.reason is RefusalReason.NOT_IN_EXPECTED_STATE:  # its reader died before the claim
-            unclaimed.append(usable[item.job_id])
-        elif item.reason is not RefusalReason.LEASE_STILL_VALID:
-            over.append(usable[item.job_id])
-    return unclaimed, over
+    return [usable[item.job_id] for item in refused if item.reason is not RefusalReason.LEASE_STILL_VALID]

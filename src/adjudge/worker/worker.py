@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from adjudge.domain.errors import RefusalReason, Unavailable
+from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.observe.logs import context, get_logger
@@ -25,7 +26,7 @@ from adjudge.worker.finisher import REASON_WORKER_DRAINED, AttemptResult, Finish
 from adjudge.worker.going import Going
 from adjudge.worker.handler import Foresight, Handler, foreseen, with_preloaded
 from adjudge.worker.leases import LeaseKeeper
-from adjudge.worker.message_validation import MessageValidator, split_unreclaimed
+from adjudge.worker.message_validation import MessageValidator, without_alive
 from adjudge.worker.parking import Parking
 from adjudge.worker.rate_limit import StartRateLimiter
 from adjudge.worker.slots import Slots
@@ -35,6 +36,8 @@ _log = get_logger(__name__)
 _SECOND_US = 1_000_000
 _LONGEST_PAUSE_SEC = 5.0
 """Between two tries to read while the stream or the database cannot serve."""
+_UNCLAIMED = ("unclaimed", "not_in_expected_state")
+"""How a message is counted whose reader died before the claim."""
 _HANDED_ON = metrics.WORKER_CLAIM.labels("won", "handed_on")
 
 
@@ -156,12 +159,6 @@ class Worker:
             self._hand_back()
         while self._running:
             await asyncio.wait(set(self._running.values()))
-        outage = Outage(_log, "release_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
-        while self._claimer.unsure and clock() < deadline:
-            try:
-                await self._claimer.release_unsure(self._running)
-            except Unavailable as error:
-                await asyncio.sleep(outage.failed(error))
 
     def _hand_back(self) -> None:
         self._handing_back = True
@@ -190,8 +187,6 @@ class Worker:
             await self._slots.wait_free()
             self.pulse.beat()
             try:
-                if self._claimer.unsure:
-                    await self._claimer.release_unsure(self._running)
                 if clock() >= next_reclaim:
                     next_reclaim = clock() + interval
                     async with self._claiming:
@@ -219,19 +214,18 @@ class Worker:
         ready = await self._fitting(await self._usable(messages))
         if not ready:
             return False
-        claimed_at, asked = self._keeper.clock(), len(ready)
+        claimed_at = self._keeper.clock()
         try:
-            async for outcome in self._claimer.claim(ready, self._running):
-                asked -= len(outcome.done)
-                metrics.WORKER_CLAIM.labels("won", "ok").inc(len(outcome.done))
-                for job in outcome.done:
-                    self._start(job, ready[job.id], claimed_at)
-                for refused in outcome.refused:
-                    metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
-                await self._acknowledger.ack([ready[refused.job_id] for refused in outcome.refused])
+            outcome = await self._claimer.claim(list(ready))
         except Unavailable:
-            metrics.WORKER_CLAIM.labels("failed", "db_error").inc(asked)
+            metrics.WORKER_CLAIM.labels("failed", "db_error").inc(len(ready))
             raise
+        metrics.WORKER_CLAIM.labels("won", "ok").inc(len(outcome.done))
+        for job in outcome.done:
+            self._start(job, ready[job.id], claimed_at)
+        for refused in outcome.refused:
+            metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
+        await self._acknowledger.ack([ready[refused.job_id] for refused in outcome.refused])
         return True
 
     async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
@@ -397,10 +391,6 @@ class Worker:
         self._work_is_done(end.fence)
         self._start(job, None, claimed_at)
 
-    def not_started(self, job_ids: Collection[str]) -> None:
-        """These may have been claimed in a transaction whose answer was lost: the reader releases them."""
-        self._claimer.unsure.update(job_ids)
-
     async def _stopped(self, job: Job, fence: Fence, message: Message | None) -> bool:
         """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
         lost, messages = self._lost.get(fence), [] if message is None else [message]
@@ -429,24 +419,17 @@ class Worker:
         metrics.WORKER_RECLAIM_LATENCY.observe(asyncio.get_running_loop().time() - started)
 
     async def _take_over(self, usable: dict[str, Message]) -> None:
-        settings, claimed_at = self._settings, self._keeper.clock()
+        claimed_at = self._keeper.clock()
         try:
-            outcome = await self._database.transact(
-                lambda tx: self._jobs.reclaim(tx, list(usable), worker=settings.name, lease_ms=settings.lease_ms)
-            )
+            outcome = await self._claimer.claim(list(usable))
         except Unavailable:
-            self._claimer.unsure.update(usable)  # it may have been committed: what was taken over is released
             metrics.WORKER_RECLAIM.labels("failed", "db_error").inc(len(usable))
             raise
-        except Exception as error:  # noqa: BLE001 — the watchdog frees these jobs, and sets aside the one at fault
-            _log.warning("reclaim_failed", jobs=len(usable), error=repr(error))
-            return
         for job in outcome.done:
-            metrics.WORKER_RECLAIM.labels("claimed", "lease_expired").inc()
+            decision = ("claimed", "lease_expired") if job.prior_status is JobStatus.RUNNING else _UNCLAIMED
+            metrics.WORKER_RECLAIM.labels(*decision).inc()
             self._start(job, usable[job.id], claimed_at)
             metrics.WORKER_RECLAIM_INFLIGHT.inc()
-            task = self._running[Fence(job.id, job.attempt_id, settings.name)]
+            task = self._running[Fence(job.id, job.attempt_id, self._settings.name)]
             task.add_done_callback(lambda _: metrics.WORKER_RECLAIM_INFLIGHT.dec())
-        unclaimed, over = split_unreclaimed(outcome.refused, usable)
-        await self._acknowledger.ack(over)
-        await self.claim_messages(unclaimed)
+        await self._acknowledger.ack(without_alive(outcome.refused, usable))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from adjudge.chains.artifacts import inline_artifact
@@ -22,7 +20,7 @@ from adjudge.store.chains.models import (
     NewChainRun,
     NodeDone,
 )
-from adjudge.store.engine.driver import Tx, Unfit
+from adjudge.store.engine.driver import Unfit
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import BatchResult, Job, JobResult, NewJob
 from tests.support.store_harness import StoreHarness, fence_of
@@ -147,21 +145,8 @@ class ChainHarness:
         return {job.id: job for job in outcome.done}
 
     async def claim_ids(self, job_ids: Sequence[str], *, worker: str = "w1") -> BatchResult[Job]:
-        """Claim jobs: every other time those that runs begin with the short way, if there is one."""
-        self.claims += 1
-        first = await self._openings(job_ids) if self.claims % 2 else []
-        opened = await self.store.transact(partial(self._open, first, worker)) if first else ()
-        left = [job_id for job_id in job_ids if job_id not in {job.id for job in opened}]
-        outcome = await self.store.transact(lambda tx: self.jobs.claim(tx, left, worker=worker, lease_ms=LEASE_MS))
-        return BatchResult((*opened, *outcome.done), outcome.refused)
-
-    async def _openings(self, job_ids: Sequence[str]) -> list[str]:
-        rows = await self.store.rows("SELECT id, payload FROM jobs")
-        payloads = {row["id"]: json.loads(row["payload"]) for row in rows if row["id"] in job_ids}
-        return [key for key, payload in payloads.items() if self.jobs.opens(JOB_KIND_NODE, payload, self.store.dialect)]
-
-    async def _open(self, job_ids: Sequence[str], worker: str, tx: Tx) -> tuple[Job, ...]:
-        return await self.jobs.open(tx, JOB_KIND_NODE, job_ids, worker=worker, lease_ms=LEASE_MS)
+        """Claim jobs."""
+        return await self.store.transact(lambda tx: self.jobs.claim(tx, job_ids, worker=worker, lease_ms=LEASE_MS))
 
     async def finish(self, *jobs: Job, outcome: object = None, **by_node: object) -> BatchResult[Job]:
         """End jobs well, together: every other time the short way, if there is one."""

@@ -85,7 +85,7 @@ async def test_a_reclaimed_node_runs_on_under_another_attempt(harness: ChainHarn
     run_id = await harness.start(line(1))
     lost = (await harness.claim())["n0"]
     await harness.store.clock.advance(ms=20_000)
-    outcome = await harness.store.transact(lambda tx: harness.jobs.reclaim(tx, [lost.id], worker="w2", lease_ms=15_000))
+    outcome = await harness.store.transact(lambda tx: harness.jobs.claim(tx, [lost.id], worker="w2", lease_ms=15_000))
     shown = (await harness.nodes(run_id))["n0"]
     assert (shown.status, shown.attempt, shown.actor) == ("running", 2, "w2")
     await harness.finish(*outcome.done)

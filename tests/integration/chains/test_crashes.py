@@ -32,9 +32,7 @@ WIDTH = 24
 """Two layers of this many between a first and a last node: fifty nodes."""
 LEASE_MS = 200
 KINDS = {
-    "Claimer._claim": "claim",
-    "Claimer._open": "claim",
-    "Worker._take_over": "claim",
+    "Claimer.claim": "claim",
     "ExecutorContext.save_checkpoint": "checkpoint",
     "Finisher._write_rest": "finish",
     "Step.take": "finish",

@@ -122,7 +122,7 @@ async def test_a_line_needs_one_message_where_another_slot_is_free(
     assert metric_value("worker_claim_total", status="won", reason="handed_on") - before == 6 - messages
 
 
-async def test_what_a_lost_answer_handed_on_is_looked_up(
+async def test_follow_up_claimed_by_a_lost_commit_is_refunded_once_its_lease_expires(
     harness: ChainHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, lost = harness.store.database, list[bool]()
@@ -141,6 +141,10 @@ async def test_what_a_lost_answer_handed_on_is_looked_up(
     monkeypatch.setattr(database, "transact", forgetful)
     async with working(harness, tmp_path, slots=2) as (handler_harness, _):
         run_id = await harness.start(line(3, retry={"max_attempts": 1}))
+        await handler_harness.until(run_id, "n1", "running")
+        await harness.store.clock.advance(ms=20_000)
+        await harness.store.transact(lambda tx: harness.jobs.release_expired(tx, actor="watchdog"))
+        await harness.store.clock.advance(ms=10_000)
         assert await handler_harness.ends(run_id) == "success"
     assert lost
     assert [context.node_id for context in handler_harness.script.seen] == ["n0", "n1", "n2"]

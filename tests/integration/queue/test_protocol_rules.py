@@ -198,7 +198,7 @@ async def test_c3_lease_lost_stops_the_work_writes_nothing_and_acknowledges_noth
         await worker.claim_messages(await manual_worker.read())
         await manual_worker.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
         reclaimed = await manual_worker.queue.database.transact(
-            lambda tx: manual_worker.queue.jobs.reclaim(tx, [job_id], worker="other", lease_ms=10_000)
+            lambda tx: manual_worker.queue.jobs.claim(tx, [job_id], worker="other", lease_ms=10_000)
         )
         assert reclaimed.done
         await worker._keeper.renew_all()

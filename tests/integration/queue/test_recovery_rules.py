@@ -127,7 +127,7 @@ async def test_c4_4_a_result_of_an_older_attempt_is_refused_as_stale_and_acknowl
         await worker.claim_messages(await manual_worker.read())
         await manual_worker.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
         await manual_worker.queue.database.transact(
-            lambda tx: manual_worker.queue.jobs.reclaim(tx, [job_id], worker="other", lease_ms=10_000)
+            lambda tx: manual_worker.queue.jobs.claim(tx, [job_id], worker="other", lease_ms=10_000)
         )
         go_on.set()
         await manual_worker.quiet(worker)

@@ -56,7 +56,7 @@ async def test_a_late_finisher_changes_nothing_and_is_told_why(rivals: list[Stor
     old = await first.claimed(worker="slow")
     await first.clock.advance(ms=15_000)
     second.clock.now_us = first.clock.now_us
-    outcome = await second.transact(lambda tx: second.jobs.reclaim(tx, [old.job_id], worker="quick", lease_ms=15_000))
+    outcome = await second.transact(lambda tx: second.jobs.claim(tx, [old.job_id], worker="quick", lease_ms=15_000))
     new = fence_of(outcome.done[0])
     late, rightful = await asyncio.gather(
         first.transact(lambda tx: first.jobs.finish_and_claim_next(tx, [JobResult(old, result={"by": "slow"})])),

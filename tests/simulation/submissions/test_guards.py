@@ -22,7 +22,7 @@ SEEDS = range(1, 61)
 
 
 def _claim_without_its_gate(patch: pytest.MonkeyPatch) -> None:
-    gate = f"{job_statements._STANDS} IN ('pending', 'queued')"
+    gate = f"({job_statements._IS_WAITING} OR {job_statements._IS_EXPIRED})"
     patch.setattr(job_statements, "CLAIM", without(job_statements.CLAIM, gate))
 
 

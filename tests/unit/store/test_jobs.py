@@ -102,7 +102,7 @@ async def test_a_claim_is_refused_with_its_reason(store: StoreHarness) -> None:
     await store.clock.advance(ms=1_000)
     assert [job.id for job in (await store.claim(later)).done] == [later]
     await store.clock.advance(ms=LEASE_MS)
-    assert reasons(await store.claim(later)) == ["not_in_expected_state"]
+    assert [job.prior_status for job in (await store.claim(later, worker="w2")).done] == [JobStatus.RUNNING]
 
 
 async def test_a_claim_names_a_job_once_however_often_it_was_asked_for(store: StoreHarness) -> None:
@@ -142,7 +142,7 @@ async def test_reclaim_takes_over_and_the_old_claim_is_stale(store: StoreHarness
     old = await store.claimed()
 
     async def reclaim() -> BatchResult[Job]:
-        return await store.transact(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w2", lease_ms=LEASE_MS))
+        return await store.transact(lambda tx: store.jobs.claim(tx, [old.job_id], worker="w2", lease_ms=LEASE_MS))
 
     assert reasons(await reclaim()) == ["lease_still_valid"]
     await store.clock.advance(ms=LEASE_MS)
@@ -154,23 +154,18 @@ async def test_reclaim_takes_over_and_the_old_claim_is_stale(store: StoreHarness
     assert reasons(await reclaim()) == ["already_finished"]
 
 
-async def test_reclaim_of_a_waiting_job_is_refused(store: StoreHarness) -> None:
-    job_id = await store.enqueue()
-    outcome = await store.transact(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=LEASE_MS))
-    assert reasons(outcome) == ["not_in_expected_state"]
-
-
 async def confirm(store: StoreHarness, fence: Fence) -> None:
     """What a worker does before it calls the handler of a last attempt."""
     assert (await store.transact(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))).done
 
 
-async def test_reclaim_past_the_bound_buries(store: StoreHarness) -> None:
+async def test_expired_last_attempt_is_left_to_the_watchdog(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
     await confirm(store, fence)
     await store.clock.advance(ms=LEASE_MS)
-    outcome = await store.transact(lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
+    outcome = await store.transact(lambda tx: store.jobs.claim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
     assert reasons(outcome) == ["attempts_exhausted"]
+    await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
     row = await store.job(fence.job_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKER_LOST")
     letter = await store.row("SELECT * FROM dead_letters")
@@ -216,9 +211,7 @@ async def test_a_drained_job_costs_none_of_its_attempts(store: StoreHarness) -> 
 async def test_a_batch_answers_for_every_claim_even_two_of_one_job(store: StoreHarness) -> None:
     old = await store.claimed()
     await store.clock.advance(ms=LEASE_MS)
-    (job,) = (
-        await store.transact(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w1", lease_ms=LEASE_MS))
-    ).done
+    (job,) = (await store.transact(lambda tx: store.jobs.claim(tx, [old.job_id], worker="w1", lease_ms=LEASE_MS))).done
     new = fence_of(job)
     outcome = await finish(store, old, new, new)
     assert len(outcome.done) == 1
@@ -278,7 +271,8 @@ async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(st
     freed = await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
     assert {job.id: str(job.status) for job in freed} == {lost.job_id: "pending", spent.job_id: "failed"}
     row = await store.job(lost.job_id)
-    assert (row["reason"], row["available_at"]) == ("lease_expired", store.clock.now_us + 2_000_000)
+    assert (row["reason"], row["available_at"]) == ("no_heartbeat", store.clock.now_us + 2_000_000)
+    assert row["max_attempts"] == 5, "it is refunded"
     assert (await store.job(alive.job_id))["status"] == "running"
     assert await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog")) == ()
 
@@ -287,9 +281,7 @@ async def test_a_last_attempt_that_never_started_is_given_back_a_few_times(store
     fence = await store.claimed(max_attempts=1)
     for given_back in range(1, 4):
         await store.clock.advance(ms=LEASE_MS)
-        reclaim = await store.transact(
-            lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS)
-        )
+        reclaim = await store.transact(lambda tx: store.jobs.claim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
         assert reasons(reclaim) == ["attempts_exhausted"], "the attempt is the watchdog's to give back"
         (job,) = await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
         assert (job.status, job.attempt_id, job.max_attempts) == (JobStatus.PENDING, given_back, given_back + 1)

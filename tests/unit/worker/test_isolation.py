@@ -81,37 +81,25 @@ def claimer_of(store: StoreHarness, database: GoesAway | None = None) -> Claimer
 
 
 async def claimed(claimer: Claimer, job_ids: Sequence[str]) -> list[str]:
-    return [job.id async for outcome in claimer.claim(messages(job_ids), ()) for job in outcome.done]
+    return [job.id for job in (await claimer.claim(job_ids)).done]
 
 
 @pytest.mark.parametrize("commits", [False, True])
-async def test_jobs_claimed_one_by_one_before_an_outage_are_started(
+async def test_claims_with_a_lost_answer_are_refunded_once_their_leases_expire(
     store: StoreHarness, owner: FailingOwner, *, commits: bool
 ) -> None:
-    """Otherwise they would be held by a worker that does not run them, until their leases expire."""
-    bad, first, second = job_ids = sorted(await store.enqueue_many(3, "fragile"))
+    bad, *good = job_ids = sorted(await store.enqueue_many(3, "fragile"))
     owner.failing = {bad}
     # The batch is the first transaction, then each job has one.
-    claimer = claimer_of(store, GoesAway(store, 4, commits=commits))
-    assert await claimed(claimer, job_ids) == ([first, second] if commits else [first])
-    assert claimer.unsure == set()
-
-
-async def test_jobs_claimed_one_by_one_are_released_if_they_cannot_be_looked_up(
-    store: StoreHarness, owner: FailingOwner
-) -> None:
-    bad, first, second = job_ids = sorted(await store.enqueue_many(3, "fragile"))
-    owner.failing = {bad}
-    database = GoesAway(store, 4, commits=True, reads=False)
-    claimer = claimer_of(store, database)
     with pytest.raises(Unavailable):
-        await claimed(claimer, job_ids)
-    assert {first, second} <= claimer.unsure
-    database.reads = True
-    await claimer.release_unsure(())
-    rows = await store.rows("SELECT status FROM jobs")
-    assert {row["status"] for row in rows} == {"pending"}
-    assert {row["reason"] for row in await store.rows("SELECT reason FROM job_attempts")} == {"never_started"}
+        await claimed(claimer_of(store, GoesAway(store, 4, commits=commits)), job_ids)
+    owner.failing = set()
+    await store.clock.advance(ms=15_000)
+    await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
+    rows = {row["id"]: row for row in await store.rows("SELECT id, status, attempt_id, max_attempts FROM jobs")}
+    assert {row["status"] for row in rows.values()} == {"pending"}
+    assert {row["max_attempts"] - row["attempt_id"] for row in rows.values()} == {4}, "no attempt is lost"
+    assert [rows[job_id]["attempt_id"] for job_id in good] == ([1, 1] if commits else [1, 0])
 
 
 async def test_claims_that_all_fail_raise_nothing_and_give_no_job_up(store: StoreHarness, owner: FailingOwner) -> None:
@@ -124,18 +112,6 @@ async def test_claims_that_all_fail_raise_nothing_and_give_no_job_up(store: Stor
     assert await store.rows("SELECT id FROM dead_letters") == []
     owner.failing = set()
     assert sorted(await claimed(claimer, job_ids)) == sorted(job_ids)
-
-
-async def test_a_release_whose_owner_fails_stops_no_other_release(store: StoreHarness, owner: FailingOwner) -> None:
-    """An error here would end the worker; the watchdog frees what could not be released."""
-    bad, good = await store.enqueue_many(2, "fragile")
-    await store.claim(bad, good)
-    owner.failing = {bad}
-    claimer = claimer_of(store)
-    claimer.unsure = {bad, good}
-    await claimer.release_unsure(())
-    assert claimer.unsure == set()
-    assert [(await store.job(job_id))["status"] for job_id in (bad, good)] == ["running", "pending"]
 
 
 async def test_a_burial_whose_owner_fails_stops_no_other_burial(store: StoreHarness, owner: FailingOwner) -> None:

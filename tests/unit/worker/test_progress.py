@@ -36,7 +36,7 @@ async def test_a_claim_that_is_over_reports_nothing(store: StoreHarness) -> None
     board.reporter(job).report("testing", 1, 2)
     await board.flush()
     await store.clock.advance(ms=16_000)
-    (again,) = (await store.transact(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=15_000))).done
+    (again,) = (await store.transact(lambda tx: store.jobs.claim(tx, [job_id], worker="w2", lease_ms=15_000))).done
     board.reporter(job).report("testing", 2, 2)
     await board.flush()
     found = await store.database.read(lambda tx: progress.find_by_jobs(tx, [job_id]))

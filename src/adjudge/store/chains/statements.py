@@ -9,7 +9,8 @@ inserted (a log line, a job) shares the key of the run it belongs to, and must n
 
 from __future__ import annotations
 
-from adjudge.store.engine.statement import Dialect, Statement
+from adjudge.store.engine.script import Script, Step
+from adjudge.store.engine.statement import Statement
 
 STANDS = "COALESCE(chain_nodes.status, '')"
 RUN_STANDS = "COALESCE(chain_runs.status, '')"
@@ -171,40 +172,37 @@ START_NODES = Statement(
     "chain_nodes.start", "Set nodes whose jobs were claimed to running.", _START, input_columns=_STARTED
 )
 
-START_FIRST = Statement(
-    "chain_nodes.start_first",
-    "Set runs, and their nodes whose jobs were claimed, to running.",
-    f"""
-    WITH begun AS (
-        UPDATE chain_runs SET {RUN_BEGINS}
-        FROM (SELECT DISTINCT given_run_id FROM {{given}} ORDER BY given_run_id DESC) AS runs
-        WHERE id = given_run_id AND {RUN_STANDS} = 'pending'
-        RETURNING id
-    )
-    {_START} AND (SELECT count(*) FROM begun) >= 0
-    """,
-    input_columns=_STARTED,
-    only_dialect=Dialect.POSTGRES,
+START_CLAIMED = Script(
+    "chain_nodes.start_claimed",
+    "Say that nodes run whose jobs were claimed, and that their runs do from their first node on.",
+    {"root_run": {"root_run_id": "text"}, "claim": _STARTED},
+    (
+        Step(
+            "begun_run",
+            f"""
+            UPDATE chain_runs SET {RUN_BEGINS}
+            FROM {{root_run}} WHERE id = root_run_id AND {RUN_STANDS} = 'pending'
+            RETURNING chain_runs.id AS begun_id
+            """,
+            ("begun_id",),
+            is_output=False,
+        ),
+        Step(
+            "started_node",
+            f"""
+            UPDATE chain_nodes SET attempt = given_attempt, started_at = {{now}}, actor = given_actor,
+                reason = given_reason, updated_at = {{now}},
+                prior_status = CASE WHEN chain_nodes.status = 'running' THEN prior_status ELSE chain_nodes.status END,
+                ended_at = CASE WHEN chain_nodes.status = 'running' THEN ended_at END, status = 'running'
+            FROM {{claim}}
+            WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'retrying', 'running')
+            """,
+            after="begun_run",
+            is_output=False,
+        ),
+    ),
 )
-"""The count is asked for so that the runs are locked before their nodes."""
-
-RECLAIM_NODES = Statement(
-    "chain_nodes.reclaim",
-    "Record a new attempt of running nodes whose worker was lost.",
-    f"""
-    UPDATE chain_nodes SET attempt = given_attempt, started_at = {{now}}, actor = given_actor, reason = given_reason,
-        updated_at = {{now}}
-    FROM {{given}}
-    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
-    """,
-    input_columns={
-        **KEY,
-        "given_job_id": "text",
-        "given_attempt": "bigint",
-        "given_actor": "text",
-        "given_reason": "text",
-    },
-)
+"""A node that runs already has another attempt: its worker was lost."""
 
 RELEASE_NODES = Statement(
     "chain_nodes.release",

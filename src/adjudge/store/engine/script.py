@@ -147,8 +147,8 @@ def render_postgres(script: Script, now: str, singles: tuple[bool, ...], *, is_l
             if name == "now":
                 return now
             source = given.get(name, name)
-            if after and name not in given:  # the count is asked for so that ``after`` is over before
-                return f"(SELECT * FROM {name} WHERE (SELECT count(*) FROM {after}) >= 0) AS {name}"
+            if after:  # the count is asked for so that ``after`` is over before
+                return f"(SELECT * FROM {source} WHERE (SELECT count(*) FROM {after}) >= 0) AS {name}"
             return source
 
         return _RELATION.sub(relation, _PARAMETER.sub(number, sql.strip()))

@@ -1,4 +1,4 @@
-"""Jobs: claim, renew, finish, release, reclaim, cancel, bury, replay, each for many jobs in one transaction.
+"""Jobs: claim, renew, finish, expire, cancel, bury, replay, each for many jobs in one transaction.
 
 Every operation takes the caller's transaction, works on a batch (a batch of one is the ordinary case), and answers for
 every job it was asked about: done, or refused with a reason. A commit costs far more than a row, so callers that have
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from adjudge.domain.errors import Conflict, InvalidTransition, RefusalReason
+from adjudge.domain.errors import Conflict, InvalidTransition
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JOB, JobStatus
@@ -35,7 +35,6 @@ from adjudge.store.jobs.models import (
     JobResult,
     NewJob,
     Offer,
-    Opening,
     PoisonJob,
     QueuedJob,
     RefusedWrite,
@@ -51,12 +50,14 @@ from adjudge.store.jobs.models import (
 
 LEASE_EXPIRED = "lease_expired"
 NEVER_STARTED = "never_started"
-"""Why an attempt was given back: its claim was never followed by a start."""
+"""Why an attempt was refunded: its claim was never followed by a start."""
+NO_HEARTBEAT = "no_heartbeat"
+"""Why an attempt was refunded: its lease expired before the first heartbeat, so it had hardly begun, if at all."""
 LISTENER_FAILED = "LISTENER_FAILED"
 """The error code of a job whose owner could not be told of what became of it."""
 _ENDS = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.PENDING)
 _REFUNDS_MAX = 3
-"""How often a last attempt whose worker was lost before the start is given back before the job is buried after all."""
+"""How many attempts of a job are refunded because they expired without a heartbeat."""
 
 
 class JobCommands:
@@ -72,7 +73,6 @@ class JobCommands:
     ) -> None:
         self._listeners = listeners
         self._stepping = {kind: owner for kind, owner in listeners.items() if isinstance(owner, Stepping)}
-        self._opening = {kind: owner for kind, owner in listeners.items() if isinstance(owner, Opening)}
         self._replaying = {kind: owner for kind, owner in listeners.items() if isinstance(owner, ReplayListener)}
         self._policy = policy or RetryPolicy()
         self._new_id = new_id
@@ -113,36 +113,12 @@ class JobCommands:
         return won
 
     async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> BatchResult[Job]:
-        """Win waiting jobs for ``worker``. Nothing may execute before this has committed."""
+        """Claim jobs that wait or whose lease has expired. Nothing may execute before this has committed.
+
+        A job whose last attempt has expired is refused as exhausted: the watchdog ends it or refunds the attempt.
+        """
         rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
-        return await self._started(tx, job_ids, rows, write_refusals.explain_claim)
-
-    def opens(self, kind: str, payload: Mapping[str, Any], dialect: Dialect) -> bool:
-        """Whether there is a short way to claim the job: something begins with it."""
-        return kind in self._opening and self._opening[kind].opens(payload, dialect)
-
-    async def open(self, tx: Tx, kind: str, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
-        """Win those that can be had by the short way, as the whole of a transaction; the others are for ``claim``."""
-        jobs = await self._opening[kind].open(tx, job_ids, worker=worker, lease_ms=lease_ms)
-        if jobs:
-            tx.on_commit(lambda: accounts.record_started(jobs))
-        return jobs
-
-    async def find_held(self, tx: Tx, job_ids: Sequence[str], *, worker: str) -> tuple[Job, ...]:
-        """Those of the jobs that ``worker`` holds by a valid lease: how a claim with a lost answer is looked up."""
-        return tuple(job_from_row(row) for row in await _update(tx, sql.SELECT_HELD, job_ids, worker=worker))
-
-    async def reclaim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> BatchResult[Job]:
-        """Take over jobs whose lease expired. One with no attempt left is buried, and refused as exhausted."""
-        rows = await _update(tx, sql.RECLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
-        outcome = await self._started(tx, job_ids, rows, write_refusals.explain_reclaim)
-        exhausted = [
-            refused.job_id for refused in outcome.refused if refused.reason is RefusalReason.ATTEMPTS_EXHAUSTED
-        ]
-        if exhausted:  # a last attempt that never started is left to the watchdog, which gives it back
-            rows = [row for row in await _inspect(tx, exhausted) if row["heartbeat_at"] is not None]
-            await self._bury_exhausted(tx, rows, actor=worker)
-        return outcome
+        return await self._started(tx, job_ids, rows)
 
     async def renew(self, tx: Tx, fences: Sequence[Fence], *, lease_ms: int) -> BatchResult[Fence]:
         """Extend leases. Whoever is refused must stop at once and write nothing more."""
@@ -225,7 +201,7 @@ class JobCommands:
         done = await self._ended(tx, rows)
         if any(job.prior_status == JobStatus.RUNNING for job in done):
             tx.notify(CHANNEL_CANCELED)
-        return BatchResult(done, await self._refuse(tx, job_ids, done, write_refusals.explain_claim))
+        return BatchResult(done, await self._refuse(tx, job_ids, done))
 
     async def find_canceled(self, tx: Tx, job_ids: Sequence[str]) -> set[str]:
         """Those of these jobs that somebody canceled."""
@@ -241,7 +217,7 @@ class JobCommands:
             for burial in (wanted[row["id"]],)
         ]
         done = await self._bury(tx, rows, actor=actor)
-        return BatchResult(done, await self._refuse(tx, list(wanted), done, write_refusals.explain_claim))
+        return BatchResult(done, await self._refuse(tx, list(wanted), done))
 
     async def expired(self, tx: Tx, *, limit: int = 500, after: str = "") -> dict[str, list[str]]:
         """Find jobs whose lease has expired, by kind; given a job's id, those after it."""
@@ -253,14 +229,13 @@ class JobCommands:
     async def release_expired(self, tx: Tx, job_ids: Sequence[str] | None = None, *, actor: str) -> tuple[Job, ...]:
         """Free jobs whose worker is lost, all or those named: back to waiting, or buried when no attempt is left.
 
-        A last attempt is confirmed by a heartbeat before its handler is called. Without one it never started: it is
-        given back, a few times at most.
+        An attempt without a heartbeat probably never started: it is refunded, a few times at most. A last attempt is
+        confirmed by a heartbeat before its handler is called, so that it certainly never started.
         """
         if job_ids is None:
             job_ids = [job_id for found in (await self.expired(tx)).values() for job_id in found]
         expired = await _update(tx, sql.LOCK_EXPIRED, job_ids)
-        spent = [row for row in expired if row["attempt_id"] >= row["max_attempts"]]
-        unstarted = await self._unstarted(tx, spent)
+        unstarted = await self._unstarted(tx, expired)
         again = [row for row in expired if row["attempt_id"] < row["max_attempts"] or row["id"] in unstarted]
         delays = {row["id"]: self._policy.delay_ms(row["attempt_id"], self._random_unit()) for row in again}
         rows = [
@@ -269,18 +244,19 @@ class JobCommands:
                 row["attempt_id"],
                 row["lease_owner"],
                 delays[row["id"]] * MILLISECOND,
-                *((1, NEVER_STARTED) if row["id"] in unstarted else (0, LEASE_EXPIRED)),
+                int(row["id"] in unstarted),
+                _expiry_reason(row, is_refunded=row["id"] in unstarted),
             )
             for row in again
         ]
         freed = await tx.fetch(sql.RELEASE_EXPIRED, rows, actor=actor) if rows else []
         released = await self._released(tx, freed, delays)
-        lost = [row for row in spent if row["id"] not in unstarted]
+        lost = [row for row in expired if row["id"] not in unstarted]
         return (*released, *await self._bury_exhausted(tx, lost, actor=actor))
 
-    async def _unstarted(self, tx: Tx, spent: Sequence[Row]) -> set[str]:
-        """Those of the last attempts that never started and may be given back."""
-        candidates = [row["id"] for row in spent if row["heartbeat_at"] is None]
+    async def _unstarted(self, tx: Tx, expired: Sequence[Row]) -> set[str]:
+        """Those of the attempts that never had a heartbeat and may be refunded."""
+        candidates = [row["id"] for row in expired if row["heartbeat_at"] is None]
         refunds = {row["job_id"]: row["n"] for row in await _update(tx, sql.COUNT_REFUNDS, candidates)}
         return {job_id for job_id in candidates if refunds.get(job_id, 0) < _REFUNDS_MAX}
 
@@ -373,9 +349,7 @@ class JobCommands:
 
     # What every operation ends with.
 
-    async def _started(
-        self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row], explain: write_refusals.Explain
-    ) -> BatchResult[Job]:
+    async def _started(self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row]) -> BatchResult[Job]:
         jobs = tuple(job_from_row(row) for row in rows)
         for kind, group in by_kind(jobs).items():
             if owner := self._listeners.get(kind):
@@ -383,7 +357,7 @@ class JobCommands:
         accounts.record_transitions(tx, jobs)
         if jobs:
             tx.on_commit(lambda: accounts.record_started(jobs))
-        return BatchResult(jobs, await self._refuse(tx, job_ids, jobs, explain))
+        return BatchResult(jobs, await self._refuse(tx, job_ids, jobs))
 
     async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
         jobs = tuple(job_from_row(row) for row in rows)
@@ -423,13 +397,11 @@ class JobCommands:
             actor=actor,
         )
 
-    async def _refuse(
-        self, tx: Tx, job_ids: Sequence[str], done: Sequence[Job], explain: write_refusals.Explain
-    ) -> tuple[RefusedWrite, ...]:
+    async def _refuse(self, tx: Tx, job_ids: Sequence[str], done: Sequence[Job]) -> tuple[RefusedWrite, ...]:
         won = {job.id for job in done}
         missing = [job_id for job_id in dict.fromkeys(job_ids) if job_id not in won]
         found = {row["id"]: row for row in await _inspect(tx, missing)}
-        refused = tuple(RefusedWrite(job_id, explain(found.get(job_id))) for job_id in missing)
+        refused = tuple(RefusedWrite(job_id, write_refusals.explain_claim(found.get(job_id))) for job_id in missing)
         write_refusals.log_refusals(tx, refused, found)
         return refused
 
@@ -446,6 +418,12 @@ class JobCommands:
 async def _update(tx: Tx, statement: Statement, job_ids: Sequence[str], **parameters: object) -> list[Row]:
     """Run ``statement`` on the jobs, each once and in the order of their ids: batches that overlap queue up."""
     return await tx.fetch(statement, [(job_id,) for job_id in sorted(set(job_ids))], **parameters) if job_ids else []
+
+
+def _expiry_reason(row: Row, *, is_refunded: bool) -> str:
+    if not is_refunded:
+        return LEASE_EXPIRED
+    return NEVER_STARTED if row["attempt_id"] >= row["max_attempts"] else NO_HEARTBEAT
 
 
 async def _inspect(tx: Tx, job_ids: Sequence[str]) -> list[Row]:

@@ -15,7 +15,7 @@ from adjudge.domain.ids import trace_id_from
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.statement import Dialect, Row
+from adjudge.store.engine.statement import Row
 
 T = TypeVar("T")
 
@@ -224,19 +224,6 @@ class Stepping(Protocol):
 
     def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
         """A step of those of the ends that can take one."""
-        ...
-
-
-@runtime_checkable
-class Opening(Protocol):
-    """An owner of jobs that knows a short way to claim those that something begins with."""
-
-    def opens(self, payload: Mapping[str, Any], dialect: Dialect) -> bool:
-        """Whether there is a short way in this database for the job that has this payload."""
-        ...
-
-    async def open(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
-        """Claim such jobs as the whole of a transaction, as many as can be had this way."""
         ...
 
 

@@ -48,46 +48,24 @@ FIND_DEDUPED = Statement(
     input_columns={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
 )
 
-WIN = f"""
-    UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
-        lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL,
-        actor = :worker, reason = 'claimed', error_code = NULL, error = NULL,
-        started_at = {{now}}, updated_at = {{now}}
-    FROM {{given}}
-    WHERE id = given_id AND {_STANDS} IN ('pending', 'queued') AND available_at <= {{now}} AND attempt_id < max_attempts
-    """
+_IS_WAITING = f"({_STANDS} IN ('pending', 'queued') AND available_at <= {{now}})"
+_IS_EXPIRED = f"({_STANDS} = 'running' AND lease_until <= {{now}})"
 
 CLAIM = Statement(
     "jobs.claim",
-    "Claim pending or queued jobs for one worker (compare-and-set to running).",
-    f"{WIN} RETURNING {RETURNED}",
-    input_columns={"given_id": "text"},
-)
-
-RECLAIM = Statement(
-    "jobs.reclaim",
-    "Claim running jobs whose lease expired; attempt_id grows, so that writes of the old worker are refused.",
+    "Claim jobs that wait or whose lease has expired: the compare-and-set before which nothing executes.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
-        lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL,
-        actor = :worker, reason = 'reclaimed', error_code = NULL, error = NULL,
-        started_at = {{now}}, updated_at = {{now}}
+        lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL, actor = :worker,
+        reason = CASE WHEN status = 'running' THEN 'reclaimed' ELSE 'claimed' END,
+        error_code = NULL, error = NULL, started_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
-    WHERE id = given_id AND {_STANDS} = 'running' AND lease_until <= {{now}} AND attempt_id < max_attempts
+    WHERE id = given_id AND ({_IS_WAITING} OR {_IS_EXPIRED}) AND attempt_id < max_attempts
     RETURNING {RETURNED}
     """,
     input_columns={"given_id": "text"},
 )
-
-SELECT_HELD = Statement(
-    "jobs.select_held",
-    "Find the jobs that a worker holds under a valid lease.",
-    f"""
-    SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id
-    WHERE {_STANDS} = 'running' AND lease_owner = :worker AND lease_until > {{now}}
-    """,
-    input_columns={"given_id": "text"},
-)
+"""The attempt grows, so that writes of a worker whose lease expired miss."""
 
 FIND = Statement(
     "jobs.find",
@@ -228,10 +206,10 @@ LOCK_EXPIRED = Statement(
 
 COUNT_REFUNDS = Statement(
     "jobs.count_refunds",
-    "Count the attempts of jobs that were given back because they never started.",
+    "Count the attempts of jobs that were refunded because they never started.",
     """
     SELECT job_id, count(*) AS n FROM {given} JOIN job_attempts ON job_id = given_id
-    WHERE reason = 'never_started' GROUP BY job_id
+    WHERE reason IN ('never_started', 'no_heartbeat') GROUP BY job_id
     """,
     input_columns={"given_id": "text"},
 )

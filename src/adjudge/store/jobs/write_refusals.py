@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import JOB, JobStatus
@@ -11,8 +11,6 @@ from adjudge.observe.logs import get_logger
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Row
 from adjudge.store.jobs.models import Fence, RefusedWrite
-
-Explain = Callable[[Row | None], RefusalReason]
 
 _log = get_logger(__name__)
 
@@ -32,21 +30,7 @@ def explain_fenced_write(row: Row | None, fence: Fence) -> RefusalReason:
 
 
 def explain_claim(row: Row | None) -> RefusalReason:
-    """Why a waiting job could not be won."""
-    reason = _of_any(row)
-    if reason is not None or row is None:
-        return reason or RefusalReason.NOT_FOUND
-    if row["status"] != JobStatus.RUNNING and row["available_at"] > row["now"]:
-        return RefusalReason.NOT_DUE
-    return RefusalReason.NOT_IN_EXPECTED_STATE
-
-
-def explain_reclaim(row: Row | None) -> RefusalReason:
-    """Why a lost worker's job could not be taken over."""
-    return _of_any(row) or RefusalReason.NOT_IN_EXPECTED_STATE
-
-
-def _of_any(row: Row | None) -> RefusalReason | None:
+    """Why a job could not be claimed."""
     if row is None:
         return RefusalReason.NOT_FOUND
     status = JobStatus(row["status"])
@@ -56,7 +40,9 @@ def _of_any(row: Row | None) -> RefusalReason | None:
         return RefusalReason.LEASE_STILL_VALID
     if row["attempt_id"] >= row["max_attempts"]:
         return RefusalReason.ATTEMPTS_EXHAUSTED
-    return None
+    if status is not JobStatus.RUNNING and row["available_at"] > row["now"]:
+        return RefusalReason.NOT_DUE
+    return RefusalReason.NOT_IN_EXPECTED_STATE
 
 
 def log_refusals(

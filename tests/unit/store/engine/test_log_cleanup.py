@@ -30,7 +30,7 @@ async def make_jobs(store: StoreHarness, count: int) -> list[str]:
     job_ids = await store.enqueue_many(count)
     await store.claim(*job_ids)
     await store.clock.advance(ms=20_000)
-    again = await store.transact(lambda tx: store.jobs.reclaim(tx, job_ids, worker="w2", lease_ms=15_000))
+    again = await store.transact(lambda tx: store.jobs.claim(tx, job_ids, worker="w2", lease_ms=15_000))
     await store.transact(
         lambda tx: store.jobs.finish_and_claim_next(tx, [JobResult(fence_of(job)) for job in again.done])
     )

@@ -128,7 +128,9 @@ class JobStateMachine(RuleBasedStateMachine):
 
     def claim(self, job_id: str, worker: str) -> Fence:
         job = self.model[job_id]
-        wins = job.status in ("pending", "queued") and job.available_at <= self.now
+        waits = job.status in ("pending", "queued") and job.available_at <= self.now
+        is_lost = job.status == "running" and job.lease_until <= self.now
+        wins = (waits or is_lost) and job.attempt < job.max_attempts
         outcome = self.run(self.store.claim(job_id, worker=worker, lease_ms=LEASE_MS))
         assert bool(outcome.done) == wins, outcome
         if wins:
@@ -139,20 +141,6 @@ class JobStateMachine(RuleBasedStateMachine):
         job = self.model[job_id]
         job.status, job.owner, job.attempt = "running", worker, job.attempt + 1
         job.lease_until, job.started = self.now + LEASE_MS * 1_000, False
-
-    @rule(target=fences, job_id=jobs, worker=WORKERS)
-    def reclaim(self, job_id: str, worker: str) -> Fence:
-        job = self.model[job_id]
-        lost = job.status == "running" and job.lease_until <= self.now
-        wins = lost and job.attempt < job.max_attempts
-        jobs = self.store.jobs
-        outcome = self.run(self.store.transact(lambda tx: jobs.reclaim(tx, [job_id], worker=worker, lease_ms=LEASE_MS)))
-        assert bool(outcome.done) == wins, outcome
-        if wins:
-            self.take(job_id, worker)
-        elif lost and job.started:
-            self.end(job_id, "failed")
-        return Fence(job_id, job.attempt, worker)
 
     @rule(fence=fences, again=st.booleans(), delay_ms=st.sampled_from([0, 500]), uses_attempt=st.booleans())
     def hand_back(self, fence: Fence, again: bool, delay_ms: int, uses_attempt: bool) -> None:
@@ -237,7 +225,7 @@ class JobStateMachine(RuleBasedStateMachine):
         assert {job.id for job in freed} == lost
         for job_id in lost:
             job = self.model[job_id]
-            if job.attempt >= job.max_attempts and not job.started and job.refunds < 3:
+            if not job.started and job.refunds < 3:
                 job.refunds, job.max_attempts = job.refunds + 1, job.max_attempts + 1
             self.back(job_id, 2_000 * 2 ** (job.attempt - 1))
 
