@@ -1,13 +1,13 @@
-// An editor over the plain text area, which stays in the page: it is what the form sends and what works without this.
+// Code editor on top of the text area. The text area stays in the page: the form sends it, and it works without scripts.
 
 import { autocompletion, closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
-import { kindOf, MARKS } from "./languages.js";
+import { grammarFor, HIGHLIGHT_CLASSES } from "./grammars.js";
 
-// A grammar is fetched when its language is chosen.
+// A grammar is loaded when its language is selected.
 const GRAMMARS = {
   cpp: () => import("@codemirror/lang-cpp").then((module) => module.cpp()),
   java: () => import("@codemirror/lang-java").then((module) => module.java()),
@@ -33,8 +33,8 @@ function enhance(area) {
       doc: area.value,
       extensions: [
         lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), closeBrackets(),
-        // Long lines wrap and the editor grows with its text: nothing in it scrolls that the keyboard could not reach.
-        EditorView.lineWrapping, autocompletion(), highlightActiveLine(), indentUnit.of("    "), syntaxHighlighting(HighlightStyle.define(MARKS)),
+        // Long lines wrap and the editor grows with its text, so that it has no scroll area the keyboard cannot reach.
+        EditorView.lineWrapping, autocompletion(), highlightActiveLine(), indentUnit.of("    "), syntaxHighlighting(HighlightStyle.define(HIGHLIGHT_CLASSES)),
         // Tab indents; Escape then Tab leaves the editor, as screen-reader and keyboard users expect.
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab]),
         EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label") ?? area.labels?.[0]?.textContent ?? "" }),
@@ -51,7 +51,7 @@ function enhance(area) {
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: event.detail } });
     }
   });
-  const colour = async () => view.dispatch({ effects: grammar.reconfigure((await GRAMMARS[kindOf(select?.value ?? "")]?.()) ?? []) });
-  select?.addEventListener("change", colour);
-  colour();
+  const setGrammar = async () => view.dispatch({ effects: grammar.reconfigure((await GRAMMARS[grammarFor(select?.value ?? "")]?.()) ?? []) });
+  select?.addEventListener("change", setGrammar);
+  setGrammar();
 }

@@ -1,9 +1,9 @@
-// What languages have in common, for the editor and for programs that are only read.
+// Grammars and highlight classes, shared by the editor and the read-only source view.
 
 import { tags } from "@lezer/highlight";
 
-// Which grammar a language is read with.
-const KINDS = [
+// Language ID pattern → grammar.
+const GRAMMARS = [
   [/^(c$|c[\d+x]|cpp|clang|objc)/, "cpp"],
   [/^(java$|java\d|kotlin|csharp|scala)/, "java"],
   [/^(javascript|js|node|typescript)/, "javascript"],
@@ -11,12 +11,12 @@ const KINDS = [
   [/^rust/, "rust"],
 ];
 
-export function kindOf(language) {
-  return KINDS.find(([pattern]) => pattern.test(language))?.[1];
+export function grammarFor(language) {
+  return GRAMMARS.find(([pattern]) => pattern.test(language))?.[1];
 }
 
-// Colours are classes of the page's own sheet: a policy that forbids inline styles stays in force.
-export const MARKS = [
+// Colours are classes of app.css, because the content security policy forbids inline styles.
+export const HIGHLIGHT_CLASSES = [
   { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], class: "tok-keyword" },
   { tag: [tags.string, tags.special(tags.string)], class: "tok-string" },
   { tag: tags.comment, class: "tok-comment" },

@@ -1,10 +1,10 @@
-// Colours in programs that are only read. The reader's browser does it: a grammar that a stranger's program keeps busy
-// keeps nobody else waiting. Lines, their numbers and their addresses are the server's and stay as they are.
+// Syntax highlighting of read-only sources. It runs in the browser, so that a source that is slow to parse costs no server
+// time. The lines, line numbers and anchors that the server rendered are kept.
 
 import { highlightCode, tagHighlighter } from "@lezer/highlight";
-import { kindOf, MARKS } from "./languages.js";
+import { grammarFor, HIGHLIGHT_CLASSES } from "./grammars.js";
 
-// The grammars alone: a page that only shows a program does without the editor.
+// Only the parsers: a page without an editor does not load the editor.
 const PARSERS = {
   cpp: () => import("@lezer/cpp"),
   java: () => import("@lezer/java"),
@@ -13,26 +13,26 @@ const PARSERS = {
   rust: () => import("@lezer/rust"),
 };
 
-const LONGEST = 300_000;
-const HIGHLIGHTER = tagHighlighter(MARKS);
+const MAX_LENGTH = 300_000;
+const HIGHLIGHTER = tagHighlighter(HIGHLIGHT_CLASSES);
 
 export function start() {
-  for (const shown of document.querySelectorAll("[data-source]")) colour(shown);
+  for (const source of document.querySelectorAll("[data-highlight]")) highlight(source);
 }
 
-async function colour(shown) {
-  const text = shown.textContent;
-  const grammar = await PARSERS[kindOf(shown.dataset.source)]?.().catch(() => null);  // the line is down: one colour
-  if (!grammar || text.length > LONGEST) return;
+async function highlight(source) {
+  const text = source.textContent;
+  const grammar = await PARSERS[grammarFor(source.dataset.highlight)]?.().catch(() => null);  // not reachable: no colours
+  if (!grammar || text.length > MAX_LENGTH) return;
   const lines = [[]];
-  const put = (piece, classes) => lines.at(-1).push(classes ? marked(piece, classes) : piece);
+  const put = (piece, classes) => lines.at(-1).push(classes ? highlighted(piece, classes) : piece);
   highlightCode(text, grammar.parser.parse(text), HIGHLIGHTER, put, () => lines.push([]));
-  // A lone carriage return is a line's end to browsers and none to the server: what would not fit its lines stays.
-  if (lines.length !== shown.children.length + 1) return;
-  for (const [index, line] of [...shown.children].entries()) line.replaceChildren(...lines[index], "\n");
+  // Browsers count a lone carriage return as a line end, the server does not. Leave such a source without colours.
+  if (lines.length !== source.children.length + 1) return;
+  for (const [index, line] of [...source.children].entries()) line.replaceChildren(...lines[index], "\n");
 }
 
-function marked(text, classes) {
+function highlighted(text, classes) {
   const span = document.createElement("span");
   span.className = classes;
   span.textContent = text;

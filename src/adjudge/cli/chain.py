@@ -149,7 +149,7 @@ def disable(name: str, server: str | None) -> None:
 
 def _set_enabled(name: str, server: str | None, *, enabled: bool) -> None:
     with open_client(server) as client:
-        found = client.chain_switch(name, enabled=enabled)
+        found = client.chain_set_enabled(name, enabled=enabled)
     click.echo(f"{found.name}: {'enabled' if found.enabled else 'disabled'}")
 
 

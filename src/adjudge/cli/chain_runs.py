@@ -78,7 +78,7 @@ def start(
     if twice := sorted(given.keys() & contents.keys()):
         raise InvalidInput(f"--file {twice[0]}: also set by --param; use only one of them.", field="file")
     with open_client(server) as client:
-        given |= {field: client.file_store(content).digest for field, content in contents.items()}
+        given |= {field: client.file_upload(content).digest for field, content in contents.items()}
         started = client.chain_start(name, parameters=given, reason=reason, key=key)
         click.echo(started.run_id)
         if wait:
@@ -195,7 +195,8 @@ def complete(run_id: str, node_id: str, artifact: str | None, reason: str, serve
 def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str | None) -> None:
     """Approve a node that waits for approval."""
     with open_client(server) as client:
-        _print_node(client.node_decide(run_id, node_id, approved=approved, reason=reason))
+        decide = client.node_approve if approved else client.node_reject
+        _print_node(decide(run_id, node_id, reason=reason))
 
 
 @click.command()
@@ -206,7 +207,7 @@ def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str 
 def reject(run_id: str, node_id: str, reason: str, server: str | None) -> None:
     """Reject a node that waits for approval."""
     with open_client(server) as client:
-        _print_node(client.node_decide(run_id, node_id, approved=False, reason=reason))
+        _print_node(client.node_reject(run_id, node_id, reason=reason))
 
 
 @click.command()

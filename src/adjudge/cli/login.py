@@ -47,7 +47,7 @@ def _create_token(address: str, name: str | None, days: float) -> SavedLogin:
     name = name or click.prompt("Name")
     password = click.prompt("Password", hide_input=True) if sys.stdin.isatty() else _line("password")
     with Client(address) as client:
-        made = client.log_in(name, password, token_name=f"adjudge on {socket.gethostname()}", expires_in_days=days)
+        made = client.login(name, password, token_name=f"adjudge on {socket.gethostname()}", expires_in_days=days)
     return SavedLogin(made.secret, made.id)
 
 

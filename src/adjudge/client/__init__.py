@@ -1,10 +1,9 @@
-"""The client: Adjudge from another program, blocking or with asyncio, by the same operations.
+"""Client for the HTTP API, blocking or asyncio.
 
-What belongs here: what the API can be asked, how often a request is tried, and values for the answers. What does not:
-anything of the server. The room imports ``domain`` alone, so a program that submits does not carry a judge with it.
+The package imports ``domain`` only, so that a program that submits does not load the server.
 
-Each operation is a generator of steps (``steps``): what to send, how long to pause, what to listen to. The two clients
-only take the steps, so there is no logic that exists twice.
+Each operation is a generator of I/O steps (``sans_io``): requests, delays, stream reads. The two clients only execute
+the steps, so that no logic exists twice (ADR 0077).
 """
 
 from adjudge.client.client import AsyncClient, Client

@@ -1,16 +1,22 @@
-"""The two clients: the same operations, one blocking, one with asyncio. Nothing is decided here."""
+"""The blocking and the asyncio client. Both run the same operations; ``Operations`` lists them once."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial, update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import httpx
 
 from adjudge import __version__
-from adjudge.client import chains as chaining
-from adjudge.client import judging, problem_imports
+from adjudge.client import account as account_operations
+from adjudge.client import chain_runs as chain_runs_operations
+from adjudge.client import chains as chains_operations
+from adjudge.client import executions as executions_operations
+from adjudge.client import problem_imports as problem_imports_operations
+from adjudge.client import problems as problems_operations
+from adjudge.client import rejudge as rejudge_operations
+from adjudge.client import submissions as submissions_operations
 from adjudge.client.errors import UnreachableError
 from adjudge.client.retry import ClientRetryPolicy
 from adjudge.client.sans_io import Emit, Flow, Program, Step
@@ -22,59 +28,105 @@ E = TypeVar("E")
 
 
 class _Operation(Generic[P, T]):
-    """An operation of the blocking client: a method made of a program."""
+    """A method made of a program: it blocks on ``Client`` and returns a coroutine on ``AsyncClient``."""
 
     def __init__(self, program: Callable[Concatenate[ClientRetryPolicy, P], Program[T]]) -> None:
         self._program = program
 
-    def __get__(self, client: Client, owner: type[Client]) -> Callable[P, T]:
-        def call(*args: P.args, **named: P.kwargs) -> T:
-            return client.run_operation(self._program(client.patience, *args, **named))
+    @overload
+    def __get__(self, client: Client, owner: type[Client]) -> Callable[P, T]: ...
+
+    @overload
+    def __get__(self, client: AsyncClient, owner: type[AsyncClient]) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, client: Client | AsyncClient, owner: type[Client | AsyncClient]) -> Callable[P, Any]:
+        def call(*args: P.args, **named: P.kwargs) -> Any:
+            return client.run_operation(self._program(client.retry, *args, **named))
 
         return update_wrapper(call, self._program)
 
 
 class _StreamOperation(Generic[P, E]):
-    """The same for what tells one thing after the other."""
+    """A method that returns an iterator on ``Client`` and an asynchronous iterator on ``AsyncClient``."""
 
     def __init__(self, flow: Callable[Concatenate[ClientRetryPolicy, P], Flow[E]]) -> None:
         self._flow = flow
 
-    def __get__(self, client: Client, owner: type[Client]) -> Callable[P, Iterator[E]]:
-        def call(*args: P.args, **named: P.kwargs) -> Iterator[E]:
-            return client.iterate(self._flow(client.patience, *args, **named))
+    @overload
+    def __get__(self, client: Client, owner: type[Client]) -> Callable[P, Iterator[E]]: ...
+
+    @overload
+    def __get__(self, client: AsyncClient, owner: type[AsyncClient]) -> Callable[P, AsyncIterator[E]]: ...
+
+    def __get__(self, client: Client | AsyncClient, owner: type[Client | AsyncClient]) -> Callable[P, Any]:
+        def call(*args: P.args, **named: P.kwargs) -> Any:
+            return client.iterate(self._flow(client.retry, *args, **named))
 
         return update_wrapper(call, self._flow)
 
 
-class _AsyncOperation(Generic[P, T]):
-    """An operation of the client with asyncio."""
+class Operations:
+    """The operations of both clients."""
 
-    def __init__(self, program: Callable[Concatenate[ClientRetryPolicy, P], Program[T]]) -> None:
-        self._program = program
+    login = _Operation(account_operations.login)
+    revoke_token = _Operation(account_operations.revoke_token)
+    me = _Operation(account_operations.me)
+    languages = _Operation(problems_operations.languages)
+    problems = _Operation(problems_operations.problems)
+    problem = _Operation(problems_operations.problem)
+    submit = _Operation(submissions_operations.submit)
+    submit_batch = _Operation(submissions_operations.submit_batch)
+    submission = _Operation(submissions_operations.submission)
+    submissions = _Operation(submissions_operations.submissions)
+    results = _Operation(submissions_operations.results)
+    source = _Operation(submissions_operations.source)
+    cancel = _Operation(submissions_operations.cancel)
+    watch = _StreamOperation(submissions_operations.watch)
+    wait = _Operation(submissions_operations.wait)
+    execute = _Operation(executions_operations.execute)
+    execute_batch = _Operation(executions_operations.execute_batch)
+    execution = _Operation(executions_operations.execution)
+    problem_import = _Operation(problem_imports_operations.problem_import)
+    import_status = _Operation(problem_imports_operations.import_status)
+    import_watch = _StreamOperation(problem_imports_operations.import_watch)
+    import_wait = _Operation(problem_imports_operations.import_wait)
+    rejudge = _Operation(rejudge_operations.rejudge)
+    rejudge_batches = _Operation(rejudge_operations.rejudge_batches)
+    rejudge_batch = _Operation(rejudge_operations.rejudge_batch)
+    rejudge_preview = _Operation(rejudge_operations.rejudge_preview)
+    rejudge_apply = _Operation(rejudge_operations.rejudge_apply)
+    rejudge_discard = _Operation(rejudge_operations.rejudge_discard)
+    rejudge_cancel = _Operation(rejudge_operations.rejudge_cancel)
+    chains = _Operation(chains_operations.chains)
+    chain = _Operation(chains_operations.chain)
+    chain_version = _Operation(chains_operations.chain_version)
+    chain_triggers = _Operation(chains_operations.chain_triggers)
+    chain_apply = _Operation(chains_operations.chain_apply)
+    secrets = _Operation(chains_operations.secrets)
+    secret_set = _Operation(chains_operations.secret_set)
+    secret_delete = _Operation(chains_operations.secret_delete)
+    chain_set_enabled = _Operation(chains_operations.chain_set_enabled)
+    chain_start = _Operation(chain_runs_operations.chain_start)
+    runs = _Operation(chain_runs_operations.runs)
+    run = _Operation(chain_runs_operations.run)
+    run_nodes = _Operation(chain_runs_operations.run_nodes)
+    node = _Operation(chain_runs_operations.node)
+    run_watch = _StreamOperation(chain_runs_operations.run_watch)
+    run_wait = _Operation(chain_runs_operations.run_wait)
+    run_stop = _Operation(chain_runs_operations.run_stop)
+    run_rerun = _Operation(chain_runs_operations.run_rerun)
+    node_log = _Operation(chain_runs_operations.node_log)
+    node_artifact = _Operation(chain_runs_operations.node_artifact)
+    node_file = _Operation(chain_runs_operations.node_file)
+    file_upload = _Operation(chain_runs_operations.file_upload)
+    node_retry = _Operation(chain_runs_operations.node_retry)
+    node_complete = _Operation(chain_runs_operations.node_complete)
+    node_approve = _Operation(chain_runs_operations.node_approve)
+    node_reject = _Operation(chain_runs_operations.node_reject)
 
-    def __get__(self, client: AsyncClient, owner: type[AsyncClient]) -> Callable[P, Coroutine[Any, Any, T]]:
-        def call(*args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
-            return client.perform(self._program(client.patience, *args, **named))
 
-        return update_wrapper(call, self._program)
-
-
-class _AsyncStreamOperation(Generic[P, E]):
-    """The same for what tells one thing after the other."""
-
-    def __init__(self, flow: Callable[Concatenate[ClientRetryPolicy, P], Flow[E]]) -> None:
-        self._flow = flow
-
-    def __get__(self, client: AsyncClient, owner: type[AsyncClient]) -> Callable[P, AsyncIterator[E]]:
-        def call(*args: P.args, **named: P.kwargs) -> AsyncIterator[E]:
-            return client.told(self._flow(client.patience, *args, **named))
-
-        return update_wrapper(call, self._flow)
-
-
-class Client:
-    """Asks a server and waits for its answers. Use it as a context manager; not from several threads at once."""
+class Client(Operations):
+    """Blocking client. Use it as a context manager, from one thread at a time."""
 
     def __init__(
         self,
@@ -82,12 +134,12 @@ class Client:
         token: str | None = None,
         *,
         timeout_sec: float = 30.0,
-        patience: ClientRetryPolicy | None = None,
+        retry: ClientRetryPolicy | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.patience = patience or ClientRetryPolicy()
+        self.retry = retry or ClientRetryPolicy()
         self._timeout_sec = timeout_sec
-        self._http = httpx.Client(base_url=_checked(url), headers=_headers(token), transport=transport)
+        self._http = httpx.Client(base_url=_base_url(url), headers=_headers(token), transport=transport)
 
     def __enter__(self) -> Client:
         return self
@@ -96,99 +148,44 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         self._http.close()
 
     def run_operation(self, program: Program[T]) -> T:
-        """Take every step of a program; return what it came to."""
+        """Run a program to its end and return its result; emitted values are dropped."""
         steps = self._steps(program)
         try:
             while True:
-                next(steps)  # what is told on the way is passed over
+                next(steps)
         except StopIteration as end:
-            came_to: T = end.value
-            return came_to
+            result: T = end.value
+            return result
 
     def iterate(self, flow: Flow[E]) -> Iterator[E]:
-        """Take every step of a flow; give what it tells."""
+        """Run a flow and yield the values that it emits."""
         yield from self._steps(flow)
 
     def _steps(self, program: Generator[Step | Emit[Any], Any, T]) -> Generator[Any, None, T]:
-        with SyncTransport(self._http, self._timeout_sec) as line:
+        with SyncTransport(self._http, self._timeout_sec) as transport:
             proceed: Callable[[], Step | Emit[Any]] = partial(next, program)
             while True:
                 try:
                     step = proceed()
                 except StopIteration as end:
-                    came_to: T = end.value
-                    return came_to
+                    result: T = end.value
+                    return result
                 if isinstance(step, Emit):
                     yield step.value
                     proceed = partial(program.send, None)
                     continue
                 try:
-                    proceed = partial(program.send, line.take(step))
+                    proceed = partial(program.send, transport.take(step))
                 except UnreachableError as error:
                     proceed = partial(program.throw, error)
 
-    log_in = _Operation(judging.login)
-    revoke_token = _Operation(judging.revoke_token)
-    me = _Operation(judging.me)
-    languages = _Operation(judging.languages)
-    problems = _Operation(judging.problems)
-    problem = _Operation(judging.problem)
-    submit = _Operation(judging.submit)
-    submit_batch = _Operation(judging.submit_batch)
-    submission = _Operation(judging.submission)
-    submissions = _Operation(judging.submissions)
-    results = _Operation(judging.results)
-    source = _Operation(judging.source)
-    cancel = _Operation(judging.cancel)
-    watch = _StreamOperation(judging.watch)
-    wait = _Operation(judging.wait)
-    execute = _Operation(judging.execute)
-    execute_batch = _Operation(judging.execute_batch)
-    execution = _Operation(judging.execution)
-    problem_import = _Operation(problem_imports.problem_import)
-    problem_imported = _Operation(problem_imports.import_status)
-    import_watch = _StreamOperation(problem_imports.import_watch)
-    import_wait = _Operation(problem_imports.import_wait)
-    rejudge = _Operation(judging.rejudge)
-    rejudge_batches = _Operation(judging.rejudge_batches)
-    rejudge_batch = _Operation(judging.rejudge_batch)
-    rejudge_preview = _Operation(judging.rejudge_preview)
-    rejudge_apply = _Operation(judging.rejudge_apply)
-    rejudge_discard = _Operation(judging.rejudge_discard)
-    rejudge_cancel = _Operation(judging.rejudge_cancel)
-    chains = _Operation(chaining.chains)
-    chain = _Operation(chaining.chain)
-    chain_version = _Operation(chaining.chain_version)
-    chain_triggers = _Operation(chaining.chain_triggers)
-    chain_apply = _Operation(chaining.chain_apply)
-    secrets = _Operation(chaining.secrets)
-    secret_set = _Operation(chaining.secret_set)
-    secret_delete = _Operation(chaining.secret_delete)
-    chain_switch = _Operation(chaining.chain_set_enabled)
-    chain_start = _Operation(chaining.chain_start)
-    runs = _Operation(chaining.runs)
-    run = _Operation(chaining.run)
-    run_nodes = _Operation(chaining.run_nodes)
-    node = _Operation(chaining.node)
-    run_watch = _StreamOperation(chaining.run_watch)
-    run_wait = _Operation(chaining.run_wait)
-    run_stop = _Operation(chaining.run_stop)
-    run_rerun = _Operation(chaining.run_rerun)
-    node_log = _Operation(chaining.node_log)
-    node_artifact = _Operation(chaining.node_artifact)
-    node_file = _Operation(chaining.node_file)
-    file_store = _Operation(chaining.file_upload)
-    node_retry = _Operation(chaining.node_retry)
-    node_complete = _Operation(chaining.node_complete)
-    node_decide = _Operation(chaining.node_approve)
 
-
-class AsyncClient:
-    """Asks a server without blocking the loop. Use it as a context manager."""
+class AsyncClient(Operations):
+    """Client for asyncio. Use it as an asynchronous context manager."""
 
     def __init__(
         self,
@@ -196,12 +193,12 @@ class AsyncClient:
         token: str | None = None,
         *,
         timeout_sec: float = 30.0,
-        patience: ClientRetryPolicy | None = None,
+        retry: ClientRetryPolicy | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.patience = patience or ClientRetryPolicy()
+        self.retry = retry or ClientRetryPolicy()
         self._timeout_sec = timeout_sec
-        self._http = httpx.AsyncClient(base_url=_checked(url), headers=_headers(token), transport=transport)
+        self._http = httpx.AsyncClient(base_url=_base_url(url), headers=_headers(token), transport=transport)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -210,24 +207,27 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         await self._http.aclose()
 
-    async def perform(self, program: Program[T]) -> T:
-        """Take every step of a program; return what it came to."""
-        async with AsyncTransport(self._http, self._timeout_sec) as line:
+    async def run_operation(self, program: Program[T]) -> T:
+        """Run a program to its end and return its result; emitted values are dropped."""
+        async with AsyncTransport(self._http, self._timeout_sec) as transport:
             proceed: Callable[[], Step | Emit[Any]] = partial(next, program)
             while True:
                 try:
                     step = proceed()
                 except StopIteration as end:
-                    came_to: T = end.value
-                    return came_to
-                proceed = partial(program.send, None) if isinstance(step, Emit) else await advance(line, step, program)
+                    result: T = end.value
+                    return result
+                if isinstance(step, Emit):
+                    proceed = partial(program.send, None)
+                else:
+                    proceed = await advance(transport, step, program)
 
-    async def told(self, flow: Flow[E]) -> AsyncIterator[E]:
-        """Take every step of a flow; give what it tells."""
-        async with AsyncTransport(self._http, self._timeout_sec) as line:
+    async def iterate(self, flow: Flow[E]) -> AsyncIterator[E]:
+        """Run a flow and yield the values that it emits."""
+        async with AsyncTransport(self._http, self._timeout_sec) as transport:
             proceed: Callable[[], Step | Emit[E]] = partial(next, flow)
             while True:
                 try:
@@ -238,71 +238,16 @@ class AsyncClient:
                     yield step.value
                     proceed = partial(flow.send, None)
                 else:
-                    proceed = await advance(line, step, flow)
-
-    log_in = _AsyncOperation(judging.login)
-    revoke_token = _AsyncOperation(judging.revoke_token)
-    me = _AsyncOperation(judging.me)
-    languages = _AsyncOperation(judging.languages)
-    problems = _AsyncOperation(judging.problems)
-    problem = _AsyncOperation(judging.problem)
-    submit = _AsyncOperation(judging.submit)
-    submit_batch = _AsyncOperation(judging.submit_batch)
-    submission = _AsyncOperation(judging.submission)
-    submissions = _AsyncOperation(judging.submissions)
-    results = _AsyncOperation(judging.results)
-    source = _AsyncOperation(judging.source)
-    cancel = _AsyncOperation(judging.cancel)
-    watch = _AsyncStreamOperation(judging.watch)
-    wait = _AsyncOperation(judging.wait)
-    execute = _AsyncOperation(judging.execute)
-    execute_batch = _AsyncOperation(judging.execute_batch)
-    execution = _AsyncOperation(judging.execution)
-    problem_import = _AsyncOperation(problem_imports.problem_import)
-    problem_imported = _AsyncOperation(problem_imports.import_status)
-    import_watch = _AsyncStreamOperation(problem_imports.import_watch)
-    import_wait = _AsyncOperation(problem_imports.import_wait)
-    rejudge = _AsyncOperation(judging.rejudge)
-    rejudge_batches = _AsyncOperation(judging.rejudge_batches)
-    rejudge_batch = _AsyncOperation(judging.rejudge_batch)
-    rejudge_preview = _AsyncOperation(judging.rejudge_preview)
-    rejudge_apply = _AsyncOperation(judging.rejudge_apply)
-    rejudge_discard = _AsyncOperation(judging.rejudge_discard)
-    rejudge_cancel = _AsyncOperation(judging.rejudge_cancel)
-    chains = _AsyncOperation(chaining.chains)
-    chain = _AsyncOperation(chaining.chain)
-    chain_version = _AsyncOperation(chaining.chain_version)
-    chain_triggers = _AsyncOperation(chaining.chain_triggers)
-    chain_apply = _AsyncOperation(chaining.chain_apply)
-    secrets = _AsyncOperation(chaining.secrets)
-    secret_set = _AsyncOperation(chaining.secret_set)
-    secret_delete = _AsyncOperation(chaining.secret_delete)
-    chain_switch = _AsyncOperation(chaining.chain_set_enabled)
-    chain_start = _AsyncOperation(chaining.chain_start)
-    runs = _AsyncOperation(chaining.runs)
-    run = _AsyncOperation(chaining.run)
-    run_nodes = _AsyncOperation(chaining.run_nodes)
-    node = _AsyncOperation(chaining.node)
-    run_watch = _AsyncStreamOperation(chaining.run_watch)
-    run_wait = _AsyncOperation(chaining.run_wait)
-    run_stop = _AsyncOperation(chaining.run_stop)
-    run_rerun = _AsyncOperation(chaining.run_rerun)
-    node_log = _AsyncOperation(chaining.node_log)
-    node_artifact = _AsyncOperation(chaining.node_artifact)
-    node_file = _AsyncOperation(chaining.node_file)
-    file_store = _AsyncOperation(chaining.file_upload)
-    node_retry = _AsyncOperation(chaining.node_retry)
-    node_complete = _AsyncOperation(chaining.node_complete)
-    node_decide = _AsyncOperation(chaining.node_approve)
+                    proceed = await advance(transport, step, flow)
 
 
-def _checked(url: str) -> str:
-    """Refuse what is no address, before anything is sent."""
+def _base_url(url: str) -> str:
+    """Check a server URL before anything is sent."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url!r}: invalid server URL; it must start with https:// or http://.")
     return url.rstrip("/")
 
 
 def _headers(token: str | None) -> dict[str, str]:
-    who = {"Authorization": f"Bearer {token}"} if token else {}
-    return {"User-Agent": f"adjudge/{__version__}", "Accept": "application/json"} | who
+    authorization = {"Authorization": f"Bearer {token}"} if token else {}
+    return {"User-Agent": f"adjudge/{__version__}", "Accept": "application/json"} | authorization

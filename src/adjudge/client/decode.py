@@ -1,4 +1,4 @@
-"""From JSON to values: what is known becomes a field, what is not is kept, so old clients survive new servers."""
+"""Decodes JSON into models. Unknown fields are kept in ``extra``, so that old clients work with new servers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from adjudge.client.sans_io import HttpResponse
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseModel:
-    """What came over the wire."""
+    """Base of all response models."""
 
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
-    """Fields that this client does not know of."""
+    """Fields that this client does not know."""
 
 
 V = TypeVar("V", bound=ResponseModel)
@@ -25,18 +25,18 @@ V = TypeVar("V", bound=ResponseModel)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Shape:
-    """What is known of a kind of value."""
+    """Fields of a model."""
 
     hints: Mapping[str, Any]
     required: tuple[str, ...]
 
 
 _SHAPES: Final[dict[type[ResponseModel], _Shape]] = {}
-"""Found once for each kind."""
+"""Cached per model."""
 
 
 def json_body(answer: HttpResponse) -> Any:
-    """The JSON of an answer."""
+    """The JSON body of a response."""
     try:
         return json.loads(answer.body)
     except ValueError:
@@ -44,7 +44,7 @@ def json_body(answer: HttpResponse) -> Any:
 
 
 def decode(kind: type[V], given: Any) -> V:
-    """A value of a JSON object. A field that the server left out is its default, or None."""
+    """Decode a JSON object. A missing field gets its default, or None."""
     if not isinstance(given, Mapping):
         raise BadResponseError(f"Unexpected response: expected {kind.__name__}, got {type(given).__name__}.")
     shape = _shape(kind)
@@ -55,7 +55,7 @@ def decode(kind: type[V], given: Any) -> V:
 
 
 def decode_list(kind: type[V], given: Any) -> tuple[V, ...]:
-    """The ``items`` of a list."""
+    """Decode the ``items`` of a list."""
     items = given.get("items") if isinstance(given, Mapping) else None
     if not isinstance(items, list):
         raise BadResponseError(f"Unexpected response: expected a list of {kind.__name__}.")
@@ -76,7 +76,7 @@ def _shape(kind: type[ResponseModel]) -> _Shape:
 
 
 def _convert(hint: Any, given: Any) -> Any:
-    """Nested values and tuples of them; everything else stays as JSON has it."""
+    """Decode nested models and tuples of them; other values stay as they are in JSON."""
     if isinstance(hint, type) and issubclass(hint, ResponseModel):
         return decode(hint, given)
     origin, args = get_origin(hint), get_args(hint)

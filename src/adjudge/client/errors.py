@@ -1,4 +1,4 @@
-"""What can go wrong between a program and a server.
+"""Errors of the client.
 
 ::
 
@@ -27,29 +27,29 @@ from adjudge.client.sans_io import HttpResponse
 
 
 class ClientError(Exception):
-    """Something went wrong between here and the server."""
+    """Base of all errors of the client."""
 
 
 class UnreachableError(ClientError):
-    """No answer came."""
+    """No response."""
 
     def __init__(self, message: str, *, was_sent: bool) -> None:
         super().__init__(message)
         self.was_sent = was_sent
-        """Whether the server may have acted on the request all the same."""
+        """Whether the server may have processed the request."""
 
 
 class BadResponseError(ClientError):
-    """The answer is none of Adjudge's; the address may be wrong."""
+    """The response does not come from Adjudge; the URL may be wrong."""
 
 
 class WaitTimeoutError(ClientError):
-    """The time that the caller gave is over, and what was waited for has not ended."""
+    """The timeout of a wait has passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiErrorDetails:
-    """What a server says when it says no; the reference of errors lists the codes."""
+    """The body of an error response; docs/reference/errors.md lists the codes."""
 
     status: int
     code: str
@@ -57,12 +57,12 @@ class ApiErrorDetails:
     request_id: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
     errors: tuple[Mapping[str, Any], ...] = ()
-    """One entry per wrong field: ``field`` and ``message``."""
+    """One entry per invalid field: ``field`` and ``message``."""
     retry_after_sec: float | None = None
 
 
 class ApiError(ClientError):
-    """The server said no."""
+    """The server returned an error."""
 
     def __init__(self, refusal: ApiErrorDetails) -> None:
         super().__init__(f"{refusal.detail} [{refusal.code}]")
@@ -70,56 +70,56 @@ class ApiError(ClientError):
 
     @property
     def status(self) -> int:
-        """The status of HTTP."""
+        """The HTTP status."""
         return self.refusal.status
 
     @property
     def code(self) -> str:
-        """The stable code."""
+        """The error code."""
         return self.refusal.code
 
     @property
     def detail(self) -> str:
-        """What is wrong and what to do, for people."""
+        """The message."""
         return self.refusal.detail
 
     @property
     def request_id(self) -> str:
-        """What to ask the operator about."""
+        """The request ID, for the operator."""
         return self.refusal.request_id
 
     @property
     def retry_after_sec(self) -> float | None:
-        """When to come back, where the server said so."""
+        """The delay of Retry-After, if present."""
         return self.refusal.retry_after_sec
 
 
 class InvalidRequestError(ApiError):
-    """The request cannot be used as it is."""
+    """The request is invalid."""
 
 
 class AuthenticationError(ApiError):
-    """The server does not know who is asking."""
+    """The server does not know who is request."""
 
 
 class PermissionDeniedError(ApiError):
-    """The server knows who is asking, and they may not."""
+    """The server knows who is request, and they may not."""
 
 
 class NotFoundError(ApiError):
-    """There is no such object, or it is not the caller's to know of."""
+    """The object does not exist, or the caller may not see it."""
 
 
 class ConflictError(ApiError):
-    """Somebody else changed it first."""
+    """Conflict with a concurrent change or the current state."""
 
 
 class RateLimitedError(ApiError):
-    """Not now."""
+    """Too many requests."""
 
 
 class ServerError(ApiError):
-    """The server failed."""
+    """Server error."""
 
 
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
@@ -132,7 +132,7 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
 
 
 def error_from_response(answer: HttpResponse) -> ApiError:
-    """The error that an answer stands for; a proxy's answer, which is no problem document, gets a code of its own."""
+    """The error of a response; a response without an error document (from a proxy) gets the code HTTP_<status>."""
     try:
         document = json.loads(answer.body)
     except ValueError:
@@ -153,7 +153,7 @@ def error_from_response(answer: HttpResponse) -> ApiError:
 
 
 def retry_after_sec(answer: HttpResponse) -> float | None:
-    """When the server wants to be asked again; a date, which Adjudge never sends, is passed over."""
+    """The seconds of Retry-After; a date, which Adjudge never sends, is ignored."""
     try:
         return max(0.0, float(answer.headers["retry-after"]))
     except (KeyError, ValueError):

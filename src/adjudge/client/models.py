@@ -1,4 +1,4 @@
-"""What the API speaks of, as values. Times are RFC 3339 texts, as the server sent them."""
+"""Models of requests and responses. Timestamps are RFC 3339 strings, as the server sent them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ExecutionSpec:
 
 @dataclass(frozen=True, slots=True)
 class TriggerSpec:
-    """What starts a chain by itself."""
+    """A trigger of a chain to be applied."""
 
     name: str
     kind: str
@@ -70,7 +70,7 @@ class Token(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Me(ResponseModel):
-    """Who is asking."""
+    """Who is request."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Operations: packages of problems, sent to a server that imports them in the background."""
+"""Operations: problem imports, which run in the background of the server."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from adjudge.client.retry import ClientRetryPolicy
 from adjudge.client.sans_io import Delay, Flow, HttpRequest, Program
 from adjudge.client.sse import ServerSentEvent, events
 
-_LOOK_AGAIN_SEC: Final = 1.0
+_POLL_SEC: Final = 1.0
 _UPLOAD_SEC: Final = 300.0
-"""How much longer than usual an answer to an upload may take."""
+"""Additional time for the response to an upload."""
 
 
 def problem_import(
-    patience: ClientRetryPolicy,
+    retry: ClientRetryPolicy,
     package: bytes,
     *,
     slug: str | None = None,
@@ -39,8 +39,8 @@ def problem_import(
     publish: bool = False,
     file_name: str = "",
 ) -> Program[ImportStarted]:
-    """Have a package imported, which is a ZIP; what is to be published is verified first."""
-    asking = query(
+    """Import a package, a ZIP archive. With ``publish``, it is verified first."""
+    parameters = query(
         slug=slug,
         title=title,
         tag=list(tags) if tags is not None else None,
@@ -52,42 +52,42 @@ def problem_import(
     request = HttpRequest(
         "POST",
         path("problems", action="import"),
-        asking,
+        parameters,
         content=package,
         headers={"Content-Type": "application/zip"},
-        patience_sec=_UPLOAD_SEC,
+        extra_timeout_sec=_UPLOAD_SEC,
     )
-    return (yield from fetch(ImportStarted, request, patience))
+    return (yield from fetch(ImportStarted, request, retry))
 
 
-def import_status(patience: ClientRetryPolicy, import_id: str) -> Program[Import]:
-    """An import as it stands."""
-    return (yield from fetch(Import, get(path("imports", import_id)), patience))
+def import_status(retry: ClientRetryPolicy, import_id: str) -> Program[Import]:
+    """The state of an import."""
+    return (yield from fetch(Import, get(path("imports", import_id)), retry))
 
 
-def import_watch(patience: ClientRetryPolicy, import_id: str) -> Flow[Import]:
-    """How an import stands, then whenever that changed, until it ends."""
-    yield from _watch_until(patience, import_id)
+def import_watch(retry: ClientRetryPolicy, import_id: str) -> Flow[Import]:
+    """The state of an import, then all changes until it finishes."""
+    yield from _watch_until(retry, import_id)
 
 
-def import_wait(patience: ClientRetryPolicy, import_id: str, *, timeout_sec: float | None = None) -> Program[Import]:
-    """Wait until an import has ended; ``WaitedTooLong`` when the time is over."""
-    until_sec = math.inf if timeout_sec is None else patience.clock() + timeout_sec
+def import_wait(retry: ClientRetryPolicy, import_id: str, *, timeout_sec: float | None = None) -> Program[Import]:
+    """Wait until an import has finished; raises ``WaitTimeoutError`` after ``timeout_sec``."""
+    until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
     try:
-        yield from _watch_until(patience, import_id, until_sec)
+        yield from _watch_until(retry, import_id, until_sec)
     except (AuthenticationError, PermissionDeniedError, NotFoundError):
         raise
     except (UnreachableError, BadResponseError, ApiError):
-        pass  # something in between does not let streams through
-    while not (found := (yield from import_status(patience, import_id))).is_finished:
-        if patience.clock() >= until_sec:
+        pass  # a proxy may block event streams; poll instead
+    while not (found := (yield from import_status(retry, import_id))).is_finished:
+        if retry.clock() >= until_sec:
             raise WaitTimeoutError(f"Import {import_id} is still {found.state}.")
-        yield Delay(_LOOK_AGAIN_SEC)
+        yield Delay(_POLL_SEC)
     return found
 
 
-def _watch_until(patience: ClientRetryPolicy, import_id: str, until_sec: float = math.inf) -> Flow[Import]:
-    last = yield from import_status(patience, import_id)
+def _watch_until(retry: ClientRetryPolicy, import_id: str, until_sec: float = math.inf) -> Flow[Import]:
+    last = yield from import_status(retry, import_id)
 
     def convert(sent: ServerSentEvent) -> Import:
         nonlocal last
@@ -95,4 +95,4 @@ def _watch_until(patience: ClientRetryPolicy, import_id: str, until_sec: float =
             last = decode(Import, sent.data)
         return last
 
-    yield from events(patience, path("imports", import_id, "events"), convert, until_sec=until_sec)
+    yield from events(retry, path("imports", import_id, "events"), convert, until_sec=until_sec)

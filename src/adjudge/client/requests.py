@@ -1,4 +1,4 @@
-"""How operations are put together: paths that are safe, and requests whose answer is read as a value."""
+"""Building blocks of operations: quoted paths, requests, and requests with decoded responses."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ROOT: Final = "/api/v1"
 
 
 def path(*parts: str, action: str = "") -> str:
-    """An address below the API's root; what the caller names is quoted, so that it stays one part."""
+    """A path below the API root; every part is quoted."""
     joined = "/".join(quote(part, safe="") for part in parts)
     return f"{ROOT}/{joined}{f':{action}' if action else ''}"
 
 
 def query(**given: Any) -> dict[str, Any]:
-    """What was given of a query; booleans as the API spells them."""
+    """Query parameters without empty ones; booleans in lower case."""
     return {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in given.items()
@@ -32,51 +32,53 @@ def query(**given: Any) -> dict[str, Any]:
     }
 
 
-def get(where: str, asked: Mapping[str, Any] | None = None, *, patience_sec: float = 0.0) -> HttpRequest:
-    """A request that changes nothing."""
-    return HttpRequest("GET", where, asked or {}, is_repeatable=True, patience_sec=patience_sec)
+def get(where: str, asked: Mapping[str, Any] | None = None, *, extra_timeout_sec: float = 0.0) -> HttpRequest:
+    """A GET request."""
+    return HttpRequest("GET", where, asked or {}, is_repeatable=True, extra_timeout_sec=extra_timeout_sec)
 
 
 def post(
-    where: str, body: Any = None, *, asked: Mapping[str, Any] | None = None, patience_sec: float = 0.0
+    where: str, body: Any = None, *, asked: Mapping[str, Any] | None = None, extra_timeout_sec: float = 0.0
 ) -> HttpRequest:
-    """A request that does something each time it comes."""
-    return HttpRequest("POST", where, asked or {}, body, patience_sec=patience_sec)
+    """A POST request that is not idempotent."""
+    return HttpRequest("POST", where, asked or {}, body, extra_timeout_sec=extra_timeout_sec)
 
 
 def post_idempotent(
-    where: str, body: Any, key: str | None, *, asked: Mapping[str, Any] | None = None, patience_sec: float = 0.0
+    where: str, body: Any, key: str | None, *, asked: Mapping[str, Any] | None = None, extra_timeout_sec: float = 0.0
 ) -> HttpRequest:
-    """A request that does something the first time it comes; its key says which those are that belong together."""
+    """A POST request with an idempotency key. Default: a new key, used by all retries."""
     headers = {"Idempotency-Key": key or new_id()}
-    return HttpRequest("POST", where, asked or {}, body, headers=headers, is_repeatable=True, patience_sec=patience_sec)
+    return HttpRequest(
+        "POST", where, asked or {}, body, headers=headers, is_repeatable=True, extra_timeout_sec=extra_timeout_sec
+    )
 
 
-def fetch(kind: type[V], request: HttpRequest, patience: ClientRetryPolicy) -> Program[V]:
-    """Send a request and read its answer."""
-    return (yield from _fetch_as(request, patience, lambda given: decode(kind, given)))
+def fetch(kind: type[V], request: HttpRequest, retry: ClientRetryPolicy) -> Program[V]:
+    """Send a request and decode its response."""
+    return (yield from _fetch_as(request, retry, lambda given: decode(kind, given)))
 
 
-def fetch_list(kind: type[V], request: HttpRequest, patience: ClientRetryPolicy) -> Program[tuple[V, ...]]:
-    """Send a request and read the items of its answer."""
-    return (yield from _fetch_as(request, patience, lambda given: decode_list(kind, given)))
+def fetch_list(kind: type[V], request: HttpRequest, retry: ClientRetryPolicy) -> Program[tuple[V, ...]]:
+    """Send a request and decode the items of its response."""
+    return (yield from _fetch_as(request, retry, lambda given: decode_list(kind, given)))
 
 
-def fetch_page(kind: type[V], request: HttpRequest, patience: ClientRetryPolicy) -> Program[Page[V]]:
-    """Send a request and read a page."""
-    return (yield from _fetch_as(request, patience, lambda given: Page(decode_list(kind, given), given.get("next"))))
+def fetch_page(kind: type[V], request: HttpRequest, retry: ClientRetryPolicy) -> Program[Page[V]]:
+    """Send a request and decode a page."""
+    return (yield from _fetch_as(request, retry, lambda given: Page(decode_list(kind, given), given.get("next"))))
 
 
-def send(request: HttpRequest, patience: ClientRetryPolicy) -> Program[None]:
-    """Send a request whose answer is of no interest."""
-    yield from send_with_retries(request, patience)
+def send(request: HttpRequest, retry: ClientRetryPolicy) -> Program[None]:
+    """Send a request and ignore the response body."""
+    yield from send_with_retries(request, retry)
 
 
-def fetch_bytes(request: HttpRequest, patience: ClientRetryPolicy) -> Program[bytes]:
-    """Send a request whose answer is a file."""
-    return (yield from send_with_retries(request, patience)).body
+def fetch_bytes(request: HttpRequest, retry: ClientRetryPolicy) -> Program[bytes]:
+    """Send a request and return the response body."""
+    return (yield from send_with_retries(request, retry)).body
 
 
-def _fetch_as(request: HttpRequest, patience: ClientRetryPolicy, convert: Callable[[Any], T]) -> Program[T]:
-    answer = yield from send_with_retries(request, patience)
+def _fetch_as(request: HttpRequest, retry: ClientRetryPolicy, convert: Callable[[Any], T]) -> Program[T]:
+    answer = yield from send_with_retries(request, retry)
     return convert(json_body(answer))

@@ -1,8 +1,8 @@
-"""Which requests are tried again, and when.
+"""Which requests are retried, and when.
 
-A request that may be repeated is tried again when no answer came and when the server says that it is busy or away. One
-that may not be repeated is tried again only where it cannot have been acted on: nobody was there, or 429. A submission
-always carries an idempotency key, so it may be repeated and is never doubled.
+A repeatable request is retried if there is no response, and on 429, 502, 503 and 504. Any other request is retried only
+if the server cannot have processed it: no connection, or 429. A submission always has an idempotency key, so that it is
+repeatable and never duplicated.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _AWAY: Final = frozenset({502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class ClientRetryPolicy:
-    """How often to try, and how long to wait in between."""
+    """Number of retries and the delays between them."""
 
     policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=6, base_ms=250, cap_ms=10_000))
     longest_wait_sec: float = 60.0
-    """A server that wants to be left alone for longer gets its way: the error is raised at once."""
+    """If the server asks for a longer delay (Retry-After), the error is raised immediately."""
     clock: Clock = time.monotonic
 
     def delay_sec(self, failures: int, failure: ClientError) -> float | None:
-        """How long to wait after the ``failures``-th failure; None: give up."""
+        """Delay after the ``failures``-th failure; None: no further retry."""
         if failures > self.policy.max_retries:
             return None
-        backoff_sec = self.policy.delay_ms(failures, random.random()) / 1000  # noqa: S311  # it spreads a herd
+        backoff_sec = self.policy.delay_ms(failures, random.random()) / 1000  # noqa: S311  # jitter, not cryptography
         asked_sec = failure.retry_after_sec if isinstance(failure, ApiError) else None
         if asked_sec is None:
             return backoff_sec
         return max(asked_sec, backoff_sec) if asked_sec <= self.longest_wait_sec else None
 
 
-def send_with_retries(request: HttpRequest, patience: ClientRetryPolicy) -> Program[HttpResponse]:
-    """Send a request until it is answered; raise what the last failure was."""
+def send_with_retries(request: HttpRequest, retry: ClientRetryPolicy) -> Program[HttpResponse]:
+    """Send a request with retries; raise the last failure."""
     for failures in count(1):
         failure: ClientError
         try:
@@ -57,13 +57,13 @@ def send_with_retries(request: HttpRequest, patience: ClientRetryPolicy) -> Prog
             failure = error_from_response(answer)
             if not is_transient(request, answer):
                 raise failure
-        pause_sec = patience.delay_sec(failures, failure)
+        pause_sec = retry.delay_sec(failures, failure)
         if pause_sec is None:
             raise failure
         yield Delay(pause_sec)
-    raise AssertionError("counting never ends")
+    raise AssertionError("unreachable: count() is infinite")
 
 
 def is_transient(request: HttpRequest, answer: HttpResponse) -> bool:
-    """Whether the same request may fare better soon, and does no harm."""
+    """Whether the request may be retried after this response."""
     return answer.status == _BUSY or (request.is_repeatable and answer.status in _AWAY)

@@ -1,14 +1,14 @@
-"""What a client does, as values: a program is a generator that yields steps and is sent what came of them.
+"""Operations without I/O: a program is a generator that yields steps and receives their results.
 
 ::
 
-    Send     → Answer                 a request and its whole answer
-    Listen   → Answer                 a request whose answer goes on; for a failure, the whole answer
-    Hear     → str, or None           the next line of what is listened to; None at its end
-    Pause    → None
-    Tell     → None                   hand a value to the caller, who may want more
+    Send        → HttpResponse         a request and its complete response
+    OpenStream  → HttpResponse         a request with a streamed response; for an error, the complete response
+    ReadLine    → str or None          the next line of the open stream; None at its end
+    Delay       → None
+    Emit        → None                 pass a value to the caller
 
-A step that finds nobody raises ``Unreachable`` inside the program.
+A step that does not reach the server raises ``UnreachableError`` inside the program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request, before it is sent."""
+    """A request to be sent."""
 
     method: str
     path: str
@@ -31,16 +31,16 @@ class HttpRequest:
     json: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = False
-    """Whether doing it twice is the same as doing it once."""
-    patience_sec: float = 0.0
-    """How much longer than usual the answer may take: the caller asked the server to wait, or sends much."""
+    """Whether it is safe to send it twice."""
+    extra_timeout_sec: float = 0.0
+    """Added to the timeout: the server was asked to wait, or a file is transferred."""
     content: bytes | None = None
-    """A body that is no JSON."""
+    """A body other than JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What came back; header names in lower case."""
+    """A response; header names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -49,14 +49,14 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request; its answer comes back."""
+    """Send a request and receive its response."""
 
     request: HttpRequest
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStream:
-    """Send a request whose answer goes on, and keep listening; what was listened to before is let go."""
+    """Send a request and keep its response open as a stream; closes the previous stream."""
 
     request: HttpRequest
     silence_sec: float
@@ -64,27 +64,27 @@ class OpenStream:
 
 @dataclass(frozen=True, slots=True)
 class ReadLine:
-    """Wait for the next line; silence for longer than ``Listen`` allowed counts as a broken line."""
+    """Read the next line; fails if nothing arrives for ``silence_sec`` of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Let time pass."""
+    """Sleep."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Emit(Generic[E]):
-    """Hand something to the caller."""
+    """Pass a value to the caller."""
 
     value: E
 
 
 Step = Send | OpenStream | ReadLine | Delay
 Program = Generator[Step | Emit[Any], Any, T]
-"""Comes to one value; what it tells on the way is passed over."""
+"""Returns one value; emitted values are dropped."""
 Flow = Generator[Step | Emit[E], Any, None]
-"""Tells of values, one after the other."""
+"""Emits values and returns nothing."""
 Clock = Callable[[], float]
-"""Seconds that only grow."""
+"""A monotonic clock, in seconds."""

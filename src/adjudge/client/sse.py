@@ -1,4 +1,4 @@
-"""Server-sent events: lines become events, and a stream that breaks goes on where it broke."""
+"""Server-sent events: parses lines into events and resumes interrupted streams."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from adjudge.client.sans_io import Delay, Emit, Flow, HttpRequest, HttpResponse,
 
 E = TypeVar("E")
 SILENCE_SEC: Final = 45.0
-"""The server sends a sign of life every 15 seconds; after three that did not come the stream counts as broken."""
+"""The server sends a keep-alive line every 15 seconds; after three missing ones the stream counts as interrupted."""
 _MEDIA_TYPE: Final = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event as it came."""
+    """One event."""
 
     name: str
     data: Mapping[str, Any]
@@ -28,20 +28,20 @@ class ServerSentEvent:
 
 @dataclass(slots=True)
 class _EventParser:
-    """Puts an event together from its lines."""
+    """Assembles events from lines."""
 
     last_id: str = ""
     count: int = 0
-    """How many events there were."""
+    """Number of events so far."""
     _name: str = ""
     _data: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Forget what was cut off in the middle."""
+        """Discard an incomplete event."""
         self._name, self._data = "", []
 
     def take(self, line: str) -> ServerSentEvent | None:
-        """Read one line; an empty one ends an event."""
+        """Process one line; an empty line ends an event."""
         if not line:
             return self._ended()
         name, _, value = line.partition(":")
@@ -67,11 +67,11 @@ class _EventParser:
 
 
 def events(
-    patience: ClientRetryPolicy, path: str, convert: Callable[[ServerSentEvent], E], *, until_sec: float = math.inf
+    retry: ClientRetryPolicy, path: str, convert: Callable[[ServerSentEvent], E], *, until_sec: float = math.inf
 ) -> Flow[E]:
-    """Everything that a stream tells until its event ``end``; broken streams are resumed from the last id.
+    """Emit the events of a stream up to its event ``end``; interrupted streams resume after the last event ID.
 
-    ``until_sec`` is a time of the clock at which to leave; it is looked at whenever a line comes, signs of life too.
+    ``until_sec`` is a deadline on the clock of ``retry``, checked whenever a line arrives (keep-alive lines included).
     """
     request = HttpRequest("GET", path, headers={"Accept": _MEDIA_TYPE}, is_repeatable=True)
     parser, failures, heard = _EventParser(), 0, 0
@@ -79,7 +79,7 @@ def events(
         failure: ClientError = UnreachableError("The event stream was interrupted.", was_sent=True)
         try:
             yield from _open(request, parser.last_id)
-            if (yield from _emit_events(parser, convert, lambda: patience.clock() >= until_sec)):
+            if (yield from _emit_events(parser, convert, lambda: retry.clock() >= until_sec)):
                 return
         except UnreachableError as lost:
             failure = lost
@@ -89,7 +89,7 @@ def events(
             failure = error
         failures = 1 if parser.count > heard else failures + 1
         heard = parser.count
-        pause_sec = patience.delay_sec(failures, failure)
+        pause_sec = retry.delay_sec(failures, failure)
         if pause_sec is None:
             raise failure
         yield Delay(pause_sec)
@@ -98,7 +98,7 @@ def events(
 def _emit_events(
     parser: _EventParser, convert: Callable[[ServerSentEvent], E], is_time_over: Callable[[], bool]
 ) -> Generator[Step | Emit[E], Any, bool]:
-    """Tell what is heard; whether that was all, rather than all for now."""
+    """Emit events; return whether the stream has ended for good."""
     parser.begin()
     while (line := (yield ReadLine())) is not None:
         if is_time_over():

@@ -1,4 +1,4 @@
-"""Taking steps over HTTP: the only place that knows httpx's requests and failures."""
+"""Executes steps over HTTP; the only module that uses httpx requests and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeou
 
 
 class SyncTransport:
-    """Takes steps; keeps at most one stream open."""
+    """Executes steps, with at most one open stream."""
 
     def __init__(self, http: httpx.Client, timeout_sec: float) -> None:
         self._http = http
@@ -34,7 +34,7 @@ class SyncTransport:
         self._open.close()
 
     def take(self, step: Step) -> Any:
-        """Do what a step says."""
+        """Execute a step and return its result."""
         if isinstance(step, Delay):
             time.sleep(step.seconds)
             return None
@@ -57,7 +57,7 @@ class SyncTransport:
 
 
 class AsyncTransport:
-    """The same with asyncio."""
+    """The same for asyncio."""
 
     def __init__(self, http: httpx.AsyncClient, timeout_sec: float) -> None:
         self._http = http
@@ -72,7 +72,7 @@ class AsyncTransport:
         await self._open.aclose()
 
     async def take(self, step: Step) -> Any:
-        """Do what a step says."""
+        """Execute a step and return its result."""
         if isinstance(step, Delay):
             await asyncio.sleep(step.seconds)
             return None
@@ -97,7 +97,7 @@ class AsyncTransport:
 async def advance(
     line: AsyncTransport, step: Step, program: Generator[Step | Emit[E], Any, Any]
 ) -> Callable[[], Step | Emit[E]]:
-    """Take a step; how to go on with the program afterwards."""
+    """Execute a step; return the call that continues the program."""
     try:
         return partial(program.send, await line.take(step))
     except UnreachableError as error:
@@ -105,8 +105,8 @@ async def advance(
 
 
 def _arguments(request: HttpRequest, timeout_sec: float, *, silence_sec: float | None = None) -> dict[str, Any]:
-    """What httpx is asked for; a stream may be silent for longer than an answer may take."""
-    read_sec = timeout_sec + request.patience_sec if silence_sec is None else silence_sec
+    """Arguments of an httpx request; a stream has its own read timeout."""
+    read_sec = timeout_sec + request.extra_timeout_sec if silence_sec is None else silence_sec
     return {
         "method": request.method,
         "url": request.path,
@@ -114,7 +114,7 @@ def _arguments(request: HttpRequest, timeout_sec: float, *, silence_sec: float |
         "json": request.json,
         "content": request.content,
         "headers": dict(request.headers),
-        "timeout": httpx.Timeout(timeout_sec, read=read_sec, write=timeout_sec + request.patience_sec),
+        "timeout": httpx.Timeout(timeout_sec, read=read_sec, write=timeout_sec + request.extra_timeout_sec),
     }
 
 
@@ -128,7 +128,7 @@ def _lowered(response: httpx.Response) -> dict[str, str]:
 
 @contextmanager
 def _map_errors() -> Iterator[None]:
-    """Say of what went wrong on the way whether the server may have acted on it."""
+    """Map transport errors; ``was_sent`` tells whether the server may have processed the request."""
     try:
         yield
     except httpx.TransportError as error:

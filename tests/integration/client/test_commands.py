@@ -47,7 +47,7 @@ def published_problem(server: RunningServer) -> PublishedProblem:
     order = UserSpec("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
     server.do(server.api.services.users.create_user(order, actor="test"))
     answer = _run("login", server.url, "--name", "ada", given=f"{PASSWORD}\n")
-    assert answer.output == f"ada (admin) is logged in at {server.url}\n"
+    assert answer.output == f"Logged in to {server.url} as ada (admin)\n"
     return server.do(publish_problem(server.api))
 
 
@@ -118,12 +118,12 @@ def test_mistakes_are_told_apart(server: RunningServer, published_problem: Publi
     file = tmp_path / "sum.xyz"
     file.write_text(SOURCE)
     for argv, code, said in [
-        (["submit", str(file), "--problem", "sum"], 3, "give --language, one of"),
+        (["submit", str(file), "--problem", "sum"], 3, "use --language with one of"),
         (["submit", str(file), "--problem", "none", "--language", "cpp"], 3, "PROBLEM_NOT_FOUND"),
-        (["submit", str(tmp_path / "gone.cpp"), "--problem", "sum"], 3, "cannot be read"),
+        (["submit", str(tmp_path / "gone.cpp"), "--problem", "sum"], 3, "cannot read file"),
         (["status", "nothing"], 3, "SUBMISSION_NOT_FOUND"),
         (["status", "--server", "http://127.0.0.1:9"], 3, "adjudge login http://127.0.0.1:9"),
-        (["login", "ftp://example.org", "--token", "x"], 3, "no address of a server"),
+        (["login", "ftp://example.org", "--token", "x"], 3, "invalid server URL"),
     ]:
         answer = _run(*argv)
         assert (answer.exit_code, said in answer.stderr) == (code, True), answer.output
@@ -189,9 +189,9 @@ def test_a_chain_from_its_file_to_the_end_of_a_run(
     assert _run("chain", "retry", run_id, "left").exit_code == 3, "it has succeeded"
     assert _run("chain", "approve", run_id, "left", "--reason", "x").exit_code == 3, "it asks nothing"
     assert "success" in _run("chain", "run", run_id).output
-    for wanted, state in (("disable", "off"), ("enable", "on")):
+    for wanted, state in (("disable", "disabled"), ("enable", "enabled")):
         assert _run("chain", wanted, "night").output == f"night: {state}\n"
-        assert _run("chain", "start", "night").exit_code == (3 if state == "off" else 0)
+        assert _run("chain", "start", "night").exit_code == (3 if state == "disabled" else 0)
 
 
 def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
@@ -212,7 +212,7 @@ def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
     assert _run("chain", "artifact", run_id, "check", "--file", digest, "--output", str(fetched)).exit_code == 0
     assert fetched.read_bytes() == given.read_bytes()
     assert _run("chain", "artifact", run_id, "check", "--file", "0" * 64).exit_code == 3, "it names no such file"
-    wrongs = (("package", "write it as KEY=PATH"), (f"package={tmp_path}/none", "No such file"), (f"n={given}", "too"))
+    wrongs = (("package", "expected KEY="), (f"package={tmp_path}/none", "No such file"), (f"n={given}", "also set by"))
     for wrong, said in wrongs:
         refused = _run("chain", "start", "night", "--param", "n=1", "--file", wrong)
         assert (refused.exit_code, said in refused.output) == (3, True)

@@ -114,8 +114,8 @@ def test_a_token_is_made_used_and_revoked(server: RunningServer, token: str) -> 
     server.do(server.api.services.users.create_user(order, actor="test"))
     with Client(server.url) as client:
         with pytest.raises(AuthenticationError, match="LOGIN_FAILED"):
-            client.log_in("ada", "wrong", token_name="laptop")
-        made = client.log_in("ada", PASSWORD, token_name="laptop", expires_in_days=1)
+            client.login("ada", "wrong", token_name="laptop")
+        made = client.login("ada", PASSWORD, token_name="laptop", expires_in_days=1)
     with Client(server.url, made.secret) as client:
         assert (client.me().name, client.me().role) == ("ada", "contestant")
         client.revoke_token(made.id)

@@ -46,7 +46,7 @@ def values(server: RunningServer, keys: Keyring | None = None) -> dict[str, str]
 
 
 def test_secrets_are_set_from_standard_input_listed_and_deleted(admin: RunningServer) -> None:
-    assert run("list").output == "There are no secrets.\n"
+    assert run("list").output == "No secrets.\n"
     assert run("set", "CI_TOKEN", given=f"{VALUE}\r\n").output == "CI_TOKEN: set\n"
     assert values(admin) == {"CI_TOKEN": VALUE}, "the newline at the end is not part of it"
     assert run("set", "CI_TOKEN", given=f"{VALUE}-2").exit_code == 0

@@ -17,20 +17,18 @@ Ask = Callable[..., Any]
 AT_ONCE = ClientRetryPolicy(RetryPolicy(max_retries=3, base_ms=0, jitter=0), longest_wait_sec=0.0)
 
 
-def ask_blocking(
-    answer: Answer, operation: str, *args: Any, patience: ClientRetryPolicy = AT_ONCE, **named: Any
-) -> Any:
-    with Client("http://judge", "adj_x", patience=patience, transport=httpx.MockTransport(answer)) as client:
+def ask_blocking(answer: Answer, operation: str, *args: Any, retry: ClientRetryPolicy = AT_ONCE, **named: Any) -> Any:
+    with Client("http://judge", "adj_x", retry=retry, transport=httpx.MockTransport(answer)) as client:
         found = getattr(client, operation)(*args, **named)
         return list(found) if isinstance(found, Iterator) else found
 
 
 def ask_with_asyncio(
-    answer: Answer, operation: str, *args: Any, patience: ClientRetryPolicy = AT_ONCE, **named: Any
+    answer: Answer, operation: str, *args: Any, retry: ClientRetryPolicy = AT_ONCE, **named: Any
 ) -> Any:
     async def run() -> Any:
         transport = httpx.MockTransport(answer)
-        async with AsyncClient("http://judge", "adj_x", patience=patience, transport=transport) as client:
+        async with AsyncClient("http://judge", "adj_x", retry=retry, transport=transport) as client:
             found = getattr(client, operation)(*args, **named)
             return [item async for item in found] if hasattr(found, "__aiter__") else await found
 

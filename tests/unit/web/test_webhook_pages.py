@@ -134,12 +134,12 @@ async def test_a_delivery_that_waits_is_looked_at_no_sooner_than_it_is_tried(
 ) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
-        assert "data-live-again" not in await shown(client, path)
+        assert "data-poll-ms" not in await shown(client, path)
         await done(client, f"{path}/ping")
         await pages.store.write(
             "UPDATE jobs SET available_at = :at", at=(time.time_ns() // 1_000) + wait_sec * 1_000_000
         )
-        found = re.search(r'data-live-again="(\d+)"', await shown(client, f"{path}/state"))
+        found = re.search(r'data-poll-ms="(\d+)"', await shown(client, f"{path}/state"))
         assert found
         assert asked_ms[0] <= int(found[1]) <= asked_ms[1]
 

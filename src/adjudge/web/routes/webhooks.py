@@ -24,8 +24,8 @@ Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 ROOT: Final = "/me/webhooks"
 _PAGE: Final = 20
 _URL_MOST: Final = 2_000
-_LOOK_LEAST_MS: Final = 2_000
-_LOOK_MOST_MS: Final = 300_000
+_POLL_MIN_MS: Final = 2_000
+_POLL_MAX_MS: Final = 300_000
 
 
 def router(pages: PageRenderer, webhooks: WebhookService) -> APIRouter:
@@ -118,7 +118,7 @@ async def _deliveries_page(
         "deliveries": rows[:_PAGE],
         "more": more,
         "cursor": cursor or "",
-        "look_ms": _poll_interval_ms(rows[:_PAGE]),
+        "poll_ms": _poll_interval_ms(rows[:_PAGE]),
     }
 
 
@@ -126,7 +126,7 @@ def _poll_interval_ms(deliveries: Sequence[WebhookDeliveryRow]) -> int | None:
     """When another look may show something new: once the next attempt is due; None where nothing waits."""
     now_us = time.time_ns() // 1_000
     waits_us = [(item.next_attempt_at or now_us) - now_us for item in deliveries if item.finished_at is None]
-    return min(max(min(waits_us) // 1_000, _LOOK_LEAST_MS), _LOOK_MOST_MS) if waits_us else None
+    return min(max(min(waits_us) // 1_000, _POLL_MIN_MS), _POLL_MAX_MS) if waits_us else None
 
 
 def _add_action_routes(routes: APIRouter, webhooks: WebhookService) -> None:

@@ -1,13 +1,13 @@
-// What every page gets when scripts run. Pages work without any of it.
+// Script of every page. Pages also work without scripts.
 
-import { showTimes } from "./times.js";
+import { formatTimes } from "./times.js";
 
 document.querySelector("[data-theme-toggle]")?.addEventListener("click", () => {
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const now = root.dataset.theme ?? (dark ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
-  try { localStorage.setItem("adjudge-theme", root.dataset.theme); } catch { /* lasts for this page */ }
+  try { localStorage.setItem("adjudge-theme", root.dataset.theme); } catch { /* not stored: applies to this page only */ }
 });
 
 document.addEventListener("click", async (event) => {
@@ -19,7 +19,7 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = before; }, 1500);
 });
 
-// Browsers keep the clipboard from pages that came over plain HTTP; what is selected can be copied there too.
+// The clipboard API is not available over plain HTTP; copy the selection there.
 async function copy(element) {
   if (navigator.clipboard) { await navigator.clipboard.writeText(element.textContent); return; }
   getSelection().selectAllChildren(element);
@@ -27,15 +27,15 @@ async function copy(element) {
   getSelection().removeAllRanges();
 }
 
-// A form is sent once, however often its button is pressed while the answer is on its way.
-const ANSWER_MS = 5000;
+// Prevents sending a form twice while the response is pending.
+const RESPONSE_MS = 5000;
 document.addEventListener("submit", (event) => {
   const form = event.target;
   const question = form.dataset.confirm;
   if ("sent" in form.dataset || (question && !confirm(question))) { event.preventDefault(); return; }
   if (form.method !== "post") return;
   form.dataset.sent = "";
-  setTimeout(() => { delete form.dataset.sent; }, ANSWER_MS);
+  setTimeout(() => { delete form.dataset.sent; }, RESPONSE_MS);
 });
 addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
 
@@ -45,10 +45,10 @@ document.addEventListener("change", (event) => {
   for (const box of event.target.form.querySelectorAll(`[name="${name}"]`)) box.checked = event.target.checked;
 });
 
-showTimes(document);
+formatTimes(document);
 
-// On a phone the bar is one row that can be wider than the screen. The row is scrolled by itself: scrollIntoView would
-// also move the place from which Tab goes on, past the link that skips the bar.
+// On a phone the navigation bar may be wider than the screen. Scroll the bar to the current entry; scrollIntoView would
+// also move the starting point of Tab past the skip link.
 const current = document.querySelector(".top [aria-current]");
 if (current) {
   const row = current.closest("nav");
@@ -56,13 +56,13 @@ if (current) {
   row.scrollLeft += middle - row.getBoundingClientRect().left - row.clientWidth / 2;
 }
 
-// What was done is said once: not again by reloading, not to whoever gets the address.
+// Remove the flash message from the URL, so that it is not shown again on reload or to others.
 const address = new URL(location.href);
 if (address.searchParams.has("done")) {
   address.searchParams.delete("done");
   history.replaceState(null, "", address);
 }
 
-for (const [selector, script] of [["[data-live]", "live"], ["[data-editor]", "bundle/editor"], ["[data-source]", "bundle/source"], ["[data-draft]", "draft"]]) {
-  if (document.querySelector(selector)) import(`./${script}.js`).then((loaded) => loaded.start(), () => { /* the page works without */ });
+for (const [selector, script] of [["[data-live]", "live"], ["[data-editor]", "bundle/editor"], ["[data-highlight]", "bundle/source_view"], ["[data-draft]", "draft"]]) {
+  if (document.querySelector(selector)) import(`./${script}.js`).then((loaded) => loaded.start(), () => { /* the page works without it */ });
 }

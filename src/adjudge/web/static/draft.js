@@ -1,10 +1,10 @@
-// Remembers what was typed into a solution, per problem and language, in this browser only; takes dropped files too.
+// Stores the draft of a solution in this browser, per problem and language, and accepts dropped files.
 
 export function start() {
-  for (const form of document.querySelectorAll("[data-draft]")) remember(form);
+  for (const form of document.querySelectorAll("[data-draft]")) attachDraft(form);
 }
 
-function remember(form) {
+function attachDraft(form) {
   const text = form.querySelector("textarea");
   const language = form.querySelector("select[name=language]");
   const key = () => `adjudge-draft:${form.dataset.draft}:${language.value}`;
@@ -15,14 +15,14 @@ function remember(form) {
   };
   const load = () => put(stored(key()) ?? form.querySelector(`template[data-language="${language.value}"]`)?.content.textContent ?? "");
   const save = () => {
-    try { localStorage.setItem(key(), text.value); } catch { /* full or forbidden: the draft lives in this page only */ }
+    try { localStorage.setItem(key(), text.value); } catch { /* storage full or disabled: the draft is not stored */ }
   };
 
   text.addEventListener("input", save);
   language.addEventListener("change", load);
   if (!text.value) load();
 
-  // Before the editor sees it: there the keys would insert a line.
+  // In the capture phase, before the editor inserts a line.
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
@@ -37,9 +37,9 @@ function remember(form) {
     delete form.dataset.over;
     const [file] = event.dataTransfer.files;
     if (!file) return;
-    const ending = file.name.split(".").pop();
-    const fits = [...language.options].find((option) => !option.disabled && option.dataset.extensions?.split(" ").includes(ending));
-    if (fits) language.value = fits.value;
+    const extension = file.name.split(".").pop();
+    const match = [...language.options].find((option) => !option.disabled && option.dataset.extensions?.split(" ").includes(extension));
+    if (match) language.value = match.value;
     put(await file.text());
     save();
   });

@@ -1,95 +1,94 @@
-// Keeps a part of a page in step with the server: events say that something changed, the part itself is fetched anew.
+// Live regions: an event says that something changed, then the region is fetched again. Only the server renders.
 //
-// The server stays the only one that renders. A lost connection is resumed by the browser with Last-Event-ID; where
-// event streams do not get through at all, the part is fetched every two seconds instead, or as seldom as it says that
-// it is worth it (data-live-again, in milliseconds). A part that grows between events (a log) is fetched as often.
+// The browser resumes a lost connection with Last-Event-ID. If event streams do not work, the region is polled every two
+// seconds, or at the interval in data-poll-ms. A region with data-poll (a log) is polled in addition to its events.
 
-import { showTimes } from "./times.js";
+import { formatTimes } from "./times.js";
 
 const POLL_MS = 2000;
 const FAILURES_BEFORE_POLLING = 3;
 
 export function start() {
-  for (const part of document.querySelectorAll("[data-live]")) follow(part);
+  for (const region of document.querySelectorAll("[data-live]")) subscribe(region);
 }
 
-function follow(part) {
+function subscribe(region) {
   let busy = false;
-  let again = false;
+  let pending = false;
   let polling = null;
   let failures = 0;
   let source = null;
 
   async function refresh() {
-    if (busy) { again = true; return; }
+    if (busy) { pending = true; return; }
     busy = true;
     try {
-      const answer = await fetch(part.dataset.live, { headers: { Accept: "text/html" } });
-      if (answer.ok) replace(part, await answer.text());
-      if (part.querySelector("[data-live-done]")) stop();
-    } catch { /* the next event or poll tries again */ } finally {
+      const response = await fetch(region.dataset.live, { headers: { Accept: "text/html" } });
+      if (response.ok) replace(region, await response.text());
+      if (region.querySelector("[data-live-done]")) stop();
+    } catch { /* the next event or poll retries */ } finally {
       busy = false;
-      if (again) { again = false; refresh(); }
+      if (pending) { pending = false; refresh(); }
     }
   }
 
   function stop() {
     source?.close();
     clearTimeout(polling);
-    part.dataset.state = "done";
+    region.dataset.state = "done";
   }
 
-  // Each pause is the one that the part asked for last: a timer that repeats itself would keep the first.
-  function askLater() {
-    const pause = Number(part.querySelector("[data-live-again]")?.dataset.liveAgain) || POLL_MS;
+  // Reads the interval before each poll, because the region may change it.
+  function schedulePoll() {
+    const delayMs = Number(region.querySelector("[data-poll-ms]")?.dataset.pollMs) || POLL_MS;
     polling = setTimeout(async () => {
       await refresh();
-      if (part.dataset.state !== "done") askLater();
-    }, pause);
+      if (region.dataset.state !== "done") schedulePoll();
+    }, delayMs);
   }
 
   function poll() {
     source?.close();
-    part.dataset.state = "polling";
-    if (polling === null) askLater();
+    region.dataset.state = "polling";
+    if (polling === null) schedulePoll();
   }
 
   function connect() {
-    if (!part.dataset.events || !("EventSource" in window)) { poll(); return; }
-    source = new EventSource(part.dataset.events);
-    source.onopen = () => { failures = 0; part.dataset.state = "live"; refresh(); };
+    if (!region.dataset.events || !("EventSource" in window)) { poll(); return; }
+    source = new EventSource(region.dataset.events);
+    source.onopen = () => { failures = 0; region.dataset.state = "live"; refresh(); };
     source.onerror = () => {
-      part.dataset.state = "reconnecting";
+      region.dataset.state = "reconnecting";
       failures += 1;
       if (failures >= FAILURES_BEFORE_POLLING || source.readyState === EventSource.CLOSED) poll();
     };
-    for (const name of (part.dataset.eventNames ?? "message").split(" ")) source.addEventListener(name, refresh);
-    source.addEventListener("end", poll);  // no more is told; should it not be over, it is asked for
+    for (const name of (region.dataset.eventNames ?? "message").split(" ")) source.addEventListener(name, refresh);
+    source.addEventListener("end", poll);  // poll in case the region is not final yet
   }
 
-  if (part.querySelector("[data-live-done]")) { part.dataset.state = "done"; return; }
+  if (region.querySelector("[data-live-done]")) { region.dataset.state = "done"; return; }
   connect();
-  if ("growing" in part.dataset && polling === null) askLater();
+  if ("poll" in region.dataset && polling === null) schedulePoll();
 }
 
-// Replaces what changed, child by child, so that focus, selection and open details survive.
-function replace(part, html) {
-  const followed = [...part.querySelectorAll("[data-follow]")].filter(isAtEnd);
+// Replaces changed nodes only, so that focus, selection and open details are kept.
+function replace(region, html) {
+  const logsAtEnd = [...region.querySelectorAll("[data-follow]")].filter(isAtEnd);
   const page = new DOMParser().parseFromString(html, "text/html");
-  morph(part, (part.id && page.getElementById(part.id)) || page.body);
-  showTimes(part);
-  showTitle(part);
-  for (const log of followed) log.scrollTop = log.scrollHeight;
+  morph(region, (region.id && page.getElementById(region.id)) || page.body);
+  formatTimes(region);
+  showTitle(region);
+  for (const log of logsAtEnd) log.scrollTop = log.scrollHeight;
 }
 
-// Whoever reads the end of a log goes on reading its end; whoever has scrolled up stays there.
+// A log that is scrolled to its end stays at its end.
 function isAtEnd(log) {
   return log.scrollHeight - log.scrollTop - log.clientHeight < 4;
 }
 
-// A tab in the background tells what has happened in it.
-function showTitle(part) {
-  const named = part.querySelector("[data-title]");
+// Shows the current state in the title of a background tab.
+function showTitle(region) {
+  const named = region.querySelector("[data-title]");
   if (named) document.title = `${named.dataset.title} · Adjudge`;
 }
 

@@ -1,6 +1,6 @@
-// Runs before the first paint, so that a page in the chosen theme never flashes in the other one.
+// Runs before the first paint, so that the page does not flash in the other theme.
 "use strict";
 try {
   const chosen = localStorage.getItem("adjudge-theme");
   if (chosen) document.documentElement.dataset.theme = chosen;
-} catch { /* storage may be forbidden: the system's theme it is */ }
+} catch { /* storage disabled: use the theme of the system */ }

@@ -1,0 +1,179 @@
+"""Operations: chain runs, their nodes, logs, artifacts and files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from adjudge.client.decode import decode
+from adjudge.client.errors import (
+    ApiError,
+    AuthenticationError,
+    BadResponseError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+from adjudge.client.models import LogLine, Node, Page, Run, RunStarted, StoredFile
+from adjudge.client.requests import (
+    fetch,
+    fetch_bytes,
+    fetch_list,
+    fetch_page,
+    get,
+    path,
+    post,
+    post_idempotent,
+    query,
+    send,
+)
+from adjudge.client.retry import ClientRetryPolicy
+from adjudge.client.sans_io import Delay, Flow, HttpRequest, Program
+from adjudge.client.sse import ServerSentEvent, events
+
+_POLL_SEC: Final = 1.0
+_TRANSFER_SEC: Final = 300.0
+"""Additional time for uploading or downloading a file."""
+
+
+def chain_start(
+    retry: ClientRetryPolicy,
+    name: str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    reason: str = "",
+    key: str | None = None,
+) -> Program[RunStarted]:
+    """Start a run. Calls with the same ``key`` start one run."""
+    body = {"parameters": dict(parameters or {}), "reason": reason}
+    return (yield from fetch(RunStarted, post_idempotent(path("chains", name, action="start"), body, key), retry))
+
+
+def runs(
+    retry: ClientRetryPolicy,
+    *,
+    chain: str | None = None,
+    status: str | None = None,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> Program[Page[Run]]:
+    """A page of runs, newest first."""
+    wanted = query(chain=chain, status=status, cursor=cursor, limit=limit)
+    return (yield from fetch_page(Run, get(path("runs"), wanted), retry))
+
+
+def run(retry: ClientRetryPolicy, run_id: str) -> Program[Run]:
+    """One run."""
+    return (yield from fetch(Run, get(path("runs", run_id)), retry))
+
+
+def run_nodes(retry: ClientRetryPolicy, run_id: str) -> Program[tuple[Node, ...]]:
+    """The nodes of a run."""
+    return (yield from fetch_list(Node, get(path("runs", run_id, "nodes")), retry))
+
+
+def node_log(
+    retry: ClientRetryPolicy, run_id: str, node_id: str, *, after: int = 0, limit: int = 500
+) -> Program[tuple[LogLine, ...]]:
+    """The log of a node, after the line with ID ``after``."""
+    where = path("runs", run_id, "nodes", node_id, "log")
+    return (yield from fetch_list(LogLine, get(where, query(after=after, limit=limit)), retry))
+
+
+def node_artifact(retry: ClientRetryPolicy, run_id: str, node_id: str) -> Program[bytes]:
+    """The artifact of a node as JSON; of a mapped node, the list of the artifacts of its instances."""
+    return (yield from fetch_bytes(get(path("runs", run_id, "nodes", node_id, "artifact")), retry))
+
+
+def node_file(retry: ClientRetryPolicy, run_id: str, node_id: str, digest: str) -> Program[bytes]:
+    """A file of a node's artifact."""
+    request = get(path("runs", run_id, "nodes", node_id, "files", digest), extra_timeout_sec=_TRANSFER_SEC)
+    return (yield from fetch_bytes(request, retry))
+
+
+def file_upload(retry: ClientRetryPolicy, content: bytes) -> Program[StoredFile]:
+    """Upload a file for a run; start a run with its digest as a parameter within a day."""
+    request = HttpRequest("POST", path("files"), content=content, is_repeatable=True, extra_timeout_sec=_TRANSFER_SEC)
+    return (yield from fetch(StoredFile, request, retry))
+
+
+def node(retry: ClientRetryPolicy, run_id: str, node_id: str) -> Program[Node]:
+    """One node of a run."""
+    return (yield from fetch(Node, get(path("runs", run_id, "nodes", node_id)), retry))
+
+
+def run_watch(retry: ClientRetryPolicy, run_id: str) -> Flow[Run | Node]:
+    """The state of a run and its nodes, then all changes until it finishes."""
+    yield from _watch_until(retry, run_id)
+
+
+def run_wait(retry: ClientRetryPolicy, run_id: str, *, timeout_sec: float | None = None) -> Program[Run]:
+    """Wait until a run has finished; raises ``WaitTimeoutError`` after ``timeout_sec``."""
+    until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
+    try:
+        yield from _watch_until(retry, run_id, until_sec)
+    except (AuthenticationError, PermissionDeniedError, NotFoundError):
+        raise
+    except (UnreachableError, BadResponseError, ApiError):
+        pass  # a proxy may block event streams; poll instead
+    while not (found := (yield from run(retry, run_id))).is_finished:
+        if retry.clock() >= until_sec:
+            raise WaitTimeoutError(f"Run {run_id} is still {found.status}.")
+        yield Delay(_POLL_SEC)
+    return found
+
+
+def _watch_until(retry: ClientRetryPolicy, run_id: str, until_sec: float = math.inf) -> Flow[Run | Node]:
+    last = yield from run(retry, run_id)
+
+    def convert(sent: ServerSentEvent) -> Run | Node:
+        nonlocal last
+        if sent.name == "node":
+            return decode(Node, sent.data)
+        if sent.name == "run":
+            last = decode(Run, sent.data)
+        return last
+
+    yield from events(retry, path("runs", run_id, "events"), convert, until_sec=until_sec)
+
+
+def run_stop(retry: ClientRetryPolicy, run_id: str, *, reason: str = "") -> Program[Run]:
+    """Stop a run."""
+    yield from send(post(path("runs", run_id, action="stop"), {"reason": reason}), retry)
+    return (yield from run(retry, run_id))
+
+
+def run_rerun(
+    retry: ClientRetryPolicy, run_id: str, *, from_node: str | None = None, reason: str = "", key: str | None = None
+) -> Program[RunStarted]:
+    """Rerun a run from the start or from a node."""
+    body = {"from_node": from_node, "reason": reason}
+    return (yield from fetch(RunStarted, post_idempotent(path("runs", run_id, action="rerun"), body, key), retry))
+
+
+def node_retry(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str = "") -> Program[Node]:
+    """Retry a failed or stopped node."""
+    request = post(path("runs", run_id, "nodes", node_id, action="retry"), {"reason": reason})
+    return (yield from fetch(Node, request, retry))
+
+
+def node_complete(
+    retry: ClientRetryPolicy, run_id: str, node_id: str, *, artifact: Any = None, reason: str = ""
+) -> Program[Node]:
+    """Mark a node as success."""
+    body = {"artifact": artifact, "reason": reason}
+    return (yield from fetch(Node, post(path("runs", run_id, "nodes", node_id, action="complete"), body), retry))
+
+
+def node_approve(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str) -> Program[Node]:
+    """Approve a node that waits for approval."""
+    request = post(path("runs", run_id, "nodes", node_id, action="approve"), {"reason": reason})
+    return (yield from fetch(Node, request, retry))
+
+
+def node_reject(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str) -> Program[Node]:
+    """Reject a node that waits for approval."""
+    request = post(path("runs", run_id, "nodes", node_id, action="reject"), {"reason": reason})
+    return (yield from fetch(Node, request, retry))

@@ -1,0 +1,128 @@
+"""Operations: submissions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+from adjudge.client.decode import decode
+from adjudge.client.errors import (
+    ApiError,
+    AuthenticationError,
+    BadResponseError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+from adjudge.client.models import Page, Results, Submission, SubmissionEventRead, SubmissionSpec, Submitted
+from adjudge.client.requests import fetch, fetch_list, fetch_page, get, path, post, post_idempotent, query
+from adjudge.client.retry import ClientRetryPolicy, send_with_retries
+from adjudge.client.sans_io import Flow, Program
+from adjudge.client.sse import ServerSentEvent, events
+
+_POLL_AT_END_SEC: Final = 20.0
+"""The last part of a wait polls instead of streaming: a stream may send nothing for 15 seconds, so that the deadline
+would be missed."""
+_LONG_POLL_SEC: Final = 30.0
+
+
+def submit(
+    retry: ClientRetryPolicy, problem: str, language: str, source: str, *, key: str | None = None
+) -> Program[Submitted]:
+    """Submit a program. Calls with the same ``key`` create one submission. Default: a new key, used by all retries."""
+    body = {"problem": problem, "language": language, "source": source}
+    return (yield from fetch(Submitted, post_idempotent(path("submissions"), body, key), retry))
+
+
+def submit_batch(
+    retry: ClientRetryPolicy, programs: Iterable[SubmissionSpec], *, key: str | None = None
+) -> Program[tuple[Submitted, ...]]:
+    """Submit up to 1,000 programs (all or none)."""
+    items = [{"problem": item.problem, "language": item.language, "source": item.source} for item in programs]
+    request = post_idempotent(path("submissions", action="batch"), {"items": items}, key)
+    return (yield from fetch_list(Submitted, request, retry))
+
+
+def submission(retry: ClientRetryPolicy, submission_id: str, *, wait_sec: float = 0) -> Program[Submission]:
+    """A submission; with ``wait_sec``, returned when it has a verdict or the time is over."""
+    request = get(path("submissions", submission_id), query(wait=wait_sec or None), extra_timeout_sec=wait_sec)
+    return (yield from fetch(Submission, request, retry))
+
+
+def submissions(
+    retry: ClientRetryPolicy,
+    *,
+    user: str | None = None,
+    problem: str | None = None,
+    language: str | None = None,
+    status: str | None = None,
+    verdict: str | None = None,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> Program[Page[Submission]]:
+    """A page of submissions, newest first."""
+    wanted = query(
+        user=user, problem=problem, language=language, status=status, verdict=verdict, cursor=cursor, limit=limit
+    )
+    return (yield from fetch_page(Submission, get(path("submissions"), wanted), retry))
+
+
+def results(retry: ClientRetryPolicy, submission_id: str) -> Program[Results]:
+    """The judgement, by test case."""
+    return (yield from fetch(Results, get(path("submissions", submission_id, "results")), retry))
+
+
+def source(retry: ClientRetryPolicy, submission_id: str) -> Program[str]:
+    """The submitted source."""
+    answer = yield from send_with_retries(get(path("submissions", submission_id, "source")), retry)
+    return answer.body.decode()
+
+
+def cancel(retry: ClientRetryPolicy, submission_id: str, *, reason: str = "") -> Program[Submission]:
+    """Cancel a submission that has no verdict yet."""
+    request = post(path("submissions", submission_id, action="cancel"), {"reason": reason})
+    return (yield from fetch(Submission, request, retry))
+
+
+def watch(retry: ClientRetryPolicy, submission_id: str) -> Flow[SubmissionEventRead]:
+    """The events of a submission until it has a verdict."""
+    yield from events(retry, path("submissions", submission_id, "events"), _event)
+
+
+def wait(
+    retry: ClientRetryPolicy, submission_ids: Iterable[str], *, timeout_sec: float | None = None
+) -> Program[tuple[Submission, ...]]:
+    """Wait until all have a verdict; raises ``WaitTimeoutError`` after ``timeout_sec``."""
+    until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
+    ended = []
+    for submission_id in submission_ids:
+        ended.append((yield from _wait_finished(retry, submission_id, until_sec)))  # noqa: PERF401  # `yield from` is not allowed in a comprehension
+    return tuple(ended)
+
+
+def _wait_finished(retry: ClientRetryPolicy, submission_id: str, until_sec: float) -> Program[Submission]:
+    """Follow the event stream; poll if it does not work, and before the deadline."""
+    found = yield from submission(retry, submission_id)
+    if not found.is_finished and retry.clock() < until_sec - _POLL_AT_END_SEC:
+        where = path("submissions", submission_id, "events")
+        try:
+            yield from events(retry, where, _event, until_sec=until_sec - _POLL_AT_END_SEC)
+        except (AuthenticationError, PermissionDeniedError, NotFoundError):
+            raise
+        except (UnreachableError, BadResponseError, ApiError):
+            pass  # a proxy may block event streams; poll instead
+        found = yield from submission(retry, submission_id)
+    while not found.is_finished:
+        left_sec = until_sec - retry.clock()
+        if left_sec <= 0:
+            raise WaitTimeoutError(f"Submission {submission_id} is still {found.status}.")
+        found = yield from submission(retry, submission_id, wait_sec=min(_LONG_POLL_SEC, left_sec))
+    return found
+
+
+def _event(sent: ServerSentEvent) -> SubmissionEventRead:
+    data = dict(sent.data)
+    status = data.pop("to", data.pop("status", None))
+    return decode(SubmissionEventRead, {**data, "name": sent.name, "status": status})
