@@ -13,6 +13,7 @@ from adjudge.domain.errors import NodeRefused
 from adjudge.domain.permissions import Permission
 from adjudge.store import Database, Tx
 from adjudge.store.contests import queries as contest_queries
+from adjudge.store.contests.queries import ContestSubmissionRow
 from adjudge.store.ops import audit_log
 
 _CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
@@ -85,7 +86,7 @@ class ContestExportExecutor:
 
         async def lines() -> AsyncIterator[bytes]:
             async for page in contest_queries.iter_contest_submissions(self._database, contest.id):
-                verdicts.update(row["verdict"] or row["status"] for row in page)
+                verdicts.update(row.verdict or row.status for row in page)
                 yield b"".join(_line(row) for row in page)
 
         digest = await self._blobs.put(lines())
@@ -101,18 +102,18 @@ class ContestExportExecutor:
         )
 
 
-def _line(row: Any) -> bytes:
+def _line(row: ContestSubmissionRow) -> bytes:
     document = {
-        "id": row["id"],
-        "user": row["user_name"],
-        "label": row["label"],
-        "problem": row["problem"],
-        "language": row["language"],
-        "status": row["status"],
-        "verdict": row["verdict"],
-        "score": row["score"],
-        "time_ms": row["time_ms"],
-        "mem_kb": row["mem_kb"],
-        "submitted_at_ms": row["created_at"] // 1_000,
+        "id": row.id,
+        "user": row.user_name,
+        "label": row.label,
+        "problem": row.problem_slug,
+        "language": row.language,
+        "status": row.status,
+        "verdict": row.verdict,
+        "score": row.score,
+        "time_ms": row.time_ms,
+        "mem_kb": row.mem_kb,
+        "submitted_at_ms": row.created_at // 1_000,
     }
     return json.dumps(document, ensure_ascii=False).encode() + b"\n"

@@ -178,7 +178,7 @@ class ProblemRevisionService:
         """How programs fare on each test of a revision."""
         problem = await self._with_drafts(viewer, name)
 
-        async def read(tx: Tx) -> list[case_stats.TestFigures]:
+        async def read(tx: Tx) -> list[case_stats.CaseStats]:
             row = await problem_queries.find_revision_by_number(tx, problem.id, number)
             return await case_stats.of_revision(tx, problem_id=problem.id, revision_id=row.id)
 

@@ -16,7 +16,7 @@ from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.judging.queries import MAX_ID
 from adjudge.store.webhooks import commands as webhook_commands
-from adjudge.store.webhooks.commands import WebhookDeliveryRow, WebhookRow
+from adjudge.store.webhooks.models import WebhookDeliveryRow, WebhookRow
 
 _PINGS_PER_SEC: Final = 0.1
 _PINGS_AT_ONCE: Final = 10
@@ -97,7 +97,7 @@ class WebhookService:
                 events=found.events if events is None else tuple(dict.fromkeys(events)),
                 is_active=found.is_active if is_active is None else is_active,
             )
-            await webhook_commands.update(tx, changed, begins_anew=changed.is_active and not found.is_active)
+            await webhook_commands.update(tx, changed, reset_failures=changed.is_active and not found.is_active)
             return await webhook_commands.find(tx, webhook_id, viewer.id)
 
         return await self.database.transact(operation)

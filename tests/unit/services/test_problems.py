@@ -241,7 +241,7 @@ async def test_a_slug_of_somebody_else_is_refused_at_once_and_at_the_end(api: As
         await publish_late(api, tmp_path, owner)
         await run_pending_imports(api, tmp_path)
         ended = (await client.get(waiting.json()["url"])).json()
-    assert (ended["state"], "belongs to somebody else" in ended["error"]) == ("failed", True)
+    assert (ended["state"], "belongs to another user" in ended["error"]) == ("failed", True)
 
 
 async def publish_late(api: AsgiApp, folder: Path, token: str) -> None:

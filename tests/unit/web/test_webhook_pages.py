@@ -10,7 +10,7 @@ import pytest
 
 from adjudge.domain.states import JobStatus
 from adjudge.store.jobs.models import JobResult
-from adjudge.store.webhooks.commands import WebhookDelivered, WebhookFailed
+from adjudge.store.webhooks.models import WebhookDelivered, WebhookFailed
 from tests.support.asgi_app import AsgiApp
 from tests.support.store_harness import fence_of
 from tests.unit.web.test_query_counts import cost

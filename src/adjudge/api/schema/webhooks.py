@@ -8,7 +8,7 @@ from pydantic import Field
 
 from adjudge.api.schema.base import ApiModel
 from adjudge.api.timestamps import format_timestamp
-from adjudge.store.webhooks import commands as webhook_commands
+from adjudge.store.webhooks import models as webhook_models
 
 EventName = Literal["submission.judged", "submission.canceled", "submission.rejudged"]
 _URL = "https://example.org/hooks/adjudge"
@@ -43,7 +43,7 @@ class WebhookRead(ApiModel):
     disabled_reason: str | None = Field(description="Error of the last failed delivery.")
 
     @classmethod
-    def of(cls, found: webhook_commands.WebhookRow) -> WebhookRead:
+    def of(cls, found: webhook_models.WebhookRow) -> WebhookRead:
         """From the store's value."""
         return cls(
             id=found.id,
@@ -87,7 +87,7 @@ class DeliveryRead(ApiModel):
     finished_at: str | None
 
     @classmethod
-    def of(cls, found: webhook_commands.WebhookDeliveryRow) -> DeliveryRead:
+    def of(cls, found: webhook_models.WebhookDeliveryRow) -> DeliveryRead:
         """From the store's value."""
         return cls(
             id=found.id,

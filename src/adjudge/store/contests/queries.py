@@ -1,4 +1,4 @@
-"""Queries of contests."""
+"""Queries of contests and their submissions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 
 from adjudge.domain.errors import NotFound
 from adjudge.store.engine.driver import Database, Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 
 _PAGE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ContestRow:
-    """A contest's times, in microseconds."""
+    """A contest and its times."""
 
     id: str
     slug: str
@@ -26,28 +26,44 @@ class ContestRow:
     has_ended: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ContestSubmissionRow:
+    """A submission of a contest, for exports."""
+
+    id: str
+    user_name: str
+    label: str | None
+    problem_slug: str
+    language: str
+    status: str
+    verdict: str | None
+    score: float | None
+    time_ms: int | None
+    mem_kb: int | None
+    created_at: int
+
+
 FIND = Statement(
     "contests.find",
     "Find a contest by slug or id.",
-    """
-    SELECT id, slug, title, starts_at, freezes_at, ends_at, ends_at <= {now} AS has_ended FROM contests
-    WHERE id = :name OR slug = :name
-    """,
+    "SELECT {columns} FROM contests WHERE id = :name OR slug = :name",
+    row=ContestRow,
+    columns={"has_ended": "ends_at <= {now}"},
 )
 
 PAGE_SUBMISSIONS = Statement(
     "contests.page_submissions",
     "List the submissions of a contest by id, keyset-paginated.",
     """
-    SELECT submissions.id AS id, users.name AS user_name, contest_problems.label AS label, problems.slug AS problem,
-           language, status, verdict, score, time_ms, mem_kb, submissions.created_at AS created_at
-    FROM submissions JOIN users ON users.id = submissions.user_id
+    SELECT {columns:submissions} FROM submissions JOIN users ON users.id = submissions.user_id
     JOIN problems ON problems.id = submissions.problem_id
     LEFT JOIN contest_problems ON contest_problems.contest_id = submissions.contest_id
           AND contest_problems.problem_id = submissions.problem_id
     WHERE submissions.contest_id = :contest_id AND submissions.id > :after
     ORDER BY submissions.id LIMIT :limit
     """,
+    row=ContestSubmissionRow,
+    columns={"user_name": "users.name", "label": "contest_problems.label", "problem_slug": "problems.slug"},
 )
 
 UNFREEZE = Statement(
@@ -62,32 +78,24 @@ UNFREEZE = Statement(
 
 async def find_contest(tx: Tx, name: str) -> ContestRow:
     """Find a contest by its slug or its id."""
-    row = await fetch_one(tx, FIND, name=name)
-    if row is None:
+    contest = await fetch_one(tx, FIND, name=name)
+    if contest is None:
         raise NotFound("contest", name)
-    return ContestRow(
-        row["id"],
-        row["slug"],
-        row["title"],
-        row["starts_at"],
-        row["freezes_at"],
-        row["ends_at"],
-        bool(row["has_ended"]),
-    )
+    return contest
 
 
 async def unfreeze(tx: Tx, contest_id: str) -> bool:
-    """Lift the freeze of a contest that has ended; False where it has none."""
+    """Unfreeze the scoreboard of an ended contest; return whether it was frozen."""
     return bool(await tx.execute(UNFREEZE, contest_id=contest_id))
 
 
-async def iter_contest_submissions(database: Database, contest_id: str) -> AsyncIterator[list[Row]]:
-    """The submissions of a contest, a page at a time: a large contest holds no long transaction."""
-    page = await _results(database, contest_id, "")
+async def iter_contest_submissions(database: Database, contest_id: str) -> AsyncIterator[list[ContestSubmissionRow]]:
+    """The submissions of a contest in pages, each read in its own transaction."""
+    page = await _page_submissions(database, contest_id, "")
     while page:
         yield page
-        page = await _results(database, contest_id, page[-1]["id"]) if len(page) == _PAGE else []
+        page = await _page_submissions(database, contest_id, page[-1].id) if len(page) == _PAGE else []
 
 
-async def _results(database: Database, contest_id: str, after: str) -> list[Row]:
+async def _page_submissions(database: Database, contest_id: str, after: str) -> list[ContestSubmissionRow]:
     return await database.read(lambda tx: tx.fetch(PAGE_SUBMISSIONS, contest_id=contest_id, after=after, limit=_PAGE))

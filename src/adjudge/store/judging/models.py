@@ -24,17 +24,17 @@ class NewSubmission:
     timeout_ms: int | None = None
     trace_id: str | None = None
     request_id: str | None = None
-    """The request that handed it in: for the log lines of its job."""
+    """The id of the HTTP request, for the log lines of its job."""
     delay_ms: int = 0
     source_text: str | None = None
-    """The source itself where it is small: it is kept in the database then, in the same transaction."""
+    """A small source, which is stored in the database in the same transaction."""
     job_id: str | None = None
-    """The id that its job is to have, where somebody had to know it beforehand."""
+    """The id of its job, if the caller needs to know it in advance."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResultRow:
-    """What happened on one test."""
+    """Result of one test case."""
 
     name: str
     verdict: Verdict
@@ -51,7 +51,7 @@ class CaseResultRow:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge run found: the outcome that a ``Finish`` of a judge job carries."""
+    """Typed result of a judge job."""
 
     verdict: Verdict
     score: float | None = None
@@ -62,7 +62,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionUpdate:
-    """A guarded change of a submission: nothing happens unless it still has ``version``."""
+    """An update of a submission that requires that it still has ``version``."""
 
     submission_id: str
     version: int
@@ -75,7 +75,7 @@ class SubmissionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class JudgeTask:
-    """What a judge needs to know of a submission."""
+    """What the judge needs to know of a submission."""
 
     submission_id: str
     language: str
@@ -83,9 +83,9 @@ class JudgeTask:
     revision_id: str
     manifest_digest: str
     definition: str
-    """The problem as a JSON document: how its files are used."""
+    """The problem as a JSON document."""
     source_text: str | None = None
-    """The source, where it is kept in the database; else it is a blob."""
+    """The source, if it is stored in the database and not as a blob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class SubmissionIds:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRow:
-    """A submission as people see it."""
+    """A submission with its user and problem."""
 
     id: str
     user_id: str
@@ -127,7 +127,7 @@ class SubmissionRow:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionFilter:
-    """Which submissions a list holds. Moments in microseconds."""
+    """Filter of a list of submissions."""
 
     user_id: str | None = None
     problem_id: str | None = None
@@ -138,7 +138,7 @@ class SubmissionFilter:
     since_us: int | None = None
     until_us: int | None = None
     from_id: str = ""
-    """No id of the list is below this one: spares reading the ids below."""
+    """The lowest id of the list, so that older ones are not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class SubmissionStatusChange:
 
 @dataclass(frozen=True, slots=True)
 class ProblemRef:
-    """A problem that somebody named."""
+    """A problem that was looked up by slug or id."""
 
     id: str
     published_revision_id: str | None
@@ -204,7 +204,7 @@ class ProblemRef:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionState:
-    """Where a submission stands."""
+    """The state and the result of a submission."""
 
     id: str
     status: str

@@ -1,4 +1,4 @@
-"""What became of a revision's tests, over the latest submissions that were judged on it."""
+"""Statistics of the test cases of a revision, over its latest judged submissions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,26 @@ from typing import Final
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
-SUBMISSIONS_MOST: Final = 1_000
-"""How many submissions are looked at: enough for figures, and few enough for one request."""
+MAX_SUBMISSIONS: Final = 1_000
+"""The number of submissions that are counted: enough for statistics, few enough for one request."""
+
+
+@dataclass(slots=True)
+class CaseStats:
+    """Statistics of one test case."""
+
+    name: str
+    position: int
+    verdicts: dict[str, int] = field(default_factory=dict)
+    """The number of runs by verdict."""
+    time_ms: int = 0
+    mem_kb: int = 0
+
+    @property
+    def runs(self) -> int:
+        """The number of runs."""
+        return sum(self.verdicts.values())
+
 
 OF_REVISION = Statement(
     "case_results.of_revision",
@@ -19,38 +37,21 @@ OF_REVISION = Statement(
         SELECT judged_by_job_id AS job_id FROM submissions
         WHERE problem_id = :problem_id AND revision_id = :revision_id AND verdict IS NOT NULL
         ORDER BY id DESC LIMIT :limit)
-    SELECT name, verdict, min(ordinal) AS place, count(*) AS runs, max(time_ms) AS time_ms, max(mem_kb) AS mem_kb
+    SELECT name, verdict, min(ordinal) AS position, count(*) AS runs, max(time_ms) AS time_ms, max(mem_kb) AS mem_kb
     FROM recent JOIN case_results ON case_results.job_id = recent.job_id
     GROUP BY name, verdict ORDER BY min(ordinal), name, verdict
     """,
 )
 
 
-@dataclass(slots=True)
-class TestFigures:
-    """One test."""
-
-    name: str
-    place: int
-    verdicts: dict[str, int] = field(default_factory=dict)
-    """How often each verdict was given."""
-    time_ms: int = 0
-    mem_kb: int = 0
-
-    @property
-    def runs(self) -> int:
-        """How often it was run."""
-        return sum(self.verdicts.values())
-
-
-async def of_revision(tx: Tx, *, problem_id: str, revision_id: str) -> list[TestFigures]:
-    """The tests that have been run, in the order in which they are."""
-    found: dict[str, TestFigures] = {}
-    rows = await tx.fetch(OF_REVISION, problem_id=problem_id, revision_id=revision_id, limit=SUBMISSIONS_MOST)
+async def of_revision(tx: Tx, *, problem_id: str, revision_id: str) -> list[CaseStats]:
+    """The test cases that have run, in their order."""
+    found: dict[str, CaseStats] = {}
+    rows = await tx.fetch(OF_REVISION, problem_id=problem_id, revision_id=revision_id, limit=MAX_SUBMISSIONS)
     for row in rows:
-        figures = found.setdefault(row["name"], TestFigures(row["name"], row["place"]))
-        figures.place = min(figures.place, row["place"])
-        figures.verdicts[row["verdict"]] = row["runs"]
-        figures.time_ms = max(figures.time_ms, row["time_ms"])
-        figures.mem_kb = max(figures.mem_kb, row["mem_kb"])
-    return sorted(found.values(), key=lambda figures: figures.place)
+        stats = found.setdefault(row["name"], CaseStats(row["name"], row["position"]))
+        stats.position = min(stats.position, row["position"])
+        stats.verdicts[row["verdict"]] = row["runs"]
+        stats.time_ms = max(stats.time_ms, row["time_ms"])
+        stats.mem_kb = max(stats.mem_kb, row["mem_kb"])
+    return sorted(found.values(), key=lambda stats: stats.position)

@@ -1,7 +1,6 @@
-"""Changing problems and their revisions. A revision never changes: a submission was judged against what it still names.
+"""Changes of problems and their revisions. A revision is immutable, so that verdicts stay reproducible.
 
-Whatever changes what people see bumps the revisions that the cache goes by, in the same transaction. Reading is
-``problem_reads``.
+Every change of what users see increments the cache revisions in the same transaction.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ MARK_PUBLISHED = Statement(
 
 
 async def insert(tx: Tx, problem: NewProblem) -> None:
-    """Create a problem; a slug that is taken is a CONFLICT."""
+    """Create a problem; a slug that exists is a Conflict."""
     tags = json.dumps(list(problem.tags))
     await tx.execute(
         INSERT,
@@ -153,7 +152,7 @@ async def insert(tx: Tx, problem: NewProblem) -> None:
 async def update(
     tx: Tx, *, problem_id: str, version: int, title: str, tags: tuple[str, ...], difficulty: float | None
 ) -> int:
-    """Change a problem that still has ``version``; return its new version."""
+    """Update a problem if it still has ``version``; return its new version."""
     row = await fetch_one(
         tx,
         UPDATE,
@@ -164,14 +163,14 @@ async def update(
         difficulty=difficulty,
     )
     if row is None:
-        raise _moved_on(problem_id)
+        raise _version_conflict(problem_id)
     await _index(tx, problem_id, row["slug"], title, tags)
     await _changed(tx, problem_id, row["slug"])
     return int(row["version"])
 
 
 async def index_for_search(tx: Tx, problem: NewProblem) -> None:
-    """Let a new problem be found."""
+    """Add a problem to the search index."""
     await _index(tx, problem.id, problem.slug, problem.title, problem.tags)
 
 
@@ -187,12 +186,12 @@ async def _changed(tx: Tx, problem_id: str, slug: str) -> None:
     await cache_revisions.bump(tx, [cache_revisions.CATALOGUE, of_problem(problem_id), of_problem(slug)])
 
 
-def _moved_on(problem_id: str) -> VersionConflict:
-    return VersionConflict("The problem changed meanwhile; read it again, then decide.", problem_id=problem_id)
+def _version_conflict(problem_id: str) -> VersionConflict:
+    return VersionConflict("The problem was changed concurrently; read it again and retry.", problem_id=problem_id)
 
 
 async def add_revision(tx: Tx, revision: NewRevision) -> int:
-    """Add a revision with the manifest of its files; return its number. Two at once: one is told CONFLICT."""
+    """Add a revision with its files; return its number. Of two concurrent ones, one gets a Conflict."""
     rows = await tx.fetch(
         INSERT_REVISION,
         id=revision.id,
@@ -209,28 +208,28 @@ async def add_revision(tx: Tx, revision: NewRevision) -> int:
 
 
 async def publish(tx: Tx, *, problem_id: str, revision_id: str, version: int) -> int:
-    """Publish a revision of a problem that still has ``version``; return the problem's new version."""
+    """Publish a revision if the problem still has ``version``; return the problem's new version."""
     if await fetch_one(tx, MARK_PUBLISHED, revision_id=revision_id, problem_id=problem_id) is None:
         raise NotFound("revision", revision_id)
     row = await fetch_one(tx, PUBLISH, problem_id=problem_id, revision_id=revision_id, version=version)
     if row is None:
-        raise _moved_on(problem_id)
+        raise _version_conflict(problem_id)
     await _changed(tx, problem_id, row["slug"])
     return int(row["version"])
 
 
 async def withdraw(tx: Tx, *, problem_id: str, version: int) -> int:
-    """Take back a problem that still has ``version``; return its new version."""
+    """Unpublish a problem if it still has ``version``; return its new version."""
     if await fetch_one(tx, MARK_WITHDRAWN, problem_id=problem_id) is None:
         raise Conflict("The problem is not published.", problem_id=problem_id)
     row = await fetch_one(tx, WITHDRAW, problem_id=problem_id, version=version)
     if row is None:
-        raise _moved_on(problem_id)
+        raise _version_conflict(problem_id)
     await _changed(tx, problem_id, row["slug"])
     return int(row["version"])
 
 
 async def list_judging_files(tx: Tx, revision_id: str) -> dict[str, str]:
-    """The files of a revision that judging needs: path → digest."""
+    """The digests of the files that judging needs, by path."""
     rows = await tx.fetch(SELECT_JUDGING_FILES, revision_id=revision_id)
     return {row["path"]: row["digest"] for row in rows}

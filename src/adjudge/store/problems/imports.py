@@ -18,7 +18,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.store.chains import triggers as chain_triggers
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.notify import CHANNEL_JUDGING
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.ops import audit_log
@@ -26,6 +26,68 @@ from adjudge.store.problems import commands as problem_commands
 from adjudge.store.problems.models import NewProblem, NewRevision
 
 JOB_KIND_IMPORT: Final = "import"
+
+
+@dataclass(frozen=True, slots=True)
+class NewImport:
+    """An import to be created: an archive to import, or a revision to verify."""
+
+    id: str
+    created_by: str
+    purpose: str = JOB_KIND_IMPORT
+    archive_digest: str | None = None
+    file_name: str = ""
+    requested: Mapping[str, Any] | None = None
+    problem_id: str | None = None
+    revision_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """An import or verification."""
+
+    id: str
+    purpose: Literal["import", "verify"]
+    created_by: str
+    job_id: str
+    archive_digest: str | None
+    file_name: str
+    requested: dict[str, Any]
+    state: Literal["pending", "running", "succeeded", "failed", "canceled"]
+    problem_id: str | None
+    slug: str | None
+    revision_id: str | None
+    revision: int | None
+    findings: list[dict[str, Any]]
+    jury: dict[str, Any] | None
+    error: str | None
+    created_at: int
+    updated_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """Result of an import job. ``error`` is the reason of a failure; the findings give the details."""
+
+    findings: Sequence[Mapping[str, Any]] = ()
+    jury: Mapping[str, Any] | None = None
+    error: str | None = None
+    problem: NewProblem | None = None
+    """The problem of the revision; created if its slug does not exist."""
+    revision: NewRevision | None = None
+    may_edit_others_problems: bool = False
+    publish_after_import: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRevision:
+    """An imported revision and its problem."""
+
+    problem_id: str
+    revision_id: str
+    number: int
+
 
 INSERT = Statement(
     "problem_imports.insert",
@@ -62,14 +124,14 @@ FINISH = Statement(
 _OPEN = "SELECT id FROM problem_imports WHERE id = :id AND finished_at IS NULL"
 LOCK_OPEN = Statement(
     "problem_imports.lock_open",
-    "Hold an import that is still under way.",
+    "Lock an unfinished import.",
     _OPEN + " FOR NO KEY UPDATE",
     sqlite_sql=_OPEN,
 )
 
 REOPEN = Statement(
     "problem_imports.reopen",
-    "Let an import that failed be under way again, by another job.",
+    "Reopen a failed import with a new job.",
     """
     UPDATE problem_imports SET state = 'pending', job_id = :job_id, error = NULL, findings = NULL, finished_at = NULL,
         updated_at = {now}
@@ -95,26 +157,36 @@ LOCK_PROBLEM = Statement(
     sqlite_sql=_LOCK,
 )
 
-_COLUMNS: Final = """
-    SELECT problem_imports.id AS id, purpose, problem_imports.created_by AS created_by, job_id, archive_digest,
-           file_name, requested, problem_imports.state AS state, problem_imports.problem_id AS problem_id, slug,
-           revision_id, number, findings, jury, error, problem_imports.created_at AS created_at,
-           problem_imports.updated_at AS updated_at, finished_at
-    FROM problem_imports
+_IMPORT: Final = """
+    SELECT {columns:problem_imports} FROM problem_imports
     LEFT JOIN problems ON problems.id = problem_imports.problem_id
     LEFT JOIN problem_revisions ON problem_revisions.id = revision_id
     """
 
-SELECT = Statement("problem_imports.select", "Read one import.", _COLUMNS + "WHERE problem_imports.id = :id")
+_COLUMNS: Final = {
+    "slug": "problems.slug",
+    "revision": "problem_revisions.number",
+    "findings": "COALESCE(problem_imports.findings, '[]')",
+}
+
+SELECT = Statement(
+    "problem_imports.select",
+    "Read one import.",
+    _IMPORT + "WHERE problem_imports.id = :id",
+    row=ImportRow,
+    columns=_COLUMNS,
+)
 
 SELECT_PAGE = Statement(
     "problem_imports.select_page",
     "List a user's imports, newest first.",
-    _COLUMNS
+    _IMPORT
     + """
     WHERE problem_imports.created_by = :created_by AND problem_imports.id < :before_id
     ORDER BY problem_imports.id DESC LIMIT :limit
     """,
+    row=ImportRow,
+    columns=_COLUMNS,
 )
 
 SELECT_VERIFICATION = Statement(
@@ -128,60 +200,8 @@ SELECT_VERIFICATION = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewImport:
-    """Work to be done: an archive to be imported, or a revision to be verified."""
-
-    id: str
-    created_by: str
-    purpose: str = JOB_KIND_IMPORT
-    archive_digest: str | None = None
-    file_name: str = ""
-    requested: Mapping[str, Any] | None = None
-    problem_id: str | None = None
-    revision_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ImportRow:
-    """An import as it stands."""
-
-    id: str
-    purpose: Literal["import", "verify"]
-    created_by: str
-    job_id: str
-    archive_digest: str | None
-    file_name: str
-    requested: dict[str, Any]
-    state: Literal["pending", "running", "succeeded", "failed", "canceled"]
-    problem_id: str | None
-    slug: str | None
-    revision_id: str | None
-    revision: int | None
-    findings: list[dict[str, Any]]
-    jury: dict[str, Any] | None
-    error: str | None
-    created_at: int
-    updated_at: int
-    finished_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ImportResult:
-    """What a job found. ``error`` says why nothing became of it; the findings say where."""
-
-    findings: Sequence[Mapping[str, Any]] = ()
-    jury: Mapping[str, Any] | None = None
-    error: str | None = None
-    problem: NewProblem | None = None
-    """Whose revision it is: created if its slug is free."""
-    revision: NewRevision | None = None
-    may_edit_others_problems: bool = False
-    publish_after_import: bool = False
-
-
 async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, new_id: IdFactory = new_id) -> str:
-    """Remember an import and make its job; return the job's id."""
+    """Create an import and its job; return the job's id."""
     job = NewJob(
         new_id(), JOB_KIND_IMPORT, dedupe_key=new.id, payload={"import_id": new.id}, actor=new.created_by, priority=1
     )
@@ -203,60 +223,62 @@ async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, 
 
 async def find(tx: Tx, import_id: str) -> ImportRow:
     """Read one import."""
-    row = await fetch_one(tx, SELECT, id=import_id)
-    if row is None:
+    found = await fetch_one(tx, SELECT, id=import_id)
+    if found is None:
         raise NotFound("import", import_id)
-    return _import(row)
+    return found
 
 
 async def page(tx: Tx, *, created_by: str, before_id: str | None, limit: int) -> list[ImportRow]:
-    """Somebody's imports, the latest first."""
-    rows = await tx.fetch(SELECT_PAGE, created_by=created_by, before_id=before_id or "~", limit=limit)
-    return [_import(row) for row in rows]
+    """List a user's imports, newest first; ``before_id`` is the last id of the previous page."""
+    return await tx.fetch(SELECT_PAGE, created_by=created_by, before_id=before_id or "~", limit=limit)
 
 
 async def find_verification(tx: Tx, revision_id: str) -> dict[str, Any] | None:
-    """What the jury's solutions last did on a revision."""
+    """The last verification result of a revision."""
     row = await fetch_one(tx, SELECT_VERIFICATION, revision_id=revision_id)
     return json.loads(row["jury"]) if row else None
 
 
 class ImportListener:
-    """Keeps imports in step with their jobs."""
+    """Updates imports with their jobs."""
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """An import is under way from its first claim on."""
+        """Set imports to running."""
         await tx.execute(START, sorted((str(job.payload["import_id"]),) for job in jobs))
         tx.notify(CHANNEL_JUDGING)
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """It stays under way while its job waits for another attempt."""
+        """An import stays running while its job waits for a retry."""
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """Write what was found, and the revision that came of it."""
+        """Store the results, and add the imported revisions."""
         for item in ended:
             await self._end(tx, str(item.job.payload["import_id"]), item)
         tx.notify(CHANNEL_JUDGING)
 
     async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> dict[str, str | None]:  # noqa: ARG002
-        """Let the imports of dead letters be under way again, and their new jobs with them."""
+        """Reopen the imports of dead letters with new jobs."""
         for job in sorted(jobs, key=lambda job: str(job.payload["import_id"])):
             import_id = str(job.payload["import_id"])
             if not await tx.execute(REOPEN, id=import_id, job_id=job.id):
                 raise Conflict(f"Import {import_id!r} has moved on; discard its dead letter.", id=import_id)
         tx.notify(CHANNEL_JUDGING)
-        await JobCommands({}).enqueue(tx, jobs)  # creating jobs asks nothing of their owners
+        await JobCommands({}).enqueue(tx, jobs)  # creating jobs calls no listener
         return {job.id: job.id for job in jobs}
 
     async def _end(self, tx: Tx, import_id: str, item: FinishedJob) -> None:
-        if await fetch_one(tx, LOCK_OPEN, id=import_id) is None:  # it was decided already: nothing may follow from it
+        if await fetch_one(tx, LOCK_OPEN, id=import_id) is None:  # already finished
             return
         found = item.typed_result if isinstance(item.typed_result, ImportResult) else ImportResult(error=_why(item.job))
-        placed = None
+        added = None
         if found.error is None and found.problem is not None and found.revision is not None:
-            placed = await add_imported_revision(tx, found.problem, found.revision, found)
-            if placed is None:
-                found = replace(found, error=f"slug: {found.problem.slug!r} belongs to somebody else; choose another.")
+            added = await add_imported_revision(tx, found.problem, found.revision, found)
+            if added is None:
+                found = replace(
+                    found,
+                    error=f"slug: {found.problem.slug!r} belongs to another user.",
+                )
         state = "succeeded" if found.error is None else "failed"
         await tx.execute(
             FINISH,
@@ -265,24 +287,15 @@ class ImportListener:
             findings=json.dumps(list(found.findings)),
             jury=json.dumps(found.jury) if found.jury is not None else None,
             error=found.error,
-            problem_id=placed.problem_id if placed else None,
-            revision_id=placed.revision_id if placed else None,
+            problem_id=added.problem_id if added else None,
+            revision_id=added.revision_id if added else None,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class AddedRevision:
-    """Where a revision went."""
-
-    problem_id: str
-    revision_id: str
-    number: int
 
 
 async def add_imported_revision(
     tx: Tx, problem: NewProblem, revision: NewRevision, found: ImportResult
 ) -> AddedRevision | None:
-    """Add a revision to the problem of its slug, which is created if the slug is free; None where it is another's."""
+    """Add a revision to the problem with its slug, creating the problem if needed; None if another user owns it."""
     created = await tx.execute(
         INSERT_PROBLEM,
         id=problem.id,
@@ -319,26 +332,3 @@ def _why(job: Job) -> str | None:
     if job.status is JobStatus.CANCELED:
         return job.reason or "It was canceled."
     return None if job.status is JobStatus.SUCCEEDED else f"It could not be carried out ({job.error_code})."
-
-
-def _import(row: Row) -> ImportRow:
-    return ImportRow(
-        row["id"],
-        row["purpose"],
-        row["created_by"],
-        row["job_id"],
-        row["archive_digest"],
-        row["file_name"],
-        json.loads(row["requested"]),
-        row["state"],
-        row["problem_id"],
-        row["slug"],
-        row["revision_id"],
-        row["number"],
-        json.loads(row["findings"]) if row["findings"] else [],
-        json.loads(row["jury"]) if row["jury"] else None,
-        row["error"],
-        row["created_at"],
-        row["updated_at"],
-        row["finished_at"],
-    )

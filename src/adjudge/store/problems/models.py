@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 
 class ProblemSort(StrEnum):
-    """In which order problems are listed."""
+    """Order of a list of problems."""
 
     NEWEST = "newest"
     TITLE = "title"
@@ -19,7 +19,7 @@ class ProblemSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProblemFilter:
-    """Which problems are asked for. ``owner_id`` asks for somebody's own, drafts and all."""
+    """Filter and order of a list of problems. ``owner_id`` selects all problems of a user, including drafts."""
 
     words: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class ProblemFilter:
     max_difficulty: float | None = None
     is_solved: bool | None = None
     is_tried: bool | None = None
-    """Tried, and not solved yet."""
+    """Attempted, but not solved."""
     owner_id: str | None = None
     sort: ProblemSort = ProblemSort.NEWEST
 
@@ -43,17 +43,17 @@ class ProblemListRow:
     difficulty: float | None
     version: int
     revision: int | None
-    """The number of the published revision; None: a draft."""
+    """The number of the published revision; None for a draft."""
     updated_at: int
     is_solved: bool
     is_tried: bool
-    """By whoever is asking: something of theirs was judged, nothing accepted yet."""
+    """Whether the viewer has a judged submission, but no accepted one."""
     sort_key: str | int | float
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemRow:
-    """A problem as the catalogue has it."""
+    """A problem with its metadata."""
 
     id: str
     slug: str
@@ -69,7 +69,7 @@ class ProblemRow:
 
 @dataclass(frozen=True, slots=True)
 class RevisionRow:
-    """One revision. In lists its definition is left empty."""
+    """A revision; lists leave its definition empty."""
 
     id: str
     problem_id: str
@@ -107,7 +107,7 @@ class NewProblem:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """One file of a revision, by content."""
+    """A file of a new revision, stored as a blob."""
 
     path: str
     digest: str
@@ -117,7 +117,7 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True)
 class NewRevision:
-    """A revision to be added."""
+    """A revision to be created."""
 
     id: str
     problem_id: str
@@ -130,7 +130,7 @@ class NewRevision:
 
 @dataclass(frozen=True, slots=True)
 class PublishedProblem:
-    """A problem that can be submitted to."""
+    """A problem that accepts submissions."""
 
     id: str
     slug: str

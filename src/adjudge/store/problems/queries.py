@@ -1,4 +1,4 @@
-"""Reading the catalogue: lists and searches, one problem, its revisions and their files."""
+"""Queries of problems, revisions and their files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from adjudge.domain.errors import NotFound
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 from adjudge.store.problems.models import (
     ProblemFilter,
     ProblemListRow,
@@ -19,51 +19,54 @@ from adjudge.store.problems.models import (
 )
 
 _BEYOND: Final = "\U0010ffff"
-"""Behind every character: a word's beginning and this bound all words that begin so."""
+"""Sorts after every character: a prefix and a prefix with this appended bound the words with that prefix."""
 
-_WANTED: Final = {
+_ITEMS: Final = {
     "postgresql": 'SELECT item COLLATE "C" AS item FROM jsonb_array_elements_text(CAST(:NAME AS jsonb)) AS given(item)',
     "sqlite": "SELECT value AS item FROM json_each(:NAME)",
 }
 _END: Final = {"postgresql": '((item || :beyond) COLLATE "C")', "sqlite": "(item || :beyond)"}
 
 
-def _list_text(dialect: str, key: str, key_type: str, way: str) -> str:
-    """One list in one order. Words and tags are found by their own indexes first; what is left is filtered."""
-    wanted_words, wanted_tags = (_WANTED[dialect].replace("NAME", name) for name in ("words", "tags"))
-    than = ">" if way == "ASC" else "<"
-    own = """SELECT 1 FROM submissions WHERE submissions.user_id = CAST(:viewer AS text)
+_OWN: Final = """SELECT 1 FROM submissions WHERE submissions.user_id = CAST(:viewer AS text)
                         AND submissions.problem_id = problems.id"""
-    solved = f"EXISTS ({own} AND submissions.verdict = 'AC')"
-    tried = f"(NOT {solved} AND EXISTS ({own} AND submissions.verdict IS NOT NULL))"
+_SOLVED: Final = f"EXISTS ({_OWN} AND submissions.verdict = 'AC')"
+_TRIED: Final = f"(NOT {_SOLVED} AND EXISTS ({_OWN} AND submissions.verdict IS NOT NULL))"
+
+
+def _list_text(dialect: str, key: str, key_type: str, way: str) -> str:
+    """The SQL of a list in one order. Words and tags are searched by index first; the result is filtered."""
+    search_words, search_tags = (_ITEMS[dialect].replace("NAME", name) for name in ("words", "tags"))
+    than = ">" if way == "ASC" else "<"
     return f"""
-    SELECT problems.id AS id, slug, title, tags, difficulty, version, number, problems.updated_at AS updated_at,
-           {solved} AS is_solved, {tried} AS is_tried, {key} AS sort_key
+    SELECT {{columns:problems}}
     FROM problems LEFT JOIN problem_revisions ON problem_revisions.id = published_revision_id
     WHERE (CAST(:owner AS text) = owner_id OR CAST(:owner AS text) IS NULL AND published_revision_id IS NOT NULL)
       AND (CAST(:word_count AS bigint) = 0 OR problems.id IN (
-            SELECT problem_id FROM ({wanted_words}) AS wanted
+            SELECT problem_id FROM ({search_words}) AS searched
             JOIN problem_words ON word >= item AND word < {_END[dialect]}
             GROUP BY problem_id HAVING count(DISTINCT item) = CAST(:word_count AS bigint)))
       AND (CAST(:tag_count AS bigint) = 0 OR problems.id IN (
-            SELECT problem_id FROM ({wanted_tags}) AS wanted JOIN problem_tags ON tag = item
+            SELECT problem_id FROM ({search_tags}) AS searched JOIN problem_tags ON tag = item
             GROUP BY problem_id HAVING count(*) = CAST(:tag_count AS bigint)))
       AND (CAST(:hardest AS double precision) IS NULL OR difficulty <= CAST(:hardest AS double precision))
       AND (CAST(:easiest AS double precision) IS NULL OR difficulty >= CAST(:easiest AS double precision))
-      AND (CAST(:solved AS bigint) IS NULL OR CAST(:solved AS bigint) = CASE WHEN {solved} THEN 1 ELSE 0 END)
-      AND (CAST(:tried AS bigint) IS NULL OR CAST(:tried AS bigint) = CASE WHEN {tried} THEN 1 ELSE 0 END)
+      AND (CAST(:solved AS bigint) IS NULL OR CAST(:solved AS bigint) = CASE WHEN {_SOLVED} THEN 1 ELSE 0 END)
+      AND (CAST(:tried AS bigint) IS NULL OR CAST(:tried AS bigint) = CASE WHEN {_TRIED} THEN 1 ELSE 0 END)
       AND (CAST(:after_id AS text) IS NULL
            OR ({key}, problems.id) {than} (CAST(:after_key AS {key_type}), CAST(:after_id AS text)))
     ORDER BY {key} {way}, problems.id {way} LIMIT :limit
     """
 
 
-def _list(name: str, purpose: str, key: str, key_type: str, way: str) -> Statement:
+def _list(name: str, purpose: str, key: str, key_type: str, way: str) -> Statement[ProblemListRow]:
     return Statement(
         f"problems.list_{name}",
         purpose,
         _list_text("postgresql", key, key_type, way),
         sqlite_sql=_list_text("sqlite", key, key_type, way),
+        row=ProblemListRow,
+        columns={"revision": "number", "is_solved": _SOLVED, "is_tried": _TRIED, "sort_key": key},
     )
 
 
@@ -79,31 +82,28 @@ LIST_HARDEST = _list(
 SELECT_PROBLEM = Statement(
     "problems.select_problem",
     "Find a problem by its slug or its id.",
-    """
-    SELECT id, slug, title, owner_id, tags, difficulty, version, published_revision_id, created_at, updated_at
-    FROM problems WHERE slug = :name OR id = :name
-    """,
+    "SELECT {columns} FROM problems WHERE slug = :name OR id = :name",
+    row=ProblemRow,
 )
 
-_REVISION: Final = """
-    SELECT id, problem_id, number, state, format, manifest_digest, definition, created_by, created_at, published_at
-    FROM problem_revisions
-    """
+_REVISION: Final = "SELECT {columns} FROM problem_revisions "
 
 SELECT_REVISION = Statement(
-    "problems.select_revision", "Read a revision by its id.", _REVISION + "WHERE id = :revision_id"
+    "problems.select_revision", "Read a revision by its id.", _REVISION + "WHERE id = :revision_id", row=RevisionRow
 )
 
 SELECT_NUMBERED = Statement(
     "problems.select_numbered",
     "Read a revision by its number.",
     _REVISION + "WHERE problem_id = :problem_id AND number = :number",
+    row=RevisionRow,
 )
 
 SELECT_LATEST = Statement(
     "problems.select_latest",
     "Read a problem's latest revision.",
     _REVISION + "WHERE problem_id = :problem_id ORDER BY number DESC LIMIT 1",
+    row=RevisionRow,
 )
 
 SELECT_PREVIOUS_PUBLISHED = Statement(
@@ -115,33 +115,33 @@ SELECT_PREVIOUS_PUBLISHED = Statement(
       AND id <> (SELECT COALESCE(published_revision_id, '') FROM problems WHERE problems.id = :problem_id)
     ORDER BY published_at DESC, number DESC LIMIT 1
     """,
+    row=RevisionRow,
 )
 
 SELECT_REVISIONS = Statement(
     "problems.select_revisions",
     "List a problem's revisions, the latest first.",
-    """
-    SELECT id, problem_id, number, state, format, manifest_digest, '{}' AS definition, created_by, created_at,
-           published_at
-    FROM problem_revisions
+    _REVISION
+    + """
     WHERE problem_id = :problem_id AND number < :before_number
     ORDER BY number DESC LIMIT :limit
     """,
+    row=RevisionRow,
+    columns={"definition": "'{}'"},
 )
 
 SELECT_ALL_FILES = Statement(
     "problems.select_all_files",
     "List every file of a revision.",
-    "SELECT path, digest, size_bytes, is_secret FROM manifest_files WHERE revision_id = :revision_id ORDER BY path",
+    "SELECT {columns} FROM manifest_files WHERE revision_id = :revision_id ORDER BY path",
+    row=RevisionFileRow,
 )
 
 SELECT_FILE = Statement(
     "problems.select_file",
     "Find one file of a revision.",
-    """
-    SELECT path, digest, size_bytes, is_secret FROM manifest_files
-    WHERE revision_id = :revision_id AND path = :path
-    """,
+    "SELECT {columns} FROM manifest_files WHERE revision_id = :revision_id AND path = :path",
+    row=RevisionFileRow,
 )
 
 
@@ -156,9 +156,9 @@ _BY_SORT: Final = {
 async def list_problems(
     tx: Tx, wanted: ProblemFilter, *, viewer_id: str | None, after: tuple[object, str] | None, limit: int
 ) -> list[ProblemListRow]:
-    """One page, beginning after the row whose sort key and id are given."""
+    """List problems; ``after`` is the sort key and the id of the last row of the previous page."""
     key, row_id = after or (None, None)
-    rows = await tx.fetch(
+    return await tx.fetch(
         _BY_SORT[wanted.sort],
         words=json.dumps(wanted.words, ensure_ascii=False),
         word_count=len(wanted.words),
@@ -175,121 +175,70 @@ async def list_problems(
         after_id=row_id,
         limit=limit,
     )
-    return [_listed(row) for row in rows]
-
-
-def _listed(row: Row) -> ProblemListRow:
-    return ProblemListRow(
-        row["id"],
-        row["slug"],
-        row["title"],
-        tuple(json.loads(row["tags"])),
-        row["difficulty"],
-        row["version"],
-        row["number"],
-        row["updated_at"],
-        bool(row["is_solved"]),
-        bool(row["is_tried"]),
-        row["sort_key"],
-    )
 
 
 async def find(tx: Tx, name: str) -> ProblemRow | None:
     """Find a problem by its slug or its id."""
-    row = await fetch_one(tx, SELECT_PROBLEM, name=name)
-    if row is None:
-        return None
-    return ProblemRow(
-        row["id"],
-        row["slug"],
-        row["title"],
-        row["owner_id"],
-        tuple(json.loads(row["tags"])),
-        row["difficulty"],
-        row["version"],
-        row["published_revision_id"],
-        row["created_at"],
-        row["updated_at"],
-    )
+    return await fetch_one(tx, SELECT_PROBLEM, name=name)
 
 
 async def find_revision(tx: Tx, revision_id: str) -> RevisionRow:
     """Read a revision by its id."""
-    row = await fetch_one(tx, SELECT_REVISION, revision_id=revision_id)
-    if row is None:
+    revision = await fetch_one(tx, SELECT_REVISION, revision_id=revision_id)
+    if revision is None:
         raise NotFound("revision", revision_id)
-    return _revision(row)
+    return revision
 
 
 async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> RevisionRow:
     """Read a revision by its number."""
-    row = await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number)
-    if row is None:
+    revision = await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number)
+    if revision is None:
         raise NotFound("revision", str(number))
-    return _revision(row)
+    return revision
 
 
 async def find_latest_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
     """Read a problem's latest revision."""
-    row = await fetch_one(tx, SELECT_LATEST, problem_id=problem_id)
-    return _revision(row) if row else None
+    return await fetch_one(tx, SELECT_LATEST, problem_id=problem_id)
 
 
 async def find_previous_published_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
-    """The revision that was published before the present one."""
-    row = await fetch_one(tx, SELECT_PREVIOUS_PUBLISHED, problem_id=problem_id)
-    return _revision(row) if row else None
+    """The revision that was published before the current one."""
+    return await fetch_one(tx, SELECT_PREVIOUS_PUBLISHED, problem_id=problem_id)
 
 
 async def list_revisions(tx: Tx, problem_id: str, *, before_number: int | None, limit: int) -> list[RevisionRow]:
-    """A problem's revisions, the latest first, without their definitions."""
+    """List a problem's revisions, latest first, without their definitions."""
     before = before_number if before_number is not None else 2**62
-    rows = await tx.fetch(SELECT_REVISIONS, problem_id=problem_id, before_number=before, limit=limit)
-    return [_revision(row) for row in rows]
+    return await tx.fetch(SELECT_REVISIONS, problem_id=problem_id, before_number=before, limit=limit)
 
 
 async def list_files(tx: Tx, revision_id: str) -> list[RevisionFileRow]:
-    """Every file of a revision, by path."""
-    return [_file(row) for row in await tx.fetch(SELECT_ALL_FILES, revision_id=revision_id)]
+    """List the files of a revision by path."""
+    return await tx.fetch(SELECT_ALL_FILES, revision_id=revision_id)
 
 
 async def find_file(tx: Tx, revision_id: str, path: str) -> RevisionFileRow:
-    """One file of a revision."""
-    row = await fetch_one(tx, SELECT_FILE, revision_id=revision_id, path=path)
-    if row is None:
+    """Read one file of a revision."""
+    file = await fetch_one(tx, SELECT_FILE, revision_id=revision_id, path=path)
+    if file is None:
         raise NotFound("file", path)
-    return _file(row)
-
-
-def _file(row: Row) -> RevisionFileRow:
-    return RevisionFileRow(row["path"], row["digest"], row["size_bytes"], bool(row["is_secret"]))
-
-
-def _revision(row: Row) -> RevisionRow:
-    return RevisionRow(
-        row["id"],
-        row["problem_id"],
-        row["number"],
-        row["state"],
-        row["format"],
-        row["manifest_digest"],
-        json.loads(row["definition"]),
-        row["created_by"],
-        row["created_at"],
-        row["published_at"],
-    )
+    return file
 
 
 LIST_PUBLISHED = Statement(
     "problems.list_published",
     "List published problems by slug.",
     """
-    SELECT id, slug, title, published_revision_id FROM problems
+    SELECT {columns} FROM problems
     WHERE published_revision_id IS NOT NULL AND slug > :after ORDER BY slug LIMIT :limit
     """,
+    row=PublishedProblem,
+    columns={"revision_id": "published_revision_id"},
 )
 
 
 async def list_published(tx: Tx, *, limit: int = 10_000) -> list[PublishedProblem]:
-    """Published problems by slug."""
-    return [PublishedProblem(*row) for row in await tx.fetch(LIST_PUBLISHED, after="", limit=limit)]
+    """List published problems by slug."""
+    return await tx.fetch(LIST_PUBLISHED, after="", limit=limit)

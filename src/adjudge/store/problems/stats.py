@@ -1,7 +1,7 @@
-"""How each problem fares: how many submissions were judged and accepted, how many people solved it, and how one stands.
+"""Statistics of problems: judged and accepted submissions, solvers, and the status of a user.
 
-Counted from the submissions whenever it is asked for, never kept beside them: a counter would have every verdict on a
-popular problem queue at one row. Whoever asks often keeps the answer for a while.
+Counted from the submissions on request: with a stored counter, all verdicts of a popular problem would wait for one
+row. Callers cache the result.
 """
 
 from __future__ import annotations
@@ -10,6 +10,31 @@ from dataclasses import dataclass
 
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemStats:
+    """Statistics of one problem. Pending and canceled submissions and system errors are not counted."""
+
+    accepted: int = 0
+    solvers: int = 0
+    """The number of users who have solved it."""
+    judged: int = 0
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """The share of judged submissions that were accepted; None if there are none."""
+        return self.accepted / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class UserProblemStatus:
+    """Whether a user has solved or attempted a problem; at most one of the two."""
+
+    is_solved: bool = False
+    is_tried: bool = False
+    """Whether the user has judged submissions, but no accepted one."""
+
 
 COUNT_BY_PROBLEM = Statement(
     "problems.count_by_problem",
@@ -35,32 +60,8 @@ SELECT_USER_STATUS = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemStats:
-    """How one problem fares. What waits, was canceled or failed through us counts for nothing."""
-
-    accepted: int = 0
-    solvers: int = 0
-    """How many people have solved it."""
-    judged: int = 0
-
-    @property
-    def acceptance_rate(self) -> float | None:
-        """Which part of what was judged was accepted; nothing where nothing was."""
-        return self.accepted / self.judged if self.judged else None
-
-
-@dataclass(frozen=True, slots=True)
-class UserProblemStatus:
-    """What somebody has to do with a problem: at most one of the two is so."""
-
-    is_solved: bool = False
-    is_tried: bool = False
-    """Something of theirs was judged, nothing accepted yet."""
-
-
 async def count_by_problem(tx: Tx) -> dict[str, ProblemStats]:
-    """Problem → how it fares; those that nobody has tried are left out."""
+    """Statistics by problem id; problems without judged submissions are left out."""
     rows = await tx.fetch(COUNT_BY_PROBLEM)
     return {
         row["problem_id"]: ProblemStats(int(row["accepted"]), int(row["solvers"]), int(row["judged"])) for row in rows
@@ -68,6 +69,6 @@ async def count_by_problem(tx: Tx) -> dict[str, ProblemStats]:
 
 
 async def find_user_status(tx: Tx, *, user_id: str, problem_id: str) -> UserProblemStatus:
-    """How somebody stands with a problem, whatever they have handed in since."""
+    """Whether a user has solved or attempted a problem."""
     (row,) = await tx.fetch(SELECT_USER_STATUS, user_id=user_id, problem_id=problem_id)
     return UserProblemStatus(bool(row["is_solved"]), bool(row["is_judged"]) and not row["is_solved"])

@@ -1,10 +1,9 @@
-"""The SQL of webhooks."""
+"""SQL statements of webhooks and their deliveries."""
 
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Statement
-
-_COLUMNS = "id, user_id, url, events, is_active, created_at, updated_at, failures, disabled_at, disabled_reason"
+from adjudge.store.webhooks.models import DeliveryRequest, Subscription, WebhookDeliveryRow, WebhookRow
 
 INSERT = Statement(
     "webhooks.insert",
@@ -17,21 +16,23 @@ INSERT = Statement(
 OF_USER = Statement(
     "webhooks.of_user",
     "List a user's webhooks.",
-    f"SELECT {_COLUMNS} FROM webhooks WHERE user_id = :user_id ORDER BY id",
+    "SELECT {columns} FROM webhooks WHERE user_id = :user_id ORDER BY id",
+    row=WebhookRow,
 )
 FIND = Statement(
     "webhooks.find",
     "Read one of a user's webhooks.",
-    f"SELECT {_COLUMNS} FROM webhooks WHERE id = :id AND user_id = :user_id",
+    "SELECT {columns} FROM webhooks WHERE id = :id AND user_id = :user_id",
+    row=WebhookRow,
 )
 UPDATE = Statement(
     "webhooks.update",
     "Update one of a user's webhooks; enabling it resets its failure count.",
     """
     UPDATE webhooks SET url = :url, events = :events, is_active = :is_active, updated_at = {now},
-        failures = CASE WHEN :begins_anew THEN 0 ELSE failures END,
-        disabled_at = CASE WHEN :begins_anew THEN NULL ELSE disabled_at END,
-        disabled_reason = CASE WHEN :begins_anew THEN NULL ELSE disabled_reason END
+        failures = CASE WHEN :reset_failures THEN 0 ELSE failures END,
+        disabled_at = CASE WHEN :reset_failures THEN NULL ELSE disabled_at END,
+        disabled_reason = CASE WHEN :reset_failures THEN NULL ELSE disabled_reason END
     WHERE id = :id AND user_id = :user_id
     """,
 )
@@ -44,12 +45,13 @@ SELECT_SUBSCRIBERS = Statement(
     "webhooks.select_subscribers",
     "Find the webhooks subscribed to given submissions, with their state.",
     """
-    SELECT webhooks.id AS webhook_id, events, submissions.id AS submission_id, problem_id, status, verdict, score,
-           time_ms, mem_kb, version
+    SELECT {columns}
     FROM {given} JOIN submissions ON submissions.id = given_id JOIN webhooks ON webhooks.user_id = submissions.user_id
     WHERE is_active
     """,
     input_columns={"given_id": "text"},
+    row=Subscription,
+    columns={"webhook_id": "webhooks.id", "submission_id": "submissions.id"},
 )
 INSERT_DELIVERIES = Statement(
     "webhook_deliveries.insert",
@@ -70,9 +72,11 @@ SELECT_REQUEST = Statement(
     "webhook_deliveries.select_request",
     "Read the URL, secret and body of a delivery.",
     """
-    SELECT webhook_deliveries.id AS id, url, secret, event, body, is_active
-    FROM webhook_deliveries JOIN webhooks ON webhooks.id = webhook_id WHERE webhook_deliveries.id = :id
+    SELECT {columns} FROM webhook_deliveries JOIN webhooks ON webhooks.id = webhook_id
+    WHERE webhook_deliveries.id = :id
     """,
+    row=DeliveryRequest,
+    columns={"delivery_id": "webhook_deliveries.id"},
 )
 FINISH = Statement(
     "webhook_deliveries.finish",
@@ -129,14 +133,16 @@ PAGE_DELIVERIES = Statement(
     "webhook_deliveries.page",
     "List the deliveries of a webhook, newest first, keyset-paginated.",
     """
-    SELECT webhook_deliveries.id AS id, webhook_id, job_id, event, body, state, response_status,
-           jobs.attempt_id AS attempts, COALESCE(webhook_deliveries.error, jobs.error) AS error,
-           CASE WHEN jobs.status = 'pending' THEN jobs.available_at END AS next_attempt_at,
-           webhook_deliveries.created_at AS created_at, webhook_deliveries.finished_at AS finished_at
-    FROM webhook_deliveries JOIN jobs ON jobs.id = job_id
+    SELECT {columns:webhook_deliveries} FROM webhook_deliveries JOIN jobs ON jobs.id = job_id
     WHERE webhook_id = :webhook_id AND webhook_deliveries.id < :before
     ORDER BY webhook_deliveries.id DESC LIMIT :limit
     """,
+    row=WebhookDeliveryRow,
+    columns={
+        "attempts": "jobs.attempt_id",
+        "error": "COALESCE(webhook_deliveries.error, jobs.error)",
+        "next_attempt_at": "CASE WHEN jobs.status = 'pending' THEN jobs.available_at END",
+    },
 )
 DELETE_OLD = Statement(
     "webhook_deliveries.delete_old",

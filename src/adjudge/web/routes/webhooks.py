@@ -15,7 +15,8 @@ from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.services.viewer import Viewer
 from adjudge.services.webhooks import WebhookService
-from adjudge.store.webhooks.commands import EVENTS, WebhookDeliveryRow, WebhookRow
+from adjudge.store.webhooks.commands import EVENTS
+from adjudge.store.webhooks.models import WebhookDeliveryRow, WebhookRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, redirect
 from adjudge.web.routes.router import page_router

@@ -28,7 +28,7 @@ from adjudge.services.http_client import Resolve, resolve_host, tls_context
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.webhooks import commands as webhook_commands
-from adjudge.store.webhooks.commands import DeliveryRequest, WebhookDelivered, WebhookFailed, WebhookSkipped
+from adjudge.store.webhooks.models import DeliveryRequest, WebhookDelivered, WebhookFailed, WebhookSkipped
 from adjudge.worker.handler import HandlerResult
 
 _log = get_logger(__name__)
