@@ -233,7 +233,7 @@ async def _serve(orders: ProcessConfig, database: Database, stream: Stream) -> N
             database, jobs, stream, {JOB_KIND_JUDGE: OracleHandler(orders), JOB_KIND_NODE: nodes}, _settings(orders)
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
-        async with serve_health(orders.metrics_port, [worker.pulse]):
+        async with serve_health(orders.metrics_port, [worker.heartbeat]):
             await worker.run()
         return
     reconciler = Reconciler(database, jobs, stream, name=orders.name, older_than_ms=orders.idle_ms)

@@ -130,14 +130,14 @@ async def test_a_statement_over_the_limit_is_ended_by_the_server_and_its_connect
 async def test_listeners_of_a_silent_connection_connect_again(proxied: SilentProxy) -> None:
     """To a listener silence is normal, so it asks from time to time whether the server is still there."""
     connections = await ConnectionPool.open(f"{proxied.url}?sslmode=disable", limit=4, session={}, timeout_sec=1.0)
-    bells, rings = PostgresNotifier(connections, check_sec=0.1), asyncio.Event()
-    bells.listen("adjudge_test", rings.set)
+    notifier, rings = PostgresNotifier(connections, check_sec=0.1), asyncio.Event()
+    notifier.listen("adjudge_test", rings.set)
     async with asyncio.timeout(PATIENCE_SEC):
         await rings.wait()  # it rings once when it begins to listen
         rings.clear()
         proxied.mute_present()
         await rings.wait()  # and again on the new connection
-        await bells.close()
+        await notifier.close()
         await connections.close()
 
 

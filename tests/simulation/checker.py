@@ -78,5 +78,5 @@ def _dead_letters(scenario: Scenario) -> list[str]:
     """Buried is what failed."""
     query = scenario.world.query
     failed = {row["id"] for row in query("SELECT id FROM jobs WHERE status = 'failed'")}
-    buried = {row["job_id"] for row in query("SELECT job_id FROM dead_letters")}
-    return [f"job {job_id} failed without a dead letter, or the reverse" for job_id in sorted(failed ^ buried)]
+    dead_lettered = {row["job_id"] for row in query("SELECT job_id FROM dead_letters")}
+    return [f"job {job_id} failed without a dead letter, or the reverse" for job_id in sorted(failed ^ dead_lettered)]

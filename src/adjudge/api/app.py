@@ -136,7 +136,7 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
         )
     app.add_middleware(
         RequestMiddleware,
-        mint_request_id=services.new_id,
+        new_request_id=services.new_id,
         bounds=RequestLimits(
             server.anonymous_body_limit_bytes,
             server.body_limit_bytes,

@@ -45,14 +45,14 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         *,
-        mint_request_id: IdFactory,
+        new_request_id: IdFactory,
         bounds: RequestLimits,
         is_known: IsKnown,
         streams: OpenStreams,
         is_https: bool = False,
     ) -> None:
         self._app = app
-        self._new_id = mint_request_id
+        self._new_id = new_request_id
         self._bounds = bounds
         self._is_known = is_known
         self._streams = streams
@@ -136,8 +136,8 @@ class RequestMiddleware:
         trace_id = parse_traceparent(traceparent) if traceparent else None
         if offered and _USABLE_ID.fullmatch(offered):
             return offered, trace_id or trace_id_from(new_id())
-        minted = self._new_id()
-        return minted, trace_id or trace_id_from(minted)
+        generated_id = self._new_id()
+        return generated_id, trace_id or trace_id_from(generated_id)
 
     def _add_headers(self, message: Message, request_id: str) -> None:
         """Add what is missing. Written on the raw list: this runs for every answer."""

@@ -46,13 +46,13 @@ class SseConnections:
         self._per_user = per_user
         self._most = most
         self._look_sec = look_sec
-        self._seats: set[_SseConnection] = set()
+        self._connections: set[_SseConnection] = set()
         self._of_user: Counter[str] = Counter()
         self._usher: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         """How many watch."""
-        return len(self._seats)
+        return len(self._connections)
 
     @contextmanager
     def open(self, viewer: Viewer) -> Iterator[asyncio.Timeout]:
@@ -60,34 +60,34 @@ class SseConnections:
         user_id = viewer.id
         if self._of_user[user_id] >= self._per_user:
             raise TooManyStreams(open=self._of_user[user_id], limit=self._per_user, retry_after_sec=_RETRY_AFTER_SEC)
-        if len(self._seats) >= self._most:
+        if len(self._connections) >= self._most:
             raise TooManyStreams(
                 "Too many open event streams on this server: retry later.",
                 limit=self._most,
                 retry_after_sec=_RETRY_AFTER_SEC,
             )
-        seat = _SseConnection(viewer, asyncio.timeout(None))
-        self._seats.add(seat)
+        connection = _SseConnection(viewer, asyncio.timeout(None))
+        self._connections.add(connection)
         self._of_user[user_id] += 1
         if self._usher is None or self._usher.done():
             self._usher = asyncio.create_task(self._check_loop(), name="audience")
         try:
-            yield seat.life
+            yield connection.life
         finally:
-            self._seats.discard(seat)
+            self._connections.discard(connection)
             self._of_user[user_id] -= 1
             if not self._of_user[user_id]:
                 del self._of_user[user_id]
 
     async def close_revoked(self) -> None:
         """End the streams whose credentials have ended."""
-        lost = await self._credentials.find_revoked([seat.viewer for seat in self._seats])
+        lost = await self._credentials.find_revoked([connection.viewer for connection in self._connections])
         if not lost:
             return
         now = asyncio.get_running_loop().time()
-        for seat in self._seats:
-            if seat.viewer in lost and not seat.life.expired():
-                seat.life.reschedule(now)
+        for connection in self._connections:
+            if connection.viewer in lost and not connection.life.expired():
+                connection.life.reschedule(now)
 
     async def close(self) -> None:
         """Look no more."""
@@ -98,7 +98,7 @@ class SseConnections:
     async def _check_loop(self) -> None:
         outage = Outage(_log, "sse_poll_failed", first_sec=self._look_sec)
         pause_sec = self._look_sec
-        while self._seats:
+        while self._connections:
             await asyncio.sleep(pause_sec)
             pause_sec = self._look_sec
             try:

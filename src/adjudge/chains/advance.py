@@ -131,13 +131,15 @@ class ChainRunAdvancer:
 
     async def _join(self, tx: Tx, level: Sequence[FinishedNode]) -> list[FinishedNode]:
         """Count instances for their mapped nodes, and end those of which it was the last."""
-        tallies: dict[NodeKey, Counter[str]] = defaultdict(Counter)
+        counts_by_node: dict[NodeKey, Counter[str]] = defaultdict(Counter)
         for node in level:
             if node.parent_id is not None:
-                tallies[node.run_id, node.parent_id][_outcome(node.status)] += 1
-        if not tallies:
+                counts_by_node[node.run_id, node.parent_id][_outcome(node.status)] += 1
+        if not counts_by_node:
             return []
-        rows = await tx.fetch(sql.COUNT_INSTANCES, [_tally_row(key, tally) for key, tally in sorted(tallies.items())])
+        rows = await tx.fetch(
+            sql.COUNT_INSTANCES, [_counts_row(key, counts) for key, counts in sorted(counts_by_node.items())]
+        )
         over = [row for row in rows if row["waiting_on"] == 0]
         return await close_nodes(
             tx,
@@ -147,22 +149,23 @@ class ChainRunAdvancer:
     async def _count_deps(
         self, tx: Tx, runs: LockedRuns, dags: Mapping[str, Dag], level: Sequence[FinishedNode]
     ) -> list[CountedNode]:
-        tallies: dict[NodeKey, Counter[str]] = defaultdict(Counter)
+        counts_by_node: dict[NodeKey, Counter[str]] = defaultdict(Counter)
         for node in level:
             if node.parent_id is None:
                 for dependent in dags[node.run_id].dependents[node.node_id]:
-                    tallies[node.run_id, dependent][_outcome(node.status)] += 1
-        if not tallies:
+                    counts_by_node[node.run_id, dependent][_outcome(node.status)] += 1
+        if not counts_by_node:
             return []
-        minted = {
-            key: None if runs[key[0]].is_waiting_for_slot else self._job_for(dags, key) for key in sorted(tallies)
+        job_ids = {
+            key: None if runs[key[0]].is_waiting_for_slot else self._job_for(dags, key)
+            for key in sorted(counts_by_node)
         }
         found = await tx.fetch(
-            sql.COUNT_DEPS, [(*_tally_row(key, tallies[key]), job_id) for key, job_id in minted.items()]
+            sql.COUNT_DEPS, [(*_counts_row(key, counts_by_node[key]), job_id) for key, job_id in job_ids.items()]
         )
         counted = [_counted(row, row["run_id"]) for row in found]
         # One that has a job of an earlier count was decided on then.
-        return [item for item in counted if item.job_id in (None, minted[item.run_id, item.node_id])]
+        return [item for item in counted if item.job_id in (None, job_ids[item.run_id, item.node_id])]
 
     def _job_for(self, dags: Mapping[str, Dag], key: NodeKey) -> str | None:
         """A job's id for a node that starts as soon as its dependencies succeeded, to spare it a statement."""
@@ -241,8 +244,8 @@ def _outcome(status: NodeStatus) -> str:
     return "failed" if is_failed(status) else str(status)
 
 
-def _tally_row(key: NodeKey, tally: Counter[str]) -> tuple[object, ...]:
-    return (*key, tally.total(), tally["success"], tally["failed"], tally["skipped"])
+def _counts_row(key: NodeKey, counts: Counter[str]) -> tuple[object, ...]:
+    return (*key, counts.total(), counts["success"], counts["failed"], counts["skipped"])
 
 
 def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:

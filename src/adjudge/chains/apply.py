@@ -54,16 +54,16 @@ async def apply(
     check_dag(definition.dag, types)
     check_unique_trigger_names(definition.triggers)
     chain, outcome = await _chain(tx, definition, by)
-    standing = {trigger.name: trigger for trigger in await chain_triggers.list_by_chain(tx, chain.id)}
+    current = {trigger.name: trigger for trigger in await chain_triggers.list_by_chain(tx, chain.id)}
     done, secrets = dict[str, TriggerApplyAction](), dict[str, str]()
     wanted = {item.name for item in definition.triggers}
-    for name, trigger in standing.items():
+    for name, trigger in current.items():
         if name not in wanted:
             await chain_triggers.delete(tx, trigger.id)
             done[name] = "removed"
     for item in definition.triggers:
         done[item.name], secret = await _trigger(
-            tx, triggers, item, chain_id=chain.id, standing=standing.get(item.name), by=by
+            tx, triggers, item, chain_id=chain.id, current=current.get(item.name), by=by
         )
         if secret is not None:
             secrets[item.name] = secret
@@ -78,7 +78,7 @@ async def apply(
 
 async def _chain(tx: Tx, wanted: ChainDefinition, by: By) -> tuple[ChainRow, ApplyAction]:
     try:
-        standing = await definitions.find_by_name(tx, wanted.name)
+        current = await definitions.find_by_name(tx, wanted.name)
     except NotFound:
         made = await definitions.create(
             tx,
@@ -90,12 +90,12 @@ async def _chain(tx: Tx, wanted: ChainDefinition, by: By) -> tuple[ChainRow, App
             enabled=wanted.enabled,
         )
         return made, "created"
-    if standing.dag == wanted.dag and standing.description == wanted.description:
-        return standing, "unchanged"
+    if current.dag == wanted.dag and current.description == wanted.description:
+        return current, "unchanged"
     changed = await definitions.update(
         tx,
-        standing.id,
-        version=standing.version,
+        current.id,
+        version=current.version,
         name=wanted.name,
         dag=wanted.dag,
         actor=by.actor,
@@ -111,13 +111,13 @@ async def _trigger(
     wanted: TriggerDefinition,
     *,
     chain_id: str,
-    standing: TriggerRow | None,
+    current: TriggerRow | None,
     by: By,
 ) -> tuple[ApplyAction, str | None]:
-    if standing is not None and standing.kind != wanted.kind:
-        await chain_triggers.delete(tx, standing.id)
-        standing = None
-    if standing is None:
+    if current is not None and current.kind != wanted.kind:
+        await chain_triggers.delete(tx, current.id)
+        current = None
+    if current is None:
         created = await triggers.create(
             tx,
             chain_id=chain_id,
@@ -129,7 +129,7 @@ async def _trigger(
             enabled=wanted.enabled,
         )
         return "created", created.secret
-    if user_spec(standing) == dict(wanted.spec):
+    if user_spec(current) == dict(wanted.spec):
         return "unchanged", None
-    await triggers.update(tx, standing.id, version=standing.version, spec=wanted.spec, authority=by.authority)
+    await triggers.update(tx, current.id, version=current.version, spec=wanted.spec, authority=by.authority)
     return "changed", None

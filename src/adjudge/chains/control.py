@@ -33,7 +33,7 @@ from adjudge.domain.chain import (
 from adjudge.domain.errors import NotFound, WrongNodeState, WrongRunState
 from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
-from adjudge.store.chains import control as by_hand
+from adjudge.store.chains import control as manual
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import statements as sql
 from adjudge.store.chains.models import NO_ARTIFACT, Artifact, ChainNodeRow
@@ -101,18 +101,18 @@ class ChainRunControl:
         Returns how it stands: ``stopping``, or ``stopped`` where nothing was running. Asked again, it says so again;
         a run that has ended is refused (``WrongRunState``).
         """
-        jobs = await tx.fetch(by_hand.LOCK_OPEN_JOBS, run_id=run_id)
+        jobs = await tx.fetch(manual.LOCK_OPEN_JOBS, run_id=run_id)
         await lock_chain_of_run(tx, run_id)
         run = await self._locked(tx, run_id)
         if run.status in (ChainRunStatus.SUCCESS, ChainRunStatus.FAILED):
             raise WrongRunState(f"Run {run_id!r} is already {run.status}.", status=str(run.status))
         if run.status in (ChainRunStatus.STOPPING, ChainRunStatus.STOPPED):
             return run.status
-        await tx.execute(by_hand.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop_requested")
+        await tx.execute(manual.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop_requested")
         # Jobs made before the run was locked are not held: jobs come before runs. The patrol cancels them.
         waiting = [row["id"] for row in jobs if row["status"] != "running"]
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
-        rows = await tx.fetch(by_hand.STOP_IDLE, run_id=run_id, actor=actor, reason=reason or "run_stopped")
+        rows = await tx.fetch(manual.STOP_IDLE, run_id=run_id, actor=actor, reason=reason or "run_stopped")
         stopped = [
             FinishedNode(run_id, found, row["type"], NodeStatus.STOPPED, _parent(found), pool=row["concurrency_pool"])
             for row in rows
@@ -195,7 +195,7 @@ class ChainRunControl:
         return runs[run_id]
 
     async def _sheet(self, tx: Tx, run_id: str, node_id: str) -> _RunSnapshot:
-        open_jobs = await tx.fetch(by_hand.LOCK_OPEN_JOBS, run_id=run_id)
+        open_jobs = await tx.fetch(manual.LOCK_OPEN_JOBS, run_id=run_id)
         await lock_chain_of_run(tx, run_id)
         run = await self._locked(tx, run_id)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
@@ -248,7 +248,7 @@ class ChainRunControl:
         for node_id in targets:
             sheet.reopen(node_id, NodeStatus.RETRYING)
         rows = sorted((run_id, node_id, job_id) for node_id, job_id in job_ids.items())
-        await tx.fetch(by_hand.RETRY_NODES, rows, **by.why("retried_manually"))
+        await tx.fetch(manual.RETRY_NODES, rows, **by.why("retried_manually"))
         return [
             ReadyNode(run_id, node_id, sheet.dag.node_for(node_id), job_ids[node_id], sheet.attempt[node_id])
             for node_id in targets
@@ -261,17 +261,17 @@ class ChainRunControl:
         if sheet.instances.get(base):
             if sheet.status[base] in _RETRIABLE:
                 sheet.reopen(base, NodeStatus.RUNNING)
-                await tx.fetch(by_hand.RETRY_NODES, [(run_id, base, sheet.job[base])], **why)
-                await tx.execute(by_hand.RESUME_MAP, run_id=run_id, node_id=base)
+                await tx.fetch(manual.RETRY_NODES, [(run_id, base, sheet.job[base])], **why)
+                await tx.execute(manual.RESUME_MAP, run_id=run_id, node_id=base)
             if sheet.status[base] is NodeStatus.RUNNING:
                 c = count_statuses(sheet.status[item] for item in sheet.instances[base])
                 row = (run_id, base, c.waiting, c.success, c.failed, c.skipped)
-                await tx.execute(by_hand.SET_INSTANCE_COUNTS, [row])
+                await tx.execute(manual.SET_INSTANCE_COUNTS, [row])
         again = nodes_to_reopen(sheet.dag, sheet.status, sheet.began, base)
         for item in again:
             sheet.reopen(item, NodeStatus.PENDING)
         if again:
-            await tx.execute(by_hand.REOPEN_NODES, sorted((run_id, item) for item in again), **why)
+            await tx.execute(manual.REOPEN_NODES, sorted((run_id, item) for item in again), **why)
         touched = {*again, *(found for item in (base, *again) for found in sheet.dag.dependents[item])}
         waiting = [item for item in sorted(touched) if sheet.status[item] is NodeStatus.PENDING]
         fresh = [item for item in waiting if item in again or await self._take_back(tx, sheet, item)]
@@ -310,7 +310,7 @@ class ChainRunControl:
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
             slot = None if sheet.dag.chain_limits.max_runs is None else "wanted" if sheet.takes_turn else "held"
-            await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, slot=slot, **by.why("a node was opened again"))
+            await tx.execute(manual.REOPEN_RUN, run_id=run_id, slot=slot, **by.why("a node was opened again"))
         ended = delta_of_finished(over).get(run_id, NodeCountDelta())
         delta = NodeCountDelta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
         runs = await update_counts(tx, {run_id: delta})
@@ -326,7 +326,7 @@ def _parent(node_id: str) -> str | None:
 async def _settle_letters(tx: Tx, jobs: Mapping[str | None, str | None], state: str, actor: str, note: str) -> None:
     rows = sorted((old, new) for old, new in jobs.items() if old is not None)
     if rows:
-        await tx.execute(by_hand.RESOLVE_DEAD_LETTERS, rows, state=state, actor=actor, note=note)
+        await tx.execute(manual.RESOLVE_DEAD_LETTERS, rows, state=state, actor=actor, note=note)
 
 
 async def _record(tx: Tx, action: str, run_id: str, node_id: str, by: _ManualAction) -> None:

@@ -102,7 +102,7 @@ def parse_cron(spec: Mapping[str, Any], place: str = "spec") -> CronSchedule:
             "month, day of the week.",
             field=f"{place}.cron",
         )
-    timetable = CronSchedule(
+    schedule = CronSchedule(
         expression,
         _zone(zone, place),
         MisfirePolicy(spec.get("misfire", MisfirePolicy.ONCE)),
@@ -110,12 +110,12 @@ def parse_cron(spec: Mapping[str, Any], place: str = "spec") -> CronSchedule:
         round(float(spec.get("grace_sec", 60)) * SECOND_US),
     )
     try:
-        first = timetable.next_after(0)
+        first = schedule.next_after(0)
     except (CronSimError, AssertionError) as error:
         raise InvalidInput(f"{place}.cron: {expression!r} cannot be read: {error}.", field=f"{place}.cron") from None
     if first is None:
         raise InvalidInput(f"{place}.cron: {expression!r} never matches a date.", field=f"{place}.cron")
-    return timetable
+    return schedule
 
 
 def _zone(name: str, place: str) -> ZoneInfo:

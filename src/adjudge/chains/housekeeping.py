@@ -118,7 +118,7 @@ class ChainHousekeeping:
         self._due_after = due[-1] if len(due) == _BATCH else None
         ended = 0
         for wait in due:
-            operation = partial(self._end, wait=wait, awaited=_at_its_moment(wait))
+            operation = partial(self._end, wait=wait, awaited=_result_when_due(wait))
             ended += await self._apart(operation, "chain_wait_check_failed", run_id=wait.run_id, node_id=wait.node_id)
         return ended
 
@@ -204,7 +204,7 @@ class ChainHousekeeping:
         return len(over)
 
 
-def _at_its_moment(wait: NodeWait) -> WaitResult:
+def _result_when_due(wait: NodeWait) -> WaitResult:
     if wait.kind == WAIT_TIMER:
         return WaitResult(success=True)
     return WaitResult(success=False, error=f"Timed out waiting for {wait.kind} {wait.key}.")

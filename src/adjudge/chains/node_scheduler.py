@@ -118,7 +118,7 @@ class NodeScheduler:
             for row in page:
                 run_id = row["run_id"]
                 if run_id not in dags:
-                    runs[run_id] = _standing(row)
+                    runs[run_id] = _locked_run(row)
                     dags[run_id] = await self._dags.of_run(tx, run_id, row["chain_id"], row["chain_version"])
                 node = room.allocate(run_id, dags[run_id], row)
                 if node is not None:
@@ -186,7 +186,7 @@ def _start(run_id: str, node: Node, row: Row) -> ReadyNode:
     return ReadyNode(run_id, row["node_id"], node, attempts_before=before)
 
 
-def _standing(row: Row) -> LockedChainRun:
+def _locked_run(row: Row) -> LockedChainRun:
     return LockedChainRun(
         row["run_id"],
         ChainRunStatus(row["run_status"]),

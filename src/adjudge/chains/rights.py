@@ -56,9 +56,9 @@ async def rights_of(tx: Tx, authority: Authority | None) -> Rights:
     """Look up what an authority allows now."""
     if authority is None or not authority.grants:
         return Rights(None)
-    standing = await users.find_role(tx, authority.grants)
-    permissions = permissions_of(authority, standing)
-    roles = {item.grant: item.role for item in standing}
+    granted_roles = await users.find_role(tx, authority.grants)
+    permissions = permissions_of(authority, granted_roles)
+    roles = {item.grant: item.role for item in granted_roles}
     if any(grant not in roles for grant in authority.grants):
         return Rights(None)
     is_admin = all(roles[grant] is Role.ADMIN for grant in authority.grants)

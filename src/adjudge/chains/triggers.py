@@ -181,16 +181,16 @@ class TriggerCommands:
         authority: Authority | None = None,
     ) -> TriggerRow:
         """Change a trigger. Its timetable starts anew: what was missed while it was disabled is not made up for."""
-        standing = await rows.find(tx, trigger_id)
-        wanted = user_spec(standing) if spec is None else spec
-        checked = await _checked(tx, standing.chain_id, standing.kind, wanted, trigger_id)
+        current = await rows.find(tx, trigger_id)
+        wanted = user_spec(current) if spec is None else spec
+        checked = await _checked(tx, current.chain_id, current.kind, wanted, trigger_id)
         changed = replace(
-            standing,
+            current,
             version=version,
             spec=checked.spec,
             event=checked.event,
-            enabled=standing.enabled if enabled is None else enabled,
-            next_at=standing.next_at if standing.kind == "delay" and spec is None else checked.next_at,
+            enabled=current.enabled if enabled is None else enabled,
+            next_at=current.next_at if current.kind == "delay" and spec is None else checked.next_at,
         )
         return replace(changed, version=await rows.update(tx, changed, authority))
 

@@ -94,8 +94,8 @@ def _print(problem: Problem, found: VerificationReport) -> None:
             console.print(f"[red]{escape(item.submission.path)}[/]: {escape(reason)}")
         if item.reasons and item.message:
             console.print(f"  [dim]{escape(item.message[:300])}[/]")
-    for complaint in found.issues:
-        console.print(f"[red]{escape(complaint.where)}[/]: {escape(complaint.message)}")
+    for issue in found.issues:
+        console.print(f"[red]{escape(issue.where)}[/]: {escape(issue.message)}")
     _print_suggestion(console, problem, found.suggestion)
     console.print("[green]All checks passed.[/]" if found.ok else "[red]Some checks failed.[/]")
 

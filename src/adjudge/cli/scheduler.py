@@ -44,14 +44,14 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel if task else lambda: None)
     name = f"scheduler-{socket.gethostname()}-{os.getpid()}"
-    pulse = LoopHeartbeat("pump")
+    heartbeat = LoopHeartbeat("pump")
     async with (
         open_served(settings) as database,
         namespace_taken(settings, database),
         open_stream(settings) as stream,
-        open_health_server(settings, pulse),
+        open_health_server(settings, heartbeat),
         record_metrics(database, name),
     ):
         click.echo(f"{name} started, database {settings.database.url}")
         tune_gc()
-        await run_scheduler(settings, database, stream, name, pulse)
+        await run_scheduler(settings, database, stream, name, heartbeat)

@@ -51,7 +51,7 @@ async def _run(settings: Settings) -> None:
         open_blobs(settings) as blobs,
         inline_dispatch(settings, database, stream),
         open_worker(settings, database, stream, blobs, name) as worker,
-        open_health_server(settings, worker.pulse),
+        open_health_server(settings, worker.heartbeat),
         record_metrics(database, name),
     ):
         drain_on_signals(worker.drain)

@@ -60,7 +60,7 @@ def both(one: str | None, other: str | None) -> Authority | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GrantedRole:
     """What is known now of a grant that still holds."""
 
     grant: Grant
@@ -68,9 +68,9 @@ class Standing:
     scopes: frozenset[str] = frozenset({ALL_SCOPES})
 
 
-def permissions_of(authority: Authority | None, standing: Sequence[Standing]) -> frozenset[Permission]:
+def permissions_of(authority: Authority | None, granted_roles: Sequence[GrantedRole]) -> frozenset[Permission]:
     """What an authority allows; nothing where one of its grants no longer holds."""
-    known = {item.grant: item for item in standing}
+    known = {item.grant: item for item in granted_roles}
     if authority is None or not authority.grants or any(grant not in known for grant in authority.grants):
         return frozenset()
     first, *others = (effective_permissions(known[grant].role, known[grant].scopes) for grant in authority.grants)

@@ -225,20 +225,20 @@ def decide_pending(dag: Dag, states: States, holds: Callable[[Node], bool] = lam
     ``holds`` says whether a node's ``if`` is true. This is the whole of the rules at once; a run in the database
     arrives at the same by counting (``decide``) as its nodes end.
     """
-    standing, decisions = dict(states), dict[str, NodeDecision]()
+    statuses, decisions = dict(states), dict[str, NodeDecision]()
     front = [node.id for node in dag.nodes]
     while front:
         node = dag.by_id[front.pop()]
-        if standing[node.id] is not NodeStatus.PENDING or node.id in decisions:
+        if statuses[node.id] is not NodeStatus.PENDING or node.id in decisions:
             continue
-        decision = decide(node.when, dependency_counts(dag, node.id, standing))
+        decision = decide(node.when, dependency_counts(dag, node.id, statuses))
         if decision is NodeDecision.RUN and node.condition is not None and node.when is not DependencyRule.ALWAYS:
             decision = NodeDecision.RUN if holds(node) else NodeDecision.SKIP
         if decision is NodeDecision.WAIT:
             continue
         decisions[node.id] = decision
         if decision is NodeDecision.SKIP:
-            standing[node.id] = NodeStatus.SKIPPED
+            statuses[node.id] = NodeStatus.SKIPPED
             front.extend(dag.dependents[node.id])
     return decisions
 

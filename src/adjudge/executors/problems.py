@@ -234,11 +234,11 @@ class ProblemVerifyExecutor:
             await context.log(
                 f"{mark} {row['path']}: {row['verdict']}, expected {row['expected']}, {row['time_ms']} ms"
             )
-        for complaint in table["complaints"]:
-            await context.log(f"FAIL {complaint['where']}: {complaint['message']}")
+        for issue in table["complaints"]:
+            await context.log(f"FAIL {issue['where']}: {issue['message']}")
         if not found.ok and not cfg.get("report_only", False):
             wrong = [row["path"] for row in table["submissions"] if not row["ok"]]
-            wrong += [complaint["where"] for complaint in table["complaints"]]
+            wrong += [issue["where"] for issue in table["complaints"]]
             raise NodeRefused(f"Verification failed: {', '.join(wrong[:10])}.")
         return NodeResult(table)
 

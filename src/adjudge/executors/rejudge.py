@@ -101,7 +101,7 @@ class RejudgeExecutor:
     async def _preview(self, context: NodeContext) -> NodeResult | NodeWaiting:
         """Make one batch, however often this is carried out: its id is kept before it is used."""
         kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
-        batch_id = await self._standing(kept.get("batch_id")) or new_id()
+        batch_id = await self._existing_batch(kept.get("batch_id")) or new_id()
         await context.save_checkpoint({"batch_id": batch_id})
         user_id = await resolve_user_id(self._database, context)
         total = await self._database.transact(lambda tx: self._created(tx, context, batch_id, user_id))
@@ -111,7 +111,7 @@ class RejudgeExecutor:
         await context.log(f"batch {batch_id}: judging {total} submissions again")
         return NodeWaiting(WAIT_REJUDGE, batch_id, artifact={"batch_id": batch_id, "total": total})
 
-    async def _standing(self, batch_id: str | None) -> str | None:
+    async def _existing_batch(self, batch_id: str | None) -> str | None:
         """The batch of an earlier attempt, unless somebody gave it up: then another is worth making."""
         if batch_id is None:
             return None

@@ -74,8 +74,8 @@ def _response(request: bytes, pulses: Sequence[LoopHeartbeat], silence_sec: floa
     elif path == b"/metrics":
         status, kind, body = "200 OK", metrics.CONTENT_TYPE, metrics.render_metrics()
     elif path == b"/health/live":
-        silent = [pulse for pulse in pulses if pulse.stalled_sec > silence_sec]
-        words = [f"{pulse.name}: no progress for {pulse.stalled_sec:.0f} s" for pulse in silent] or ["ok"]
+        silent = [heartbeat for heartbeat in pulses if heartbeat.stalled_sec > silence_sec]
+        words = [f"{heartbeat.name}: no progress for {heartbeat.stalled_sec:.0f} s" for heartbeat in silent] or ["ok"]
         status, kind = ("503 Service Unavailable" if silent else "200 OK"), "text/plain; charset=utf-8"
         body = "\n".join([*words, ""]).encode()
     else:

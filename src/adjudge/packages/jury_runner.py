@@ -51,17 +51,17 @@ class JuryRunner:
 
     async def check_validators(self) -> list[VerifyIssue]:
         """Compile the input validators; those that cannot be used are named here and not asked afterwards."""
-        complaints, usable = [], []
+        issues, usable = [], []
         for validator in self._problem.input_validators:
             try:
                 await self._preparer.program(validator.program, self._problem)
                 usable.append(validator)
             except UNUSABLE as error:
-                complaints.append(
+                issues.append(
                     VerifyIssue(validator.program.name, f"this input validator cannot be run: {error.message}")
                 )
         self._usable = tuple(usable)
-        return complaints
+        return issues
 
     async def validate_case(self, case: Case) -> list[VerifyIssue]:
         """Ask every input validator about a test."""

@@ -86,10 +86,10 @@ class Verifier:
         problem = self._problem
         found.issues += await self._jury.check_validators()
         cases = problem.cases if problem.input_validators else ()
-        for complaints in await self._all("validating", cases, self._jury.validate_case):
-            found.issues += complaints
-        for complaints in await self._all("running self-tests", problem.self_tests, self._jury.self_test):
-            found.issues += [item for item in complaints if item not in found.issues]
+        for issues in await self._all("validating", cases, self._jury.validate_case):
+            found.issues += issues
+        for issues in await self._all("running self-tests", problem.self_tests, self._jury.self_test):
+            found.issues += [item for item in issues if item not in found.issues]
         found.judged = await self._judged_all()
         triples = [(item.submission.path, item.submission.expectations, item.outcome) for item in found.judged]
         found.suggestion = suggest_time_limit(problem.limits, triples)

@@ -108,7 +108,7 @@ class Dispatcher:
         batch: int = 512,
         poll_ms: int = 1_000,
         ahead: int = 4_000,
-        pulse: LoopHeartbeat | None = None,
+        heartbeat: LoopHeartbeat | None = None,
     ) -> None:
         self._database = database
         self._jobs = jobs
@@ -118,7 +118,7 @@ class Dispatcher:
         self._poll_ms = poll_ms
         self._room = _BandCapacity(stream, ahead)
         self._isolation = JobIsolation(database, jobs, actor=name)
-        self._pulse = pulse or LoopHeartbeat("pump")
+        self._heartbeat = heartbeat or LoopHeartbeat("pump")
         self._outage = Outage(_log, "dispatch_retrying")
         self._pause_sec = 0.0
         """How long to wait because the stream took nothing of the last batch."""
@@ -130,7 +130,7 @@ class Dispatcher:
         try:
             while True:
                 wakeup.clear()
-                self._pulse.beat()
+                self._heartbeat.beat()
                 try:
                     wait_ms = await self._turn()
                 except Unavailable as error:
@@ -193,20 +193,22 @@ class Dispatcher:
         """Keep why deliveries failed; a row that can never be delivered is buried with its job after a few tries."""
         rows = [(job_id, item.error or "unknown") for job_id, item in failed.items()]
         await self._database.transact(lambda tx: self._jobs.not_delivered(tx, rows))
-        burials = {
+        poison_jobs = {
             job_id: PoisonJob(job_id, UNDELIVERABLE, item.error or "unknown")
             for job_id, item in failed.items()
             if item.is_final and attempts[job_id] >= _FINAL_TRIES
         }
-        if not burials:
+        if not poison_jobs:
             return
 
-        async def bury(tx: Tx, job_ids: Sequence[str]) -> list[str]:
-            done = (await self._jobs.dead_letter(tx, [burials[job_id] for job_id in job_ids], actor=self._name)).done
+        async def dead_letter(tx: Tx, job_ids: Sequence[str]) -> list[str]:
+            done = (
+                await self._jobs.dead_letter(tx, [poison_jobs[job_id] for job_id in job_ids], actor=self._name)
+            ).done
             return [job.id for job in done]
 
-        for job_id in await self._isolation.run(list(burials), bury):
-            _log.error("job_dead_lettered", stage="poisoned", job_id=job_id, error=burials[job_id].error)
+        for job_id in await self._isolation.run(list(poison_jobs), dead_letter):
+            _log.error("job_dead_lettered", stage="poisoned", job_id=job_id, error=poison_jobs[job_id].error)
 
     async def _put_off(self, rows: Sequence[tuple[str, str, int, int]]) -> None:
         """Try deliveries again later that the stream could not take, without counting the try."""

@@ -61,8 +61,8 @@ class Watchdog:
             job_ids, lambda tx, ids: self._jobs.release_expired(tx, ids, actor=self._name)
         )
         for job in batch:
-            buried = job.status is JobStatus.FAILED
-            _log.warning("job_lease_expired", stage="lost", buried=buried, **log_fields(job))
+            dead_lettered = job.status is JobStatus.FAILED
+            _log.warning("job_lease_expired", stage="lost", dead_lettered=dead_lettered, **log_fields(job))
         metrics.STALLED.inc(len(batch))
         return len(batch)
 

@@ -120,11 +120,9 @@ class ChainRunService:
         await chain_run_access.find_readable(self.database, viewer, run_id)
         return await self.database.read(lambda tx: chain_queries.status_log(tx, run_id, after=after, limit=limit))
 
-    async def get_dag(self, standing: ChainRunRow) -> Mapping[str, list[str]]:
+    async def get_dag(self, run: ChainRunRow) -> Mapping[str, list[str]]:
         """What each node of a run depends on, by the snapshot that the run began with."""
-        dag = await self.database.read(
-            lambda tx: self.engine.dags.of_run(tx, standing.id, standing.chain_id, standing.chain_version)
-        )
+        dag = await self.database.read(lambda tx: self.engine.dags.of_run(tx, run.id, run.chain_id, run.chain_version))
         return {item.id: list(item.deps) for item in dag.nodes}
 
     async def snapshot(self, viewer: Viewer, run_id: str) -> Mapping[str, Any]:
@@ -236,15 +234,15 @@ class ChainRunService:
         try:
             while True:
                 wakeup.clear()
-                standing, found = await self.get_run(viewer, run_id), await self._nodes(run_id)
+                run, found = await self.get_run(viewer, run_id), await self._nodes(run_id)
                 changed = [item for item in found if seen.get(item.node_id) != _mark(item)]
                 seen.update((item.node_id, _mark(item)) for item in changed)
-                if changed or standing != last:
-                    last = standing
-                    yield standing, changed
+                if changed or run != last:
+                    last = run
+                    yield run, changed
                 else:
                     yield None
-                if standing.status in CHAIN_RUN.terminal:
+                if run.status in CHAIN_RUN.terminal:
                     return
                 await asyncio.sleep(_REST_SEC)
                 await wakeup.wait(_POLL_MS)

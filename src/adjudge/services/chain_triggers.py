@@ -109,14 +109,14 @@ class ChainTriggerService:
         """Let a trigger start nothing any more."""
 
         async def write(tx: Tx) -> None:
-            standing = await chain_triggers.find(tx, trigger_id)
+            current = await chain_triggers.find(tx, trigger_id)
             await chain_triggers.delete(tx, trigger_id)
             await audit_log.record(
                 tx,
                 actor=viewer.name,
                 action="trigger.remove",
                 object_kind="chain",
-                objects={standing.chain_id: {"trigger": trigger_id}},
+                objects={current.chain_id: {"trigger": trigger_id}},
                 reason="",
             )
 

@@ -29,7 +29,7 @@ _POLL_MS: Final = 1_000
 _REST_SEC: Final = 0.02
 """Between two looks, so that a thousand commits a second cause no more than fifty."""
 _QUEUE: Final = 256
-_AT_MOST: Final = 1_000
+_READ_LIMIT: Final = 1_000
 _OVERLAP_US: Final = 2_000_000
 """Progress is found by its time; a report that was committed late is found all the same."""
 
@@ -105,13 +105,13 @@ class _FeedQuery:
         end = await events.safe_offset(tx)
         look = _FeedBatch(None, ended)
         if self.changed_since is not None:
-            changed = await events.changed_since(tx, self.changed_since, limit=_AT_MOST)
+            changed = await events.changed_since(tx, self.changed_since, limit=_READ_LIMIT)
             look = replace(look, changed=changed, reported_to=end)
         return look if self.start is None else await self._told(tx, look, self.start, end)
 
     async def _told(self, tx: Tx, look: _FeedBatch, start: EventOffset, end: EventOffset) -> _FeedBatch:
-        changes = await events.read_between(tx, EventFilter(), start, end, limit=_AT_MOST)
-        if len(changes) == _AT_MOST:
+        changes = await events.read_between(tx, EventFilter(), start, end, limit=_READ_LIMIT)
+        if len(changes) == _READ_LIMIT:
             end = changes[-1].offset.next
         steps = await events.progress_since(tx, self.steps_since)
         return replace(look, end=end, changes=changes, steps=steps)
@@ -257,7 +257,7 @@ class EventFeed:
     def _dispatch(self, look: _FeedBatch) -> None:
         if look.end is not None:
             self._place = look.end
-        if len(look.changes) == _AT_MOST:
+        if len(look.changes) == _READ_LIMIT:
             self._wakeup.set()  # there is more
         self._tell_cache(look)
         for change in look.changes:

@@ -68,7 +68,7 @@ class ExecutionService:
     async def create_executions(
         self,
         viewer: Viewer,
-        wishes: Sequence[ExecutionRequest],
+        requests: Sequence[ExecutionRequest],
         caller: RequestContext,
         *,
         wait_sec: float,
@@ -79,20 +79,20 @@ class ExecutionService:
         The same request with the same idempotency key is answered with the first one's executions, as they stand.
         """
         key = parse_idempotency_key(viewer, caller)
-        digest = request_digest("execute", wishes, is_batch) if key is not None else ""
+        digest = request_digest("execute", requests, is_batch) if key is not None else ""
         if key is not None:
-            standing = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
-            if standing is not None:
-                return await self._existing_executions(viewer, standing.check_request(digest), wait_sec)
-        names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
-        for wish, name in zip(wishes, names, strict=True):
-            self._check(wish, name)
-        if sum(len(wish.stdins) for wish in wishes) > self.settings.inputs:
+            stored = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
+            if stored is not None:
+                return await self._existing_executions(viewer, stored.check_request(digest), wait_sec)
+        names = [f"items[{index}]." if is_batch else "" for index in range(len(requests))]
+        for request, name in zip(requests, names, strict=True):
+            self._check(request, name)
+        if sum(len(request.stdins) for request in requests) > self.settings.inputs:
             most = self.settings.inputs
             raise InvalidInput(f"items: at most {most} inputs per request.", field="items")
-        languages = {self.languages.get(wish.language).id for wish in wishes}
-        admitted = await self.admission.admit(viewer, address=caller.address, count=len(wishes), languages=languages)
-        items = [self._new(viewer, wish, caller, admitted) for wish in wishes]
+        languages = {self.languages.get(request.language).id for request in requests}
+        admitted = await self.admission.admit(viewer, address=caller.address, count=len(requests), languages=languages)
+        items = [self._new(viewer, request, caller, admitted) for request in requests]
         is_bounded = not viewer.can(Permission.SUBMISSION_UNLIMITED)
         answer = StoredResponse(digest, _ACCEPTED, {"ids": [item.id for item in items]})
 
@@ -153,47 +153,47 @@ class ExecutionService:
         most = inputs * (judge.stdout_limit_bytes + judge.stderr_limit_bytes)
         return min(self.settings.output_bytes, most) * 4 // 3 + 8 * inputs
 
-    def _check(self, wish: ExecutionRequest, name: str) -> None:
+    def _check(self, request: ExecutionRequest, name: str) -> None:
         allowed = self.settings
-        self.languages.get(wish.language)
-        size = len(validate_source(wish.source, f"{name}source"))
+        self.languages.get(request.language)
+        size = len(validate_source(request.source, f"{name}source"))
         if size > _SOURCE_BYTES:
             raise InvalidInput(
                 f"{name}source: {size} bytes exceed the limit of {_SOURCE_BYTES}.", field=f"{name}source"
             )
-        if len(wish.stdins) > allowed.inputs:
+        if len(request.stdins) > allowed.inputs:
             raise InvalidInput(f"{name}stdins: at most {allowed.inputs} inputs.", field=f"{name}stdins")
         for limit, most, unit in (("cpu_ms", allowed.cpu_ms, "ms"), ("memory_mib", allowed.memory_mib, "MiB")):
-            if getattr(wish, limit) > most:
+            if getattr(request, limit) > most:
                 raise InvalidInput(f"{name}limits.{limit}: at most {most} {unit}.", field=f"{name}limits.{limit}")
-        if wish.wall_ms > 3 * allowed.cpu_ms:
+        if request.wall_ms > 3 * allowed.cpu_ms:
             raise InvalidInput(f"{name}limits.wall_ms: at most {3 * allowed.cpu_ms} ms.", field=f"{name}limits.wall_ms")
-        if len(wish.stdins) * wish.wall_ms > allowed.total_sec * 1_000:
+        if len(request.stdins) * request.wall_ms > allowed.total_sec * 1_000:
             raise InvalidInput(
-                f"{name}limits.wall_ms: {len(wish.stdins)} inputs x {wish.wall_ms} ms exceed the "
+                f"{name}limits.wall_ms: {len(request.stdins)} inputs x {request.wall_ms} ms exceed the "
                 f"total of {allowed.total_sec} s.",
                 field=f"{name}limits.wall_ms",
             )
-        _check_inputs(wish.stdins, f"{name}stdin")
+        _check_inputs(request.stdins, f"{name}stdin")
 
     def _new(
-        self, viewer: Viewer, wish: ExecutionRequest, caller: RequestContext, admitted: AdmissionDecision
+        self, viewer: Viewer, request: ExecutionRequest, caller: RequestContext, admitted: AdmissionDecision
     ) -> NewExecution:
-        language = self.languages.get(wish.language)
-        limits = Limits(wish.cpu_ms, wish.wall_ms, wish.memory_mib * MIB, output_bytes=_OUTPUT_BYTES)
+        language = self.languages.get(request.language)
+        limits = Limits(request.cpu_ms, request.wall_ms, request.memory_mib * MIB, output_bytes=_OUTPUT_BYTES)
         names = ("cpu_ms", "wall_ms", "memory_bytes", "output_bytes")
         return NewExecution(
             id=self.new_id(),
             user_id=viewer.id,
             language=language.id,
-            source=wish.source,
-            stdins=wish.stdins,
+            source=request.source,
+            stdins=request.stdins,
             limits={name: getattr(limits, name) for name in names},
             ttl_ms=self.settings.keep_sec * 1_000,
-            output_bytes=self._output_bytes(len(wish.stdins)),
+            output_bytes=self._output_bytes(len(request.stdins)),
             priority=admitted.band,
             delay_ms=admitted.delay_ms,
-            timeout_ms=_WAIT_MS + _COMPILE_MS + len(wish.stdins) * (_WAIT_MS + 2 * language.limits(limits).wall_ms),
+            timeout_ms=_WAIT_MS + _COMPILE_MS + len(request.stdins) * (_WAIT_MS + 2 * language.limits(limits).wall_ms),
             trace_id=caller.trace_id,
             request_id=caller.request_id,
         )

@@ -157,7 +157,7 @@ class ProblemImportService:
 
         What is sent is the state, not its history: whoever comes back is told how it stands, so nothing is missed.
         """
-        standing = await self.get_import(viewer, import_id)
+        current = await self.get_import(viewer, import_id)
 
         async def stream(seen: ImportRead) -> Stream:
             wakeup = Wakeup()
@@ -178,7 +178,7 @@ class ProblemImportService:
             finally:
                 stop_listening()
 
-        return stream(standing)
+        return stream(current)
 
     async def list_imports(self, viewer: Viewer, *, cursor: str | None, limit: int) -> ImportPage:
         """The viewer's imports, the latest first."""

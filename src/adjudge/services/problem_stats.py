@@ -32,7 +32,7 @@ class ProblemStatsService:
 
         async def load() -> bytes:
             counted = await self.database.read(stats.count_by_problem)
-            return json.dumps({problem_id: astuple(tally) for problem_id, tally in counted.items()}).encode()
+            return json.dumps({problem_id: astuple(counts) for problem_id, counts in counted.items()}).encode()
 
         found = await self.cache.get(CacheEntity.PROBLEM_STATS, "all", load)
         return _read(found.body) if found else {}

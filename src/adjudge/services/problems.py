@@ -104,8 +104,8 @@ class ProblemService:
                 )
             )
             more = encode_cursor([rows[limit - 1].sort_key, rows[limit - 1].id]) if len(rows) > limit else None
-            tallies = await self.problem_stats.list_problem_stats()
-            items = [_item(row, viewer, tallies.get(row.id, _UNTRIED)) for row in rows[:limit]]
+            stats_by_problem = await self.problem_stats.list_problem_stats()
+            items = [_item(row, viewer, stats_by_problem.get(row.id, _UNTRIED)) for row in rows[:limit]]
             return ProblemPage(items=items, next=more).model_dump_json().encode()
 
         if wanted.owner_id is not None:
@@ -217,7 +217,7 @@ def user_list_cache_key(user_id: str) -> str:
     return f"user:{user_id}"
 
 
-def _item(row: ProblemListRow, viewer: Viewer, tally: ProblemStats) -> ProblemSummary:
+def _item(row: ProblemListRow, viewer: Viewer, stats: ProblemStats) -> ProblemSummary:
     return ProblemSummary(
         id=row.id,
         slug=row.slug,
@@ -229,10 +229,10 @@ def _item(row: ProblemListRow, viewer: Viewer, tally: ProblemStats) -> ProblemSu
         updated_at=format_timestamp(row.updated_at),
         solved=row.is_solved if viewer.user_id else None,
         tried=row.is_tried if viewer.user_id else None,
-        solvers=tally.solvers,
-        accepted=tally.accepted,
-        judged=tally.judged,
-        acceptance=tally.acceptance_rate,
+        solvers=stats.solvers,
+        accepted=stats.accepted,
+        judged=stats.judged,
+        acceptance=stats.acceptance_rate,
     )
 
 

@@ -20,7 +20,7 @@ from adjudge.store.judging import events
 from adjudge.store.judging.events import START, EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
 BEAT_SEC: Final = 15.0
-_AT_MOST: Final = 500
+_READ_LIMIT: Final = 500
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SubmissionEventService:
             while start is not None and start < end:
                 missed = await self._replay(which, start, end)
                 yield [_status(change) for change in missed]
-                start = missed[-1].offset.next if len(missed) == _AT_MOST else end
+                start = missed[-1].offset.next if len(missed) == _READ_LIMIT else end
             yield [BEAT]
             while not subscription.is_lost:
                 told = await subscription.read(BEAT_SEC)
@@ -112,7 +112,7 @@ class SubmissionEventService:
         self, which: EventFilter, start: EventOffset, end: EventOffset
     ) -> Sequence[SubmissionStatusEvent]:
         async def read(tx: Tx) -> Sequence[SubmissionStatusEvent]:
-            return await events.read_between(tx, which, start, end, limit=_AT_MOST)
+            return await events.read_between(tx, which, start, end, limit=_READ_LIMIT)
 
         return await self.database.read(read)
 

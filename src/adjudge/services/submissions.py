@@ -222,10 +222,10 @@ class SubmissionService:
         found = await self.database.read(read)
         self._invalidate_user_lists(found.row)
         if run_id and run_id != found.row.job_id:
-            return await self._story_of_run(viewer, found, run_id)
+            return await self._run_detail(viewer, found, run_id)
         return replace(found, document=_document_for(viewer, found.row, found.document))
 
-    async def _story_of_run(self, viewer: Viewer, found: SubmissionDetail, run_id: str) -> SubmissionDetail:
+    async def _run_detail(self, viewer: Viewer, found: SubmissionDetail, run_id: str) -> SubmissionDetail:
         run = next((run for run in found.runs if run.id == run_id), None)
         if run is None:
             raise NotFound("judge_run", run_id)

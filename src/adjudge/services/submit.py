@@ -68,28 +68,28 @@ class SubmitService:
     batcher: SubmitBatcher
     new_id: IdFactory = new_id
 
-    async def submit(self, viewer: Viewer, handed: SubmitRequest, caller: RequestContext) -> SubmitReply:
+    async def submit(self, viewer: Viewer, request: SubmitRequest, caller: RequestContext) -> SubmitReply:
         """Hand one program in."""
-        return await self._submit(viewer, [handed], caller, is_batch=False)
+        return await self._submit(viewer, [request], caller, is_batch=False)
 
     async def submit_batch(
-        self, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext
+        self, viewer: Viewer, requests: Sequence[SubmitRequest], caller: RequestContext
     ) -> SubmitReply:
         """Hand many programs in, all of them or none."""
-        return await self._submit(viewer, handed, caller, is_batch=True)
+        return await self._submit(viewer, requests, caller, is_batch=True)
 
     async def _submit(
-        self, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext, *, is_batch: bool
+        self, viewer: Viewer, requests: Sequence[SubmitRequest], caller: RequestContext, *, is_batch: bool
     ) -> SubmitReply:
         key = parse_idempotency_key(viewer, caller)
-        digest = request_digest("submit", handed, is_batch) if key is not None else ""
+        digest = request_digest("submit", requests, is_batch) if key is not None else ""
         if key is not None:
-            standing = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
-            if standing is not None:
-                return SubmitReply(dict(standing.check_request(digest).response))
-        names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]
-        rules = {ref: await self.rules.get(ref) for ref in dict.fromkeys(item.problem for item in handed)}
-        checked = [self._checked(item, rules[item.problem], name) for item, name in zip(handed, names, strict=True)]
+            stored = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
+            if stored is not None:
+                return SubmitReply(dict(stored.check_request(digest).response))
+        names = [f"items[{index}]." if is_batch else "" for index in range(len(requests))]
+        rules = {ref: await self.rules.get(ref) for ref in dict.fromkeys(item.problem for item in requests)}
+        checked = [self._checked(item, rules[item.problem], name) for item, name in zip(requests, names, strict=True)]
         languages = {item.language.id for item in checked}
         admitted = await self.admission.admit(viewer, address=caller.address, count=len(checked), languages=languages)
         await self._store_large_sources(checked)
@@ -99,12 +99,12 @@ class SubmitService:
         )
         return SubmitReply(dict(answer.response), admitted.retry_after_sec)
 
-    def _checked(self, handed: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
-        language = self.languages.get(handed.language)
-        source = validate_source(handed.source, f"{name}source")
+    def _checked(self, request: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
+        language = self.languages.get(request.language)
+        source = validate_source(request.source, f"{name}source")
         rules.check_language(language, f"{name}language")
         rules.check_size(len(source), f"{name}source")
-        return _ValidatedSubmission(handed, language, rules, source, hashlib.sha256(source).hexdigest())
+        return _ValidatedSubmission(request, language, rules, source, hashlib.sha256(source).hexdigest())
 
     def _new(
         self, viewer: Viewer, item: _ValidatedSubmission, caller: RequestContext, admitted: AdmissionDecision
@@ -122,7 +122,7 @@ class SubmitService:
             trace_id=caller.trace_id,
             request_id=caller.request_id,
             delay_ms=admitted.delay_ms,
-            source_text=item.handed.source if len(item.source) <= SMALL_BYTES else None,
+            source_text=item.request.source if len(item.source) <= SMALL_BYTES else None,
             job_id=self.new_id(),
         )
 
@@ -137,7 +137,7 @@ class SubmitService:
 class _ValidatedSubmission:
     """A program that was found good."""
 
-    handed: SubmitRequest
+    request: SubmitRequest
     language: Language
     rules: SubmissionRules
     source: bytes
@@ -182,7 +182,7 @@ def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> Idempotency
     return IdempotencyKey(viewer.id, caller.key)
 
 
-def request_digest(kind: str, handed: Sequence[Any], is_batch: bool) -> str:
+def request_digest(kind: str, requests: Sequence[Any], is_batch: bool) -> str:
     """What tells one request from another."""
-    body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in handed]]
+    body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in requests]]
     return hashlib.sha256(json.dumps(body).encode()).hexdigest()

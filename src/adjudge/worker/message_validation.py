@@ -69,7 +69,7 @@ class MessageValidator:
 
     async def _look_up(self, suspects: dict[str, Message], result: ValidatedMessages) -> None:
         rows = await self._database.read(lambda tx: outbox.load_messages(tx, list(suspects)))
-        burials, traces = dict[str, PoisonJob](), {row.job_id: row.trace_id for row in rows}
+        poison_jobs, traces = dict[str, PoisonJob](), {row.job_id: row.trace_id for row in rows}
         for row in rows:
             message = suspects[row.job_id]
             problem = str(message.defect or _UNKNOWN_KIND)
@@ -77,37 +77,37 @@ class MessageValidator:
                 hint = MessageBody(row.job_id, row.priority, row.kind, row.trace_id, dict(json.loads(row.payload)))
             except (TypeError, ValueError) as error:
                 why = f"The job's payload is not an object: {error}"
-                burials[row.job_id] = PoisonJob(row.job_id, problem.upper(), why)
+                poison_jobs[row.job_id] = PoisonJob(row.job_id, problem.upper(), why)
                 continue
             if row.kind not in self._kinds:
                 why = f"No handler is registered for jobs of kind {row.kind!r}."
-                burials[row.job_id] = PoisonJob(row.job_id, _UNKNOWN_KIND.upper(), why)
+                poison_jobs[row.job_id] = PoisonJob(row.job_id, _UNKNOWN_KIND.upper(), why)
                 continue
             metrics.WORKER_CLAIM.labels("restored", problem).inc()
             _log.warning("message_payload_recovered", job_id=row.job_id, reason=problem, trace_id=row.trace_id)
             result.usable[row.job_id] = replace(message, body=hint, defect=None)
-        for burial in burials.values():
-            metrics.WORKER_CLAIM.labels("poison", burial.error_code.lower()).inc()
+        for poison_job in poison_jobs.values():
+            metrics.WORKER_CLAIM.labels("poison", poison_job.error_code.lower()).inc()
             _log.warning(
                 "job_dead_lettered",
                 stage="poisoned",
-                job_id=burial.job_id,
-                trace_id=traces[burial.job_id],
-                reason=burial.error_code,
-                error=burial.error,
+                job_id=poison_job.job_id,
+                trace_id=traces[poison_job.job_id],
+                reason=poison_job.error_code,
+                error=poison_job.error,
             )
-        left = set(burials) - set(await self._bury(burials)) if burials else set()
+        left = set(poison_jobs) - set(await self._dead_letter(poison_jobs)) if poison_jobs else set()
         kept = left.union(result.usable)  # what could not be buried stays pending and comes back
         result.to_acknowledge.extend(message for job_id, message in suspects.items() if job_id not in kept)
 
-    async def _bury(self, burials: Mapping[str, PoisonJob]) -> list[str]:
+    async def _dead_letter(self, poison_jobs: Mapping[str, PoisonJob]) -> list[str]:
         """Bury jobs; return those that are ended by now. One whose owner fails stops no other."""
 
-        async def bury(tx: Tx, job_ids: Sequence[str]) -> Sequence[str]:
-            await self._jobs.dead_letter(tx, [burials[job_id] for job_id in job_ids], actor=self._actor)
+        async def dead_letter(tx: Tx, job_ids: Sequence[str]) -> Sequence[str]:
+            await self._jobs.dead_letter(tx, [poison_jobs[job_id] for job_id in job_ids], actor=self._actor)
             return job_ids
 
-        return await self._isolation.run(list(burials), bury)
+        return await self._isolation.run(list(poison_jobs), dead_letter)
 
 
 def without_alive(refused: Sequence[RefusedWrite], usable: Mapping[str, Message]) -> list[Message]:

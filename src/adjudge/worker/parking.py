@@ -100,7 +100,7 @@ class Parking:
         self._due_back.extend([now + delay_ms / 1_000] * len(job_ids))
         return await self._give_back(job_ids, delay_ms)
 
-    async def give_back_all(self) -> list[Message]:
+    async def release_all(self) -> list[Message]:
         """Let others have everything that waits, at once; return what is to be acknowledged.
 
         While the database is away nothing is given back: others take the messages over once they are idle.

@@ -38,7 +38,7 @@ _LONGEST_PAUSE_SEC = 5.0
 """Between two tries to read while the stream or the database cannot serve."""
 _UNCLAIMED = ("unclaimed", "not_in_expected_state")
 """How a message is counted whose reader died before the claim."""
-_HANDED_ON = metrics.WORKER_CLAIM.labels("won", "handed_on")
+_FOLLOW_UP = metrics.WORKER_CLAIM.labels("won", "handed_on")
 
 
 class Worker:
@@ -77,7 +77,7 @@ class Worker:
         self._triage = MessageValidator(database, jobs, handlers, actor=settings.name)
         self._pace = pace
         self._random_unit = random_unit
-        self.pulse = LoopHeartbeat("reader")
+        self.heartbeat = LoopHeartbeat("reader")
         self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit, places=self)
         self._acknowledger = Acknowledger(stream)
         self._running: dict[Fence, asyncio.Task[None]] = {}
@@ -119,7 +119,7 @@ class Worker:
             await self._until_drained([reader, *background])
             deadline = asyncio.get_running_loop().time() + self._settings.drain_grace_ms / 1_000
             await self._stop_reading(reader, deadline)
-            await self._acknowledger.ack(await self._parking.give_back_all())
+            await self._acknowledger.ack(await self._parking.release_all())
             await self._finish_running(deadline)
             await self._acknowledger.flush()
         finally:
@@ -183,9 +183,9 @@ class Worker:
         next_reclaim = clock() + interval
         outage = Outage(_log, "reader_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
         while not self.is_draining:
-            self.pulse.pause()
+            self.heartbeat.pause()
             await self._slots.wait_free()
-            self.pulse.beat()
+            self.heartbeat.beat()
             try:
                 if clock() >= next_reclaim:
                     next_reclaim = clock() + interval
@@ -387,7 +387,7 @@ class Worker:
 
     def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed as it was created, in the slot of the one that it follows from."""
-        _HANDED_ON.inc()
+        _FOLLOW_UP.inc()
         self._work_is_done(end.fence)
         self._start(job, None, claimed_at)
 

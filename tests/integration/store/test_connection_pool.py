@@ -184,11 +184,11 @@ async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment()
 
 async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() -> None:
     connection = BrokenConnection()
-    bells = PostgresNotifier(cast("ConnectionPool", SingleConnectionPool(connection)))
-    bells.listen("adjudge_test", lambda: None)
+    notifier = PostgresNotifier(cast("ConnectionPool", SingleConnectionPool(connection)))
+    notifier.listen("adjudge_test", lambda: None)
     await connection.asked.wait()
     async with asyncio.timeout(120):
-        await bells.close()
+        await notifier.close()
 
 
 async def test_waiting_for_a_connection_takes_nothing_of_a_transactions_time() -> None:

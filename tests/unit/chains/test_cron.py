@@ -25,8 +25,8 @@ def utc(moment_us: int) -> str:
 
 
 def moments(cron: str, zone: str, start: str, count: int) -> list[str]:
-    timetable = parse_cron({"cron": cron, "timezone": zone})
-    return [utc(moment) for moment in islice(timetable.times_after(us(start)), count)]
+    schedule = parse_cron({"cron": cron, "timezone": zone})
+    return [utc(moment) for moment in islice(schedule.times_after(us(start)), count)]
 
 
 def test_fields_names_ranges_and_steps() -> None:
@@ -53,8 +53,8 @@ def test_a_time_that_autumn_repeats_runs_once() -> None:
 
 @pytest.mark.parametrize("day", ["2026-03-29T00:30:00+01:00", "2026-10-25T00:30:00+02:00"])
 def test_every_hour_means_every_hour_that_passes(day: str) -> None:
-    timetable = parse_cron({"cron": "0 * * * *", "timezone": "Europe/Berlin"})
-    found = list(islice(timetable.times_after(us(day)), 6))
+    schedule = parse_cron({"cron": "0 * * * *", "timezone": "Europe/Berlin"})
+    found = list(islice(schedule.times_after(us(day)), 6))
     assert [later - earlier for earlier, later in pairwise(found)] == [HOUR_US] * 5
 
 
@@ -135,15 +135,15 @@ def test_a_year_of_minutes_is_caught_up_without_walking_through_it() -> None:
 def test_no_moment_is_given_twice_however_the_scheduler_wakes(
     cron: str, zone: str, misfire: MisfirePolicy, start_min: int, steps_min: list[int]
 ) -> None:
-    timetable = parse_cron({"cron": cron, "timezone": zone, "misfire": misfire.value})
+    schedule = parse_cron({"cron": cron, "timezone": zone, "misfire": misfire.value})
     now = NOON + start_min * MINUTE_US
-    following = timetable.next_after(now)
+    following = schedule.next_after(now)
     given_out: list[int] = []
     for step in steps_min:
         now += step * MINUTE_US
         if following is None or following > now:
             continue
-        found, following = timetable.due(following, now)
+        found, following = schedule.due(following, now)
         given_out += found
         assert all(moment <= now for moment in found)
         assert following is None or following > now

@@ -23,7 +23,7 @@ def letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     url = f"sqlite:///{tmp_path}/dlq.db"
     monkeypatch.setenv("ADJUDGE_DATABASE_URL", url)
 
-    async def bury() -> str:
+    async def dead_letter() -> str:
         jobs, job_id = JobCommands({}), new_id()
 
         async def do(tx: Tx) -> None:
@@ -34,7 +34,7 @@ def letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             await database.transact(do)
             return (await database.read(dead_letters.page))[0].id
 
-    return asyncio.run(bury())
+    return asyncio.run(dead_letter())
 
 
 def _run(*argv: str) -> tuple[int, str]:

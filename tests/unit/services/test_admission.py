@@ -245,10 +245,10 @@ def test_what_counts_as_one_address(address: str, counted_as: str) -> None:
 async def test_executions_count_like_submissions(admission: AdmissionFixture) -> None:
     user = new_id()
     await admission.store.transact(lambda tx: users.insert(tx, users.NewUser(user, "runner")))
-    wishes = [
+    requests = [
         executions.NewExecution(new_id(), user, "cpp", "source", ("",), {"cpu_ms": 1}, ttl_ms=1) for _ in range(2)
     ]
-    await admission.store.transact(lambda tx: executions.create(tx, admission.store.jobs, wishes, new_id=new_id))
-    admission.now = int(wishes[0].id.replace("-", "")[:12], 16) / 1_000
+    await admission.store.transact(lambda tx: executions.create(tx, admission.store.jobs, requests, new_id=new_id))
+    admission.now = int(requests[0].id.replace("-", "")[:12], 16) / 1_000
     assert isinstance(await refusal(admission.gate(replace(OPEN, in_flight=2)), viewer(user_id=user)), InFlightCap)
     assert isinstance(await refusal(admission.gate(replace(OPEN, daily_quota=2)), viewer(user_id=user)), QuotaExhausted)

@@ -144,9 +144,9 @@ def test_outputs_that_are_no_text_travel_in_base64() -> None:
 
 async def test_what_would_hold_a_worker_for_long_is_refused(api: AsgiApp) -> None:
     async with api.as_role("contestant") as client:
-        wish = {"language": "python3", "source": "print(1)", "stdins": [""] * 50, "limits": {"wall_ms": 20_000}}
-        long = await client.post("/api/v1/executions", json=wish)
+        request = {"language": "python3", "source": "print(1)", "stdins": [""] * 50, "limits": {"wall_ms": 20_000}}
+        long = await client.post("/api/v1/executions", json=request)
         assert (long.status_code, long.json()["fields"]["field"]) == (400, "limits.wall_ms")
-        many = {"items": [{**wish, "limits": {"wall_ms": 1_000}}] * 3}
+        many = {"items": [{**request, "limits": {"wall_ms": 1_000}}] * 3}
         refused = await client.post("/api/v1/executions:batch", json=many)
         assert (refused.status_code, refused.json()["fields"]["field"]) == (400, "items")

@@ -17,10 +17,10 @@ from tests.support.store_harness import StoreHarness
 OPS = "/api/v1/ops"
 
 
-async def buried(api: AsgiApp, count: int = 1) -> list[str]:
+async def dead_lettered(api: AsgiApp, count: int = 1) -> list[str]:
     jobs = await api.store.enqueue_many(count)
-    burials = [PoisonJob(job_id, "NO_HANDLER", "nobody runs nodes here") for job_id in jobs]
-    await api.store.transact(lambda tx: api.services.ops.jobs.dead_letter(tx, burials, actor="w1"))
+    poison_jobs = [PoisonJob(job_id, "NO_HANDLER", "nobody runs nodes here") for job_id in jobs]
+    await api.store.transact(lambda tx: api.services.ops.jobs.dead_letter(tx, poison_jobs, actor="w1"))
     return [letter.id for letter in await api.store.database.read(dead_letters.page)]
 
 
@@ -30,7 +30,7 @@ async def test_staff_see_how_the_house_does(api_on_both: AsgiApp) -> None:
     await api.store.clock.advance(ms=5_000)
     await api.store.enqueue_many(1, priority=3)
     await api.store.claimed()
-    await buried(api)
+    await dead_lettered(api)
     await api.services.ops.registry.register(
         WorkerInfo("w1", "host", 7, "1.0", 2, {"cpp": "13"}, isolation="sandbox", health=WorkerHealth.READY)
     )
@@ -51,7 +51,7 @@ async def test_staff_see_how_the_house_does(api_on_both: AsgiApp) -> None:
 
 async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both: AsgiApp) -> None:
     api = api_on_both
-    first, second, third = await buried(api, 3)
+    first, second, third = await dead_lettered(api, 3)
     user_id, secret = await api.user("admin", "root1")
     async with api.client(secret) as admin:
         page = (await admin.get(f"{OPS}/dead-letters", params={"limit": 2})).json()

@@ -122,8 +122,8 @@ async def failed_import(store: StoreHarness) -> tuple[str, str, str]:
     new = NewImport(import_id, owner, archive_digest="0" * 64, file_name="sum.zip", requested={"publish": True})
     job_id = await store.transact(lambda tx: imports.insert(tx, store.jobs, new, timeout_ms=1_000))
     claimed = await store.claim(job_id)
-    burial = JobResult(fence_of(claimed.done[0]), JobStatus.FAILED, error_code="STORAGE", error="away")
-    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [burial]))
+    poison_job = JobResult(fence_of(claimed.done[0]), JobStatus.FAILED, error_code="STORAGE", error="away")
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [poison_job]))
     assert (await store.row("SELECT state FROM problem_imports"))["state"] == "failed"
     (letter,) = await store.database.read(dead_letters.page)
     return import_id, owner, letter.id

@@ -245,8 +245,8 @@ async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(s
 async def test_bury_quarantines_waiting_jobs_only(store: StoreHarness) -> None:
     fence = await store.claimed()
     waiting = await store.enqueue()
-    burials = [PoisonJob(job_id, "UNKNOWN_KIND", "nobody knows it") for job_id in (fence.job_id, waiting)]
-    outcome = await store.transact(lambda tx: store.jobs.dead_letter(tx, burials, actor="relay"))
+    poison_jobs = [PoisonJob(job_id, "UNKNOWN_KIND", "nobody knows it") for job_id in (fence.job_id, waiting)]
+    outcome = await store.transact(lambda tx: store.jobs.dead_letter(tx, poison_jobs, actor="relay"))
     assert [job.id for job in outcome.done] == [waiting]
     assert reasons(outcome) == ["lease_still_valid"]
     assert (await store.row("SELECT error_code FROM dead_letters"))["error_code"] == "UNKNOWN_KIND"
@@ -255,10 +255,10 @@ async def test_bury_quarantines_waiting_jobs_only(store: StoreHarness) -> None:
 async def test_failed_finish_is_fenced_like_any_other(store: StoreHarness) -> None:
     fence = await store.claimed()
     thief = Fence(fence.job_id, 1, "thief")
-    burials = [
+    poison_jobs = [
         JobResult(item, JobStatus.FAILED, reason="broken", error_code="BROKEN", error="why") for item in (thief, fence)
     ]
-    outcome = await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, burials))
+    outcome = await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, poison_jobs))
     assert [job.error_code for job in outcome.done] == ["BROKEN"]
     assert reasons(outcome) == ["already_finished"]
 

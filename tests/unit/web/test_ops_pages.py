@@ -12,15 +12,15 @@ from tests.support.published_problem import publish_problem
 HOSTILE = "<script>alert(1)</script>"
 
 
-async def _bury(pages: AsgiApp) -> str:
+async def _dead_letter(pages: AsgiApp) -> str:
     job_id = await pages.store.enqueue("judge-nothing")
-    burial = PoisonJob(job_id, "UNKNOWN_KIND", HOSTILE)
-    await pages.store.transact(lambda tx: pages.store.jobs.dead_letter(tx, [burial], actor="w1"))
+    poison_job = PoisonJob(job_id, "UNKNOWN_KIND", HOSTILE)
+    await pages.store.transact(lambda tx: pages.store.jobs.dead_letter(tx, [poison_job], actor="w1"))
     return job_id
 
 
 async def test_a_dead_letter_is_replayed_with_a_reason(pages: AsgiApp) -> None:
-    job_id = await _bury(pages)
+    job_id = await _dead_letter(pages)
     letter = (await pages.store.row("SELECT id FROM dead_letters"))["id"]
     async with pages.as_role("admin") as admin, pages.as_role("judge") as judge:
         listed = (await admin.get("/ops/dead-letters")).text

@@ -38,7 +38,7 @@ def router(executions: ExecutionService) -> APIRouter:
         request: Request, body: ExecutionCreate, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
     ) -> ExecutionRead:
         (found,) = await executions.create_executions(
-            viewer, [_wish(body)], request_context(request, key), wait_sec=wait
+            viewer, [_execution_request(body)], request_context(request, key), wait_sec=wait
         )
         return ExecutionRead.of(found)
 
@@ -46,9 +46,9 @@ def router(executions: ExecutionService) -> APIRouter:
     async def run_batch(
         request: Request, body: ExecutionBatchCreate, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
     ) -> ExecutionList:
-        wishes = [_wish(item) for item in body.items]
+        requests = [_execution_request(item) for item in body.items]
         found = await executions.create_executions(
-            viewer, wishes, request_context(request, key), wait_sec=wait, is_batch=True
+            viewer, requests, request_context(request, key), wait_sec=wait, is_batch=True
         )
         return ExecutionList(items=[ExecutionRead.of(item) for item in found])
 
@@ -74,7 +74,7 @@ def router(executions: ExecutionService) -> APIRouter:
     return routes
 
 
-def _wish(body: ExecutionCreate) -> ExecutionRequest:
+def _execution_request(body: ExecutionCreate) -> ExecutionRequest:
     limits = body.limits
     stdins = tuple(body.stdins) if body.stdins is not None else (body.stdin,)
     wall_ms = limits.wall_ms if limits.wall_ms is not None else 3 * limits.cpu_ms

@@ -81,8 +81,8 @@ def router(languages: Languages, submissions: SubmissionService, submitter: Subm
         openapi_extra=_BODY,
     )
     async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
-        handed = await _parse_body(request)
-        return _accepted_response(await submitter.submit(viewer, handed, request_context(request, key)))
+        submitted = await _parse_body(request)
+        return _accepted_response(await submitter.submit(viewer, submitted, request_context(request, key)))
 
     @routes.post(
         "/submissions:batch",
@@ -94,8 +94,8 @@ def router(languages: Languages, submissions: SubmissionService, submitter: Subm
     async def submit_batch(
         request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
     ) -> Response:
-        handed = [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
-        return _accepted_response(await submitter.submit_batch(viewer, handed, request_context(request, key)))
+        requests = [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
+        return _accepted_response(await submitter.submit_batch(viewer, requests, request_context(request, key)))
 
     @routes.get(
         "/submissions",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Role
 from adjudge.services.account import CreatedToken
@@ -56,7 +56,7 @@ class UserRead(ApiModel):
     role: Role
     disabled: bool
     must_change_password: bool
-    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    created_at: str = Field(examples=[TIMESTAMP_EXAMPLE])
 
     @classmethod
     def of(cls, user: UserRow) -> UserRead:
@@ -127,7 +127,7 @@ class TokenRead(ApiModel):
     id: str
     name: str
     scopes: list[str]
-    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    created_at: str = Field(examples=[TIMESTAMP_EXAMPLE])
     expires_at: str | None
     last_used_at: str | None = Field(description="Precise to the minute.")
 
@@ -160,7 +160,7 @@ class SessionRead(ApiModel):
     id: str
     address: str | None
     user_agent: str | None
-    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    created_at: str = Field(examples=[TIMESTAMP_EXAMPLE])
     seen_at: str
     expires_at: str
     current: bool = Field(description="Whether this is the current session.")

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MOMENT_EXAMPLE: Final = "2026-01-31T12:00:00.000Z"
+TIMESTAMP_EXAMPLE: Final = "2026-01-31T12:00:00.000Z"
 
 
 class ApiModel(BaseModel):

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store.chains.models import ChainNodeRow, ChainRunRow, ChainStatusChange, NodeLogRow
 
-_MOMENT = Field(examples=[MOMENT_EXAMPLE])
+_TIMESTAMP = Field(examples=[TIMESTAMP_EXAMPLE])
 _NEXT = Field(description="The cursor of the next page; null at the end.")
 Reason = Annotated[
     str, Field(max_length=500, description="Reason, stored in the history.", examples=["the disk was full"])
@@ -53,7 +53,7 @@ class ChainRunRead(ApiModel):
     place: Literal["wanted", "held"] | None = Field(
         description="Concurrency slot of the run, if the chain limits runs: `waiting` or `held`."
     )
-    created_at: str = _MOMENT
+    created_at: str = _TIMESTAMP
     started_at: str | None
     finished_at: str | None
 
@@ -203,7 +203,7 @@ class ChainStatusChangeRead(ApiModel):
     attempt: int | None
     actor: str | None
     reason: str | None
-    at: str = _MOMENT
+    at: str = _TIMESTAMP
 
     @classmethod
     def of(cls, change: ChainStatusChange) -> ChainStatusChangeRead:
@@ -232,7 +232,7 @@ class NodeLogLineRead(ApiModel):
     id: int
     attempt: int
     text: str
-    at: str = _MOMENT
+    at: str = _TIMESTAMP
 
     @classmethod
     def of(cls, line: NodeLogRow) -> NodeLogLineRead:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.chains.definition_file import CHAIN_NAME_PATTERN, NAME_CHARACTERS, NAME_RULE
 from adjudge.store.chains import triggers as chain_triggers
@@ -20,7 +20,7 @@ _DAG_EXAMPLE = {
         {"id": "publish", "type": "noop", "deps": ["check"], "retry": {"max_attempts": 3, "backoff_ms": 2000}},
     ]
 }
-_MOMENT = Field(examples=[MOMENT_EXAMPLE])
+_TIMESTAMP = Field(examples=[TIMESTAMP_EXAMPLE])
 _NEXT = Field(description="Cursor of the next page; null on the last page.")
 
 
@@ -66,8 +66,8 @@ class ChainSummary(ApiModel):
     description: str | None
     enabled: bool
     version: int
-    created_at: str = _MOMENT
-    updated_at: str = _MOMENT
+    created_at: str = _TIMESTAMP
+    updated_at: str = _TIMESTAMP
 
     @classmethod
     def of(cls, chain: ChainRow) -> ChainSummary:
@@ -103,7 +103,7 @@ class ChainVersionRead(ApiModel):
     description: str | None
     dag: dict[str, Any]
     actor: str | None
-    created_at: str = _MOMENT
+    created_at: str = _TIMESTAMP
 
     @classmethod
     def of(cls, version: ChainVersionRow) -> ChainVersionRead:
@@ -153,7 +153,7 @@ class TriggerRead(ApiModel):
     next_at: str | None
     last_error: str | None
     version: int
-    created_at: str = _MOMENT
+    created_at: str = _TIMESTAMP
 
     @classmethod
     def of(cls, trigger: chain_triggers.TriggerRow) -> TriggerRead:

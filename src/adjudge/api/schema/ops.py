@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.api.schema.submissions import AttemptRead, JobStatusChangeRead
 from adjudge.api.timestamps import format_timestamp
 from adjudge.registry.driver import LiveWorker
@@ -16,7 +16,7 @@ from adjudge.store.jobs.dead_letters import DeadLetterRow
 from adjudge.store.ops import audit_log
 from adjudge.store.ops.queue_stats import OutboxStats, QueueStats
 
-_MOMENTS = frozenset(
+_TIMESTAMPS = frozenset(
     {"available_at", "lease_until", "created_at", "updated_at", "queued_at", "started_at", "finished_at"}
 )
 
@@ -154,7 +154,7 @@ class DeadLetterRead(ApiModel):
     replayed_by_job_id: str | None
     resolved_by: str | None
     note: str | None
-    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    created_at: str = Field(examples=[TIMESTAMP_EXAMPLE])
     resolved_at: str | None
 
     @classmethod
@@ -204,7 +204,7 @@ class AuditEntryRead(ApiModel):
     object_id: str
     reason: str | None
     details: dict[str, Any]
-    at: str = Field(examples=[MOMENT_EXAMPLE])
+    at: str = Field(examples=[TIMESTAMP_EXAMPLE])
 
     @classmethod
     def of(cls, entry: audit_log.AuditLogRow) -> AuditEntryRead:
@@ -237,13 +237,13 @@ class JobHistoryRead(ApiModel):
     log: list[JobStatusChangeRead]
 
     @classmethod
-    def of(cls, story: JobHistory) -> JobHistoryRead:
+    def of(cls, history: JobHistory) -> JobHistoryRead:
         """Make it of rows."""
-        row = {name: format_timestamp(value) if name in _MOMENTS else value for name, value in story.job.items()}
+        row = {name: format_timestamp(value) if name in _TIMESTAMPS else value for name, value in history.job.items()}
         return cls(
             job=row,
-            attempts=[AttemptRead.of(attempt) for attempt in story.attempts],
-            log=[JobStatusChangeRead.of(change) for change in story.log],
+            attempts=[AttemptRead.of(attempt) for attempt in history.attempts],
+            log=[JobStatusChangeRead.of(change) for change in history.log],
         )
 
 

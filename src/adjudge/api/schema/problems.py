@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.domain.problem_metadata import MAX_DIFFICULTY, MAX_TAGS, MAX_TITLE
 
 _NEXT = Field(description="Cursor of the next page; null on the last page.")
 _SLUG = Field(description="Slug.", examples=["multiples"])
-_MOMENT = Field(examples=[MOMENT_EXAMPLE])
+_TIMESTAMP = Field(examples=[TIMESTAMP_EXAMPLE])
 Version = Annotated[
     int, Field(ge=1, le=2**53, description="Version that was read; CONFLICT if it is outdated.", examples=[3])
 ]
@@ -28,7 +28,7 @@ class ProblemSummary(ApiModel):
     difficulty: float | None = Field(examples=[800])
     revision: int | None = Field(description="Published revision number; null for a draft.", examples=[2])
     version: int
-    updated_at: str = _MOMENT
+    updated_at: str = _TIMESTAMP
     solved: bool | None = Field(description="Whether you have solved it; null if not logged in.", examples=[False])
     tried: bool | None = Field(
         description="Whether you have tried but not solved it; null if not logged in.",
@@ -128,7 +128,7 @@ class ProblemRead(ApiModel):
     authors: list[str]
     source: str
     license: str
-    updated_at: str = _MOMENT
+    updated_at: str = _TIMESTAMP
 
 
 class ProblemAdminRead(ApiModel):
@@ -142,7 +142,7 @@ class ProblemAdminRead(ApiModel):
     version: int
     owner_id: str
     published_revision: int | None
-    updated_at: str = _MOMENT
+    updated_at: str = _TIMESTAMP
 
 
 class ProblemUpdate(ApiModel):
@@ -187,7 +187,7 @@ class RevisionSummary(ApiModel):
     format: str = Field(examples=["icpc"])
     manifest_digest: str = Field(description="Digest of the test data and all files that affect verdicts.")
     created_by: str
-    created_at: str = _MOMENT
+    created_at: str = _TIMESTAMP
     published_at: str | None
 
 
@@ -280,7 +280,7 @@ class ImportRead(ApiModel):
     findings: list[FindingRead]
     jury: dict[str, Any] | None = Field(description="Jury solutions with expected and actual results.")
     error: str | None
-    created_at: str = _MOMENT
+    created_at: str = _TIMESTAMP
     finished_at: str | None
 
 

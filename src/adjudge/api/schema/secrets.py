@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr
 
-from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.store.chains.secrets import SecretName
 
@@ -23,9 +23,9 @@ class SecretInfo(ApiModel):
 
     name: str = Field(examples=["CI_TOKEN"])
     created_by: str | None = Field(examples=["ada"])
-    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    created_at: str = Field(examples=[TIMESTAMP_EXAMPLE])
     updated_by: str | None = Field(examples=["ada"])
-    updated_at: str = Field(examples=[MOMENT_EXAMPLE])
+    updated_at: str = Field(examples=[TIMESTAMP_EXAMPLE])
 
     @classmethod
     def of(cls, row: SecretName) -> SecretInfo:

@@ -12,7 +12,7 @@ from adjudge.store.judging.models import JobStatusChange, JudgeRunRow, Submissio
 
 BATCH_MOST = 1_000
 _ID = "019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"
-_MOMENT = "2026-01-31T12:00:00.000Z"
+_TIMESTAMP = "2026-01-31T12:00:00.000Z"
 
 
 class SubmissionCreate(ApiModel):
@@ -64,8 +64,8 @@ class SubmissionRead(ApiModel):
     mem_kb: int | None = Field(description="Memory of the largest test; for the author rounded up to whole MiB.")
     job_id: str | None = Field(description="Judge run that determines the verdict.")
     version: int = Field(description="Incremented on every change; required for manual changes.")
-    created_at: str = Field(examples=[_MOMENT])
-    updated_at: str = Field(examples=[_MOMENT])
+    created_at: str = Field(examples=[_TIMESTAMP])
+    updated_at: str = Field(examples=[_TIMESTAMP])
     finished_at: str | None
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from adjudge.api.schema.account import Email, Name, Password, ShownName, UserRead
-from adjudge.api.schema.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.permissions import Role
 from adjudge.services.users import CreatedInvitation, CreatedUser
@@ -90,7 +90,7 @@ class InvitationRead(ApiModel):
     max_uses: int
     uses: int
     created_by: str
-    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    created_at: str = Field(examples=[TIMESTAMP_EXAMPLE])
     expires_at: str | None
     revoked: bool
 

@@ -42,7 +42,7 @@ async def inline_dispatch(settings: Settings, database: Database, stream: Stream
 
 
 async def run_scheduler(
-    settings: Settings, database: Database, stream: Stream, name: str, pulse: LoopHeartbeat | None = None
+    settings: Settings, database: Database, stream: Stream, name: str, heartbeat: LoopHeartbeat | None = None
 ) -> None:
     """Run all periodic tasks of a scheduler until canceled."""
     engine = make_engine(settings)
@@ -51,7 +51,7 @@ async def run_scheduler(
     interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(
-            Dispatcher(database, jobs, stream, name=name, pulse=pulse, ahead=_prefetch_limit(settings)).run()
+            Dispatcher(database, jobs, stream, name=name, heartbeat=heartbeat, ahead=_prefetch_limit(settings)).run()
         )
         roles.create_task(run_periodically(watchdog.run_once, interval_ms=interval_ms))
         roles.create_task(run_periodically(reconciler.run_once, interval_ms=_RECONCILE_MS))

@@ -77,9 +77,9 @@ class Comparator:
 
 
 def _by_stream(
-    canon: Callable[[], Normalizer],
+    normalizer: Callable[[], Normalizer],
     *,
-    answer_canon: Callable[[], Normalizer] | None = None,
+    answer_normalizer: Callable[[], Normalizer] | None = None,
     unit: str = "token",
     split: Split = bytes.split,
     answer_tail: bytes = b"",
@@ -88,7 +88,7 @@ def _by_stream(
     lower: bool = False,
 ) -> Run:
     """Equality of canonical streams; with ``lower`` the case of ASCII letters does not count either."""
-    forms = [_chain(Lowercase, form) if lower else form for form in (answer_canon or canon, canon)]
+    forms = [_chain(Lowercase, form) if lower else form for form in (answer_normalizer or normalizer, normalizer)]
 
     def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
         kind = compare_streams(
@@ -101,16 +101,16 @@ def _by_stream(
         if kind is None:
             return ACCEPTED
         message = first_difference(
-            answer, output, canon, kind=kind, unit=unit, split=split, key=bytes.lower if lower else bytes
+            answer, output, normalizer, kind=kind, unit=unit, split=split, key=bytes.lower if lower else bytes
         )
         return Comparison(extra if kind is StreamDifference.EXTRA else ComparisonStatus.WRONG_ANSWER, message)
 
     return run
 
 
-def _by_token(rule: TokenRule, canon: Callable[[], Normalizer] = RawBytes) -> Run:
+def _by_token(rule: TokenRule, normalizer: Callable[[], Normalizer] = RawBytes) -> Run:
     def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
-        lists = (token_lists(side, rule.split, chunk_bytes, canon()) for side in (answer, output))
+        lists = (token_lists(side, rule.split, chunk_bytes, normalizer()) for side in (answer, output))
         return compare_tokens(next(lists), next(lists), rule)
 
     return run
@@ -189,13 +189,13 @@ def _float(options: ComparatorOptions) -> Comparator:
 def _sorted(options: ComparatorOptions) -> Comparator:
     by = options.choice("by", ("lines", "tokens"))
     stages, lower = _unicode(options)
-    canon = _chain(*([Lowercase] if lower else stages or [RawBytes]))
+    normalizer = _chain(*([Lowercase] if lower else stages or [RawBytes]))
 
     def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
         if by == "lines":
-            sides = (non_blank_lines(side, chunk_bytes, canon()) for side in (answer, output))
+            sides = (non_blank_lines(side, chunk_bytes, normalizer()) for side in (answer, output))
         else:
-            sides = (token_lists(side, bytes.split, chunk_bytes, canon()) for side in (answer, output))
+            sides = (token_lists(side, bytes.split, chunk_bytes, normalizer()) for side in (answer, output))
         return compare_multisets(next(sides), next(sides), by)
 
     return Comparator("sorted", run, skips_bom=True)
@@ -228,7 +228,7 @@ def _fcmp(_: ComparatorOptions) -> Comparator:
 
     run = _by_stream(
         output,
-        answer_canon=answer,
+        answer_normalizer=answer,
         unit="line",
         split=split_lines,
         answer_tail=b"\n",

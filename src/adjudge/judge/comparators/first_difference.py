@@ -40,7 +40,7 @@ def split_lines(chunk: bytes) -> list[bytes]:
 def first_difference(
     answer: Reader,
     output: Reader,
-    canon: Callable[[], Normalizer],
+    normalizer: Callable[[], Normalizer],
     *,
     kind: StreamDifference,
     unit: str,
@@ -48,7 +48,7 @@ def first_difference(
     key: Key,
 ) -> str:
     """Say which word or line differs first, once ``key`` has taken out what does not count."""
-    pairs = zip_longest(_pieces(answer, canon(), split), _pieces(output, canon(), split))
+    pairs = zip_longest(_pieces(answer, normalizer(), split), _pieces(output, normalizer(), split))
     for number, (wanted, found) in enumerate(pairs, 1):
         if wanted is None or found is None or key(wanted) != key(found):
             return f"{unit} {number}: {_contrast(wanted, found)}"
@@ -68,20 +68,20 @@ def _contrast(wanted: bytes | None, found: bytes | None) -> str:
     return f"expected {excerpt(wanted[start:])}, found {excerpt(found[start:])}"
 
 
-def _pieces(reader: Reader, canon: Normalizer, split: Split) -> Iterator[bytes]:
+def _pieces(reader: Reader, normalizer: Normalizer, split: Split) -> Iterator[bytes]:
     reader.seek(0)
     if split is split_lines:
-        return _lines(_Bounded(reader), canon)
-    lists = token_lists(_Bounded(reader), split, CHUNK_BYTES, canon)
+        return _lines(_Bounded(reader), normalizer)
+    lists = token_lists(_Bounded(reader), split, CHUNK_BYTES, normalizer)
     return (token for tokens in lists for token in tokens)
 
 
-def _lines(reader: Reader, canon: Normalizer) -> Iterator[bytes]:
+def _lines(reader: Reader, normalizer: Normalizer) -> Iterator[bytes]:
     rest = b""
     while chunk := reader.read(CHUNK_BYTES):
-        *lines, rest = (rest + canon.feed(chunk)).split(b"\n")
+        *lines, rest = (rest + normalizer.feed(chunk)).split(b"\n")
         yield from lines
-    *lines, rest = (rest + canon.finish()).split(b"\n")
+    *lines, rest = (rest + normalizer.finish()).split(b"\n")
     yield from lines
     if rest:
         yield rest

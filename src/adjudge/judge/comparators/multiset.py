@@ -59,27 +59,27 @@ class _MultisetFingerprint:
         return ""
 
 
-def non_blank_lines(reader: Reader, chunk_bytes: int, canon: Normalizer) -> Iterator[list[bytes]]:
+def non_blank_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
     """Lines that have words, their blanks evened out."""
     form = CollapsedSpacesPerLine()
-    for lines in _line_lists(reader, chunk_bytes, canon):
+    for lines in _line_lists(reader, chunk_bytes, normalizer):
         text = form.feed(b"\n".join(lines) + b"\n")
         yield [line for line in text.split(b"\n") if line]
 
 
-def dmoj_lines(reader: Reader, chunk_bytes: int, canon: Normalizer) -> Iterator[list[bytes]]:
+def dmoj_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
     """DMOJ's lines: CR and LF both end one, empty ones do not count, those of blanks alone do."""
-    for lines in _line_lists(reader, chunk_bytes, canon):
+    for lines in _line_lists(reader, chunk_bytes, normalizer):
         yield [b" ".join(part.split()) for line in lines for part in line.replace(b"\r", b"\n").split(b"\n") if part]
 
 
-def _line_lists(reader: Reader, chunk_bytes: int, canon: Normalizer) -> Iterator[list[bytes]]:
+def _line_lists(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
     rest = b""
     ended = False
     while not ended:
         chunk = reader.read(chunk_bytes)
         ended = not chunk
-        *lines, rest = (rest + (canon.feed(chunk) if chunk else canon.finish())).split(b"\n")
+        *lines, rest = (rest + (normalizer.feed(chunk) if chunk else normalizer.finish())).split(b"\n")
         if lines:
             yield lines
     if rest:

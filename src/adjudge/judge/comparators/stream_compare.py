@@ -98,17 +98,17 @@ class DeferredBytes:
 class _NormalizedStream:
     """One stream on its way through its canon: what is canonical and not yet matched."""
 
-    def __init__(self, reader: Reader, canon: Normalizer, chunk_bytes: int) -> None:
-        self.reader, self.canon, self.chunk_bytes = reader, canon, chunk_bytes
+    def __init__(self, reader: Reader, normalizer: Normalizer, chunk_bytes: int) -> None:
+        self.reader, self.normalizer, self.chunk_bytes = reader, normalizer, chunk_bytes
         self.pending, self.ended = b"", False
 
     def advance(self, chunk: bytes | None = None) -> None:
         """Take one more raw chunk; an empty one is the end."""
         chunk = self.reader.read(self.chunk_bytes) if chunk is None else chunk
         if chunk:
-            self.pending = self.canon.feed(chunk)
+            self.pending = self.normalizer.feed(chunk)
         else:
-            self.pending, self.ended = self.canon.finish(), True
+            self.pending, self.ended = self.normalizer.finish(), True
 
     @property
     def hungry(self) -> bool:
@@ -151,9 +151,9 @@ def _refill(left: _NormalizedStream, right: _NormalizedStream) -> None:
     """Read where nothing is pending: only there, so that neither side runs ahead of the other."""
     while left.hungry and right.hungry:
         one, two = left.reader.read(left.chunk_bytes), right.reader.read(right.chunk_bytes)
-        if one and one == two and left.canon.state == right.canon.state:
-            left.canon.skip(one)
-            right.canon.skip(two)
+        if one and one == two and left.normalizer.state == right.normalizer.state:
+            left.normalizer.skip(one)
+            right.normalizer.skip(two)
         else:
             left.advance(one)
             right.advance(two)

@@ -22,11 +22,11 @@ def split_spaced(chunk: bytes) -> list[bytes]:
 
 
 def token_lists(
-    reader: Reader, split: Split, chunk_bytes: int, canon: Normalizer | None = None
+    reader: Reader, split: Split, chunk_bytes: int, normalizer: Normalizer | None = None
 ) -> Iterator[list[bytes]]:
     """The stream's tokens, a list for each chunk; a token longer than a bound becomes its digest."""
     held = DeferredBytes()
-    form = canon or Normalizer()
+    form = normalizer or Normalizer()
     ended = False
     while not ended:
         raw = reader.read(chunk_bytes)

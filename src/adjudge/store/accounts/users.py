@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from adjudge.domain.authority import Grant, Standing
+from adjudge.domain.authority import Grant, GrantedRole
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Role
 from adjudge.store.engine.driver import Tx, fetch_one
@@ -249,13 +249,13 @@ async def find_id(tx: Tx, who: str) -> str | None:
     return str(row["id"]) if row else None
 
 
-async def find_role(tx: Tx, grants: Sequence[Grant]) -> list[Standing]:
+async def find_role(tx: Tx, grants: Sequence[Grant]) -> list[GrantedRole]:
     """The grants that are valid now: the user is enabled, the token is neither revoked nor expired."""
     rows = await tx.fetch(FIND_ROLE, [(grant.user_id, grant.token_id) for grant in grants])
     return [
-        Standing(Grant(row["user_id"]), Role(row["role"]))
+        GrantedRole(Grant(row["user_id"]), Role(row["role"]))
         if row["token_id"] is None
-        else Standing(Grant(row["user_id"], row["token_id"]), Role(row["role"]), frozenset(from_json(row["scopes"])))
+        else GrantedRole(Grant(row["user_id"], row["token_id"]), Role(row["role"]), frozenset(from_json(row["scopes"])))
         for row in rows
     ]
 

@@ -7,7 +7,7 @@ that nobody else is changing, and a slot may be given to a node of another run w
 
 from __future__ import annotations
 
-from adjudge.store.chains.statements import STANDING
+from adjudge.store.chains.statements import RUN_COLUMNS
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
@@ -67,7 +67,7 @@ ADMIT_RUNS = Statement(
     f"""
     UPDATE chain_runs SET slot = 'held', updated_at = {{now}}
     WHERE id IN (SELECT id FROM chain_runs WHERE chain_id = :chain_id AND slot = 'wanted' ORDER BY id LIMIT :limit)
-    RETURNING {STANDING}
+    RETURNING {RUN_COLUMNS}
     """,
 )
 

@@ -154,11 +154,11 @@ async def update(
     await _refuse_taken_name(tx, chain_id, name)
     changed = await tx.execute(UPDATE, [(chain_id, version, name, description, json.dumps(dag), as_json(authority))])
     if not changed:
-        standing = await find(tx, chain_id)
+        current = await find(tx, chain_id)
         raise VersionConflict(
-            f"Chain {chain_id!r} is at version {standing.version}, not {version}; read it again, then decide.",
+            f"Chain {chain_id!r} is at version {current.version}, not {version}; read it again, then decide.",
             id=chain_id,
-            version=standing.version,
+            version=current.version,
         )
     await tx.execute(INSERT_VERSION, chain_id=chain_id, actor=actor)
     details = {chain_id: {"version": version + 1}}

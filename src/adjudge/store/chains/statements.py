@@ -19,8 +19,8 @@ KEY = {"given_run_id": "text", "given_node_id": "text"}
 
 # Runs.
 
-STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, slot"
-_LOCK_RUNS = f"SELECT {STANDING} FROM {{given}} JOIN chain_runs ON id = given_id"
+RUN_COLUMNS = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, slot"
+_LOCK_RUNS = f"SELECT {RUN_COLUMNS} FROM {{given}} JOIN chain_runs ON id = given_id"
 
 LOCK_RUNS = Statement(
     "chain_runs.lock",
@@ -37,7 +37,7 @@ UPDATE_NODE_COUNTS = Statement(
     UPDATE chain_runs SET nodes_total = nodes_total + given_total, nodes_open = nodes_open + given_open,
         nodes_failed = nodes_failed + given_failed, updated_at = {{now}}
     FROM {{given}} WHERE id = given_id
-    RETURNING {STANDING}
+    RETURNING {RUN_COLUMNS}
     """,
     input_columns={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
 )

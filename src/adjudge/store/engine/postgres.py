@@ -69,7 +69,7 @@ class _PostgresTx:
         connection: Connection,
         texts: StatementCache,
         scripts: PostgresScripts,
-        bells: PostgresNotifier,
+        notifier: PostgresNotifier,
         begin: str,
         *,
         may_commit: bool,
@@ -82,7 +82,7 @@ class _PostgresTx:
         self._texts = texts
         self._scripts = scripts
         self._may_commit = may_commit
-        self._bells = bells
+        self._notifier = notifier
         self.failure: Exception | None = None
         self.callbacks: list[Callable[[], None]] = []
 
@@ -153,7 +153,7 @@ class _PostgresTx:
         self.callbacks.append(callback)
 
     def notify(self, channel: str) -> None:
-        self.callbacks.append(partial(self._bells.notify, channel))
+        self.callbacks.append(partial(self._notifier.notify, channel))
 
 
 async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
@@ -177,7 +177,7 @@ class PostgresDatabase:
         self._connections = connections
         self._texts = StatementCache(Dialect.POSTGRES, now)
         self._scripts = PostgresScripts(now)
-        self._bells = PostgresNotifier(connections)
+        self._notifier = PostgresNotifier(connections)
 
     @classmethod
     async def open(
@@ -235,13 +235,13 @@ class PostgresDatabase:
             raise translated(error) from error
 
     def _tx(self, connection: Connection, begin: str, *, may_commit: bool = False) -> _PostgresTx:
-        return _PostgresTx(connection, self._texts, self._scripts, self._bells, begin, may_commit=may_commit)
+        return _PostgresTx(connection, self._texts, self._scripts, self._notifier, begin, may_commit=may_commit)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of every process on this database."""
-        return self._bells.listen(channel, callback)
+        return self._notifier.listen(channel, callback)
 
     async def close(self) -> None:
         """Wait for what is under way, then disconnect."""
-        await self._bells.close()
+        await self._notifier.close()
         await self._connections.close()

@@ -72,12 +72,12 @@ class SqliteTx:
     dialect = Dialect.SQLITE
 
     def __init__(
-        self, connection: sqlite3.Connection, clock: Clock, bells: LocalNotifier, *, may_write: bool = True
+        self, connection: sqlite3.Connection, clock: Clock, notifier: LocalNotifier, *, may_write: bool = True
     ) -> None:
         self.connection = connection
         self._may_write = may_write
         self._clock = clock
-        self._bells = bells
+        self._notifier = notifier
         self._now = 0
         connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
         self._texts = StatementCache(Dialect.SQLITE, _NOW)
@@ -179,7 +179,7 @@ class SqliteTx:
 
     def notify(self, channel: str) -> None:
         """Ring at the commit."""
-        self.callbacks.append(partial(self._bells.notify, channel))
+        self.callbacks.append(partial(self._notifier.notify, channel))
 
 
 def _changed(cursor: sqlite3.Cursor) -> int:
@@ -225,12 +225,12 @@ class SqliteDatabase:
         self._clock = clock
         self._tickets: queue.SimpleQueue[_QueuedOperation | None] = queue.SimpleQueue()
         self._closed = False
-        self._bells = LocalNotifier()
+        self._notifier = LocalNotifier()
         self._writer = threading.Thread(target=self._write_loop, name="adjudge-sqlite-writer", daemon=True)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="adjudge-sqlite-reader")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._write_tx = SqliteTx(self._connect(), clock, self._bells)
+        self._write_tx = SqliteTx(self._connect(), clock, self._notifier)
         self._writer.start()
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
@@ -268,7 +268,7 @@ class SqliteDatabase:
     def _read_here(self, operation: Operation[T]) -> T:
         tx: SqliteTx | None = getattr(self._local, "tx", None)
         if tx is None:
-            tx = self._local.tx = SqliteTx(self._connect(read_only=True), self._clock, self._bells, may_write=False)
+            tx = self._local.tx = SqliteTx(self._connect(read_only=True), self._clock, self._notifier, may_write=False)
         tx.begin([])
         connection = tx.connection
         try:
@@ -283,7 +283,7 @@ class SqliteDatabase:
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of this process; another process on the same file is found by polling."""
-        return self._bells.listen(channel, callback)
+        return self._notifier.listen(channel, callback)
 
     async def close(self) -> None:
         """Run what was queued, then close every connection."""

@@ -99,8 +99,8 @@ class JobCommands:
         elif waiting:
             tx.notify(CHANNEL_OUTBOX)
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
-        standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
-        return [standing.get(job.id, job.id) for job in jobs]
+        existing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
+        return [existing.get(job.id, job.id) for job in jobs]
 
     async def _hand_over(self, tx: Tx, offers: Mapping[str, Offer]) -> set[str]:
         """Claim jobs as they are created, by the same statement as any other claim; return those that were won."""
@@ -207,16 +207,16 @@ class JobCommands:
         """Those of these jobs that somebody canceled."""
         return {row["id"] for row in await tx.fetch(sql.SELECT_CANCELED, [(job_id,) for job_id in job_ids])}
 
-    async def dead_letter(self, tx: Tx, burials: Sequence[PoisonJob], *, actor: str) -> BatchResult[Job]:
+    async def dead_letter(self, tx: Tx, poison_jobs: Sequence[PoisonJob], *, actor: str) -> BatchResult[Job]:
         """End waiting jobs that nobody can run (unusable payload, unknown kind), with a dead letter each."""
-        wanted = {burial.job_id: burial for burial in burials}
+        wanted = {poison_job.job_id: poison_job for poison_job in poison_jobs}
         waiting = [row for row in await _inspect(tx, list(wanted)) if row["status"] in ("pending", "queued")]
         rows = [
-            (row["id"], row["attempt_id"], row["status"], None, "poison", burial.error_code, burial.error)
+            (row["id"], row["attempt_id"], row["status"], None, "poison", poison_job.error_code, poison_job.error)
             for row in waiting
-            for burial in (wanted[row["id"]],)
+            for poison_job in (wanted[row["id"]],)
         ]
-        done = await self._bury(tx, rows, actor=actor)
+        done = await self._dead_letter(tx, rows, actor=actor)
         return BatchResult(done, await self._refuse(tx, list(wanted), done))
 
     async def expired(self, tx: Tx, *, limit: int = 500, after: str = "") -> dict[str, list[str]]:
@@ -252,7 +252,7 @@ class JobCommands:
         freed = await tx.fetch(sql.RELEASE_EXPIRED, rows, actor=actor) if rows else []
         released = await self._released(tx, freed, delays)
         lost = [row for row in expired if row["id"] not in unstarted]
-        return (*released, *await self._bury_exhausted(tx, lost, actor=actor))
+        return (*released, *await self._dead_letter_exhausted(tx, lost, actor=actor))
 
     async def _unstarted(self, tx: Tx, expired: Sequence[Row]) -> set[str]:
         """Those of the attempts that never had a heartbeat and may be refunded."""
@@ -284,7 +284,7 @@ class JobCommands:
             for row in await _inspect(tx, job_ids)
             if JobStatus(row["status"]) not in JOB.terminal
         ]
-        return [job.id for job in await self._bury(tx, rows, actor=actor, tells_owner=False)]
+        return [job.id for job in await self._dead_letter(tx, rows, actor=actor, tells_owner=False)]
 
     async def find_long_queued(
         self, tx: Tx, *, older_than_ms: int, limit: int = 500, after: tuple[int, str] = (0, "")
@@ -376,18 +376,20 @@ class JobCommands:
         accounts.record_transitions(tx, jobs)
         return jobs
 
-    async def _bury(self, tx: Tx, rows: Rows, *, actor: str | None, tells_owner: bool = True) -> tuple[Job, ...]:
+    async def _dead_letter(self, tx: Tx, rows: Rows, *, actor: str | None, tells_owner: bool = True) -> tuple[Job, ...]:
         if not rows:
             return ()
-        buried = await tx.fetch(sql.DEAD_LETTER, rows, actor=actor)
-        if not buried:
+        dead_lettered = await tx.fetch(sql.DEAD_LETTER, rows, actor=actor)
+        if not dead_lettered:
             return ()
-        await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), row["id"]) for row in buried])
-        return await self._ended(tx, buried) if tells_owner else tuple(job_from_row(row) for row in buried)
+        await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), row["id"]) for row in dead_lettered])
+        return (
+            await self._ended(tx, dead_lettered) if tells_owner else tuple(job_from_row(row) for row in dead_lettered)
+        )
 
-    async def _bury_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
+    async def _dead_letter_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
         error = "Its worker was lost on the last attempt it had."
-        return await self._bury(
+        return await self._dead_letter(
             tx,
             [
                 (row["id"], row["attempt_id"], "running", None, LEASE_EXPIRED, "WORKER_LOST", error)

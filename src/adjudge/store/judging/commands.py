@@ -64,7 +64,7 @@ class SubmissionCommands:
     async def cancel(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
         """Cancel a submission that has no verdict yet, by canceling the run that would have given it one."""
         runs = await _open_runs(tx, submission_id)
-        row = await _standing(tx, submission_id)
+        row = await _lock_submission(tx, submission_id)
         SUBMISSION.check(SubmissionStatus(row["status"]), SubmissionStatus.CANCELED)
         await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
 
@@ -86,7 +86,7 @@ class SubmissionCommands:
         """
         target = SUBMISSION.parse(status)
         runs = await _open_runs(tx, submission_id)
-        row = await _standing(tx, submission_id)
+        row = await _lock_submission(tx, submission_id)
         if row["version"] != version:  # before the edge: whoever decided by an old version is told to read it again
             raise _conflict([submission_id])
         SUBMISSION.check(SubmissionStatus(row["status"]), target)
@@ -154,18 +154,18 @@ class JudgeRunListener:
         # A run that was buried before anybody claimed it ends a submission that was never judged: through judging.
         failed = [item.job for item in deciding if item.job.status is JobStatus.FAILED]
         await self._start_judging(tx, failed)
-        standing = await _lock(tx, [item.job for item in deciding])
-        found = [(item, standing[_submission_id(item.job)]) for item in deciding]
-        await update(tx, [_verdict_change(item, row) for item, row in found if not _leaves_standing(item, row)])
+        locked = await _lock(tx, [item.job for item in deciding])
+        found = [(item, locked[_submission_id(item.job)]) for item in deciding]
+        await update(tx, [_verdict_change(item, row) for item, row in found if not _keeps_verdict(item, row)])
 
     async def _start_judging(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        standing = await _lock(tx, jobs)
+        locked = await _lock(tx, jobs)
         await update(
             tx,
             [
                 SubmissionUpdate(row["id"], row["version"], SubmissionStatus.JUDGING, job.actor, job.reason, job.id)
                 for job in jobs
-                for row in (standing[_submission_id(job)],)
+                for row in (locked[_submission_id(job)],)
                 if row["status"] == SubmissionStatus.PENDING
             ],
         )
@@ -176,7 +176,7 @@ def _decides(job: Job) -> bool:
     return job.submission_id is not None and job.rejudge_batch_id is None
 
 
-def _leaves_standing(item: FinishedJob, row: Row) -> bool:
+def _keeps_verdict(item: FinishedJob, row: Row) -> bool:
     """Whether a canceled run changes nothing: what it was to replay, or what was decided by hand, stays decided."""
     return item.job.status is JobStatus.CANCELED and SubmissionStatus(row["status"]) in SUBMISSION.terminal
 
@@ -224,7 +224,7 @@ async def _open_runs(tx: Tx, submission_id: str) -> list[str]:
     return [run["id"] for run in await tx.fetch(sql.LOCK_OPEN_RUNS, submission_id=submission_id)]
 
 
-async def _standing(tx: Tx, submission_id: str) -> Row:
+async def _lock_submission(tx: Tx, submission_id: str) -> Row:
     rows = await tx.fetch(sql.LOCK, [(submission_id,)])
     if not rows:
         raise NotFound("submission", submission_id)

@@ -186,9 +186,9 @@ class WebhookDeliveryListener:
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Store the results of deliveries."""
         await tx.execute(sql.FINISH, [_end_row(item) for item in ended])
-        tally = [row for item in ended if (row := _tally_row(item)) is not None]
-        if tally:
-            await tx.execute(sql.UPDATE_FAILURES, tally, limit=self._max_failures)
+        failures = [row for item in ended if (row := _failure_row(item)) is not None]
+        if failures:
+            await tx.execute(sql.UPDATE_FAILURES, failures, limit=self._max_failures)
 
 
 def _end_row(item: FinishedJob) -> tuple[object, ...]:
@@ -201,7 +201,7 @@ def _end_row(item: FinishedJob) -> tuple[object, ...]:
     return (_delivery_of(item), item.job.id, state, status, error)
 
 
-def _tally_row(item: FinishedJob) -> tuple[object, ...] | None:
+def _failure_row(item: FinishedJob) -> tuple[object, ...] | None:
     """Whether the receiver failed; None if the delivery ended for another reason."""
     if isinstance(item.typed_result, WebhookFailed):
         return (_delivery_of(item), item.typed_result.error)

@@ -40,7 +40,7 @@ def router(pages: PageRenderer, submissions: SubmissionService, ops: OpsService)
 
 def _add_status_routes(routes: APIRouter, pages: PageRenderer, ops: OpsService) -> None:
     @routes.get("/ops")
-    async def house(
+    async def operations(
         request: Request,
         viewer: Reader,  # noqa: ARG001  # asked for by its point
         hours: Annotated[int, Query(ge=1, le=24)] = 1,

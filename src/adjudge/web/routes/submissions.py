@@ -147,17 +147,17 @@ def _add_read_routes(
     async def one(
         request: Request, viewer: Reader, submission_id: str, run: Annotated[str, Query(max_length=64)] = ""
     ) -> Response:
-        story = await submissions.get_detail(viewer, submission_id, run)
-        source = await submissions.load_source(story.row)
-        shown = await _state(languages, submissions, ops, request, story=story, source=source)
+        detail = await submissions.get_detail(viewer, submission_id, run)
+        source = await submissions.load_source(detail.row)
+        shown = await _state(languages, submissions, ops, request, detail=detail, source=source)
         return await pages.render(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
 
     @routes.get("/submissions/{submission_id}/state")
     async def state(request: Request, viewer: Reader, submission_id: str) -> Response:
         """The part of the page that changes while judging goes on."""
-        story = await submissions.get_detail(viewer, submission_id)
+        detail = await submissions.get_detail(viewer, submission_id)
         return await pages.render(
-            request, "submission_state.html", **await _state(languages, submissions, ops, request, story=story)
+            request, "submission_state.html", **await _state(languages, submissions, ops, request, detail=detail)
         )
 
 
@@ -195,34 +195,34 @@ async def _state(
     ops: OpsService,
     request: Request,
     *,
-    story: SubmissionDetail,
+    detail: SubmissionDetail,
     source: bytes | None = None,
 ) -> dict[str, Any]:
-    row, document = story.row, story.document or {}
+    row, document = detail.row, detail.document or {}
     language = language_names(languages).get(row.language, row.language)
     again = (
-        story.run_id is None
+        detail.run_id is None
         and row.finished_at is not None
-        and any(run.finished_at is None for run in story.runs if run.rejudge_batch_id is None)
+        and any(run.finished_at is None for run in detail.runs if run.rejudge_batch_id is None)
     )
     cases = list(document.get("cases", ()))
-    if story.made is not None:
-        cases = list(story.made.cases)
+    if detail.made is not None:
+        cases = list(detail.made.cases)
     return {
         "row": row,
         "document": document,
-        "made": story.made,
-        "is_jury": story.is_jury,
+        "made": detail.made,
+        "is_jury": detail.is_jury,
         "again": again,
         "told": build_result_view(request_translations(request), document, cases, language),
         "language": language,
         "file_name": await _file_name(languages, submissions, row, source),
         "own_words": OWN_WORDS,
-        "may_cancel": row.finished_at is None and story.run_id is None,
-        "log": story.log,
-        "names": await ops.user_names([change.actor for change in story.log]),
-        "runs": story.runs,
-        "shown_run": story.run_id,
+        "may_cancel": row.finished_at is None and detail.run_id is None,
+        "log": detail.log,
+        "names": await ops.user_names([change.actor for change in detail.log]),
+        "runs": detail.runs,
+        "shown_run": detail.run_id,
     }
 
 

@@ -43,7 +43,7 @@ from adjudge.store.jobs.models import Fence, Job
 from adjudge.worker.foresight import Key, Memory
 from adjudge.worker.handler import HandlerResult
 
-LAST_MOMENT_MS: Final = 253_402_300_799_999
+MAX_TIMESTAMP_MS: Final = 253_402_300_799_999
 """The end of the year 9999: nothing later can be told to anybody."""
 INSTANCES_MAX: Final = 10_000
 LOG_LINE_CHARACTERS: Final = 16_384
@@ -387,7 +387,7 @@ class NodeHandler:
                     f"{artifact.size_bytes}; shorten what is shown meanwhile, or name a blob.",
                     field="artifact",
                 )
-            if result.until_ms is not None and not 0 <= result.until_ms <= LAST_MOMENT_MS:
+            if result.until_ms is not None and not 0 <= result.until_ms <= MAX_TIMESTAMP_MS:
                 raise InvalidInput(f"until_ms: {result.until_ms} is beyond the year 9999.", field="until_ms")
             return NodeSuspended(result.wait_kind, result.wait_key, artifact, result.until_ms, node.timeout_ms)
         return NodeDone(await artifacts.store_artifact(result.artifact, self._blobs, self._inline_bytes))

@@ -127,13 +127,13 @@ class WebhookHandler:
 
         The last failure ends the job without a dead letter: it is the receiver's to mend, and the owner's to see.
         """
-        parcel = await self._database.read(
+        request = await self._database.read(
             lambda tx: webhook_commands.find_delivery_request(tx, job.payload["delivery_id"])
         )
-        if parcel is None or not (parcel.is_active or parcel.event == webhook_commands.PING):
+        if request is None or not (request.is_active or request.event == webhook_commands.PING):
             return HandlerResult(JobStatus.SUCCEEDED, {"skipped": True}, WebhookSkipped())
         try:
-            status = await self._post(parcel, job.attempt_id)
+            status = await self._post(request, job.attempt_id)
         except DeliveryFailed as error:
             if job.attempt_id < job.max_attempts:
                 raise
@@ -142,20 +142,20 @@ class WebhookHandler:
             return _given_up(error)
         return HandlerResult(JobStatus.SUCCEEDED, {"response_status": status}, WebhookDelivered(status))
 
-    async def _post(self, parcel: DeliveryRequest, attempt: int) -> int:
-        url = urlsplit(parcel.url)
+    async def _post(self, request: DeliveryRequest, attempt: int) -> int:
+        url = urlsplit(request.url)
         host, port = (url.hostname or "").rstrip(".").lower(), url.port or _PORTS.get(url.scheme, 0)
         if not host or not port:
-            raise InvalidInput(f"url: {parcel.url[:200]!r} cannot be called.", field="url")
-        body, timestamp = parcel.body.encode(), int(self._clock())
+            raise InvalidInput(f"url: {request.url[:200]!r} cannot be called.", field="url")
+        body, timestamp = request.body.encode(), int(self._clock())
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"adjudge/{__version__}",
             "Host": url.netloc.rpartition("@")[2],
-            "X-Adjudge-Event": parcel.event,
-            "X-Adjudge-Delivery": parcel.delivery_id,
+            "X-Adjudge-Event": request.event,
+            "X-Adjudge-Delivery": request.delivery_id,
             "X-Adjudge-Attempt": str(attempt),
-            "X-Adjudge-Signature": sign_request(parcel.secret, timestamp, body),
+            "X-Adjudge-Signature": sign_request(request.secret, timestamp, body),
         }
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         try:

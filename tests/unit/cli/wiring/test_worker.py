@@ -79,8 +79,8 @@ async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_
             "ADJUDGE_REDIS_TIMEOUT_SEC": "15",
         }
     )
-    pulse = LoopHeartbeat("reader", clock=lambda: now)
-    async with open_health_server(told, pulse), httpx.AsyncClient() as client:
+    heartbeat = LoopHeartbeat("reader", clock=lambda: now)
+    async with open_health_server(told, heartbeat), httpx.AsyncClient() as client:
 
         async def status(at: float) -> int:
             nonlocal now

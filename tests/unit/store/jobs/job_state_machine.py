@@ -190,7 +190,7 @@ class JobStateMachine(RuleBasedStateMachine):
     def end_by_hand(self, job_id: str, poisoned: bool, for_good: bool) -> None:
         """Seldom, so that most jobs live long enough to be fought over."""
         if for_good and poisoned:
-            self.bury(job_id)
+            self.dead_letter(job_id)
         elif for_good:
             self.cancel(job_id)
 
@@ -203,10 +203,10 @@ class JobStateMachine(RuleBasedStateMachine):
         if alive:
             self.end(job_id, "canceled")
 
-    def bury(self, job_id: str) -> None:
+    def dead_letter(self, job_id: str) -> None:
         waiting = self.model[job_id].status in ("pending", "queued")
-        burials = [PoisonJob(job_id, "POISON", "unusable")]
-        outcome = self.run(self.store.transact(lambda tx: self.store.jobs.dead_letter(tx, burials, actor="relay")))
+        poison_jobs = [PoisonJob(job_id, "POISON", "unusable")]
+        outcome = self.run(self.store.transact(lambda tx: self.store.jobs.dead_letter(tx, poison_jobs, actor="relay")))
         assert bool(outcome.done) == waiting, outcome
         if waiting:
             self.end(job_id, "failed")
