@@ -34,13 +34,14 @@ async def answer_approval(
     approved: bool,
     actor: str,
     reason: str,
-    actor_names: tuple[str, ...] = (),
+    actor_name: str | None = None,
 ) -> None:
-    """Answer a question for good; who answered and why is kept in the audit log and in the node's artifact.
+    """Answer an approval node. The actor and the reason are stored in the audit log and in the node's artifact.
 
-    ``actor_names`` are the other names that the actor goes by, for the list of approvers.
-    Of two who answer at once, the one whose answer ends the wait has decided; the other is told so.
+    ``actor`` is a user's id; ``actor_name`` is shown, and may be in the list of approvers. Of two concurrent answers,
+    the first ends the wait; the other one is rejected.
     """
+    shown = actor_name or actor
     if not reason.strip():
         raise InvalidInput("reason: say why; it is kept with the decision.", field="reason")
     node = await chain_queries.find_node(tx, run_id, node_id)
@@ -48,7 +49,7 @@ async def answer_approval(
         raise WrongNodeState(f"Node {node_id!r} is not waiting for approval (status: {node.status}).", node_id=node_id)
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     approvers = asked.get("approvers")
-    if approvers and not {actor, *actor_names} & set(approvers):
+    if approvers and not {actor, shown} & set(approvers):
         raise InvalidInput(f"Only {', '.join(approvers)} may answer this question.", field="actor")
     succeeds = approved or asked.get("on_no") == "go_on"
     woken = await resume(
@@ -56,8 +57,8 @@ async def answer_approval(
         on=WAIT_APPROVAL,
         key=node.wait_key,
         success=succeeds,
-        artifact={"approved": approved, "by": actor, "reason": reason},
-        error=None if succeeds else f"{actor} said no: {reason}",
+        artifact={"approved": approved, "by": shown, "by_id": actor, "reason": reason},
+        error=None if succeeds else f"{shown} rejected it: {reason}",
     )
     if not woken:
         raise WrongNodeState(f"Node {node_id!r} has already been answered.", node_id=node_id)

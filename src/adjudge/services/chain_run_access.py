@@ -29,7 +29,7 @@ async def find_readable(database: Database, viewer: Viewer, run_id: str) -> Chai
 
     async def read(tx: Tx) -> ChainRunRow:
         run = await chain_queries.find_run(tx, run_id)
-        if viewer.can(Permission.RUN_READ_ALL) or run.started_by in _names(viewer):
+        if viewer.can(Permission.RUN_READ_ALL) or _started(viewer, run):
             return run
         if await chain_queries.has_question_for(tx, run_id, _names(viewer)):
             return run
@@ -40,7 +40,7 @@ async def find_readable(database: Database, viewer: Viewer, run_id: str) -> Chai
 
 def can_control(viewer: Viewer, run: ChainRunRow) -> bool:
     """Whether the viewer may change the run."""
-    owns = run.started_by in _names(viewer) and viewer.can(Permission.RUN_CONTROL)
+    owns = _started(viewer, run) and viewer.can(Permission.RUN_CONTROL)
     return owns or viewer.can(Permission.RUN_CONTROL_ALL)
 
 
@@ -109,11 +109,15 @@ async def list_readable(
         )
     return await database.read(
         lambda tx: chain_queries.page_runs_of_user(
-            tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", limit=limit
+            tx, viewer.id, _names(viewer), chain_id=chain_id, status=status, before=before or "", limit=limit
         )
     )
 
 
+def _started(viewer: Viewer, run: ChainRunRow) -> bool:
+    return viewer.user_id is not None and run.started_by == viewer.user_id
+
+
 def _names(viewer: Viewer) -> tuple[str, str]:
-    """What runs and questions call the viewer: by name, or by id."""
+    """How the definition of a chain may name the viewer as an approver."""
     return viewer.name, viewer.id

@@ -73,7 +73,7 @@ class ChainRunService:
             chain_id,
             parameters,
             _scoped_key(viewer, key),
-            viewer.name,
+            viewer.id,
             "manual",
             reason or None,
             trace_id,
@@ -160,13 +160,13 @@ class ChainRunService:
     async def stop_run(self, viewer: Viewer, run_id: str, reason: str) -> ChainRunStatus:
         """Ask a run to stop."""
         await chain_run_access.find_controllable(self.database, viewer, run_id)
-        return await self.database.transact(lambda tx: self.engine.stop(tx, run_id, actor=viewer.name, reason=reason))
+        return await self.database.transact(lambda tx: self.engine.stop(tx, run_id, actor=viewer.id, reason=reason))
 
     async def retry_node(self, viewer: Viewer, run_id: str, node_id: str, reason: str) -> ChainNodeRow:
         """Run a node again."""
         await chain_run_access.find_controllable(self.database, viewer, run_id)
         return await self.database.transact(
-            lambda tx: self.engine.retry(tx, run_id, node_id, actor=viewer.name, reason=reason)
+            lambda tx: self.engine.retry(tx, run_id, node_id, actor=viewer.id, reason=reason)
         )
 
     async def complete_node(
@@ -177,7 +177,7 @@ class ChainRunService:
         chain_run_access.require_completion(viewer, await self.get_node(viewer, run_id, node_id))
         left = await artifacts.store_artifact(artifact, self.blobs)
         return await self.database.transact(
-            lambda tx: self.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=left, reason=reason)
+            lambda tx: self.engine.complete(tx, run_id, node_id, actor=viewer.id, artifact=left, reason=reason)
         )
 
     async def rerun(
@@ -189,7 +189,7 @@ class ChainRunService:
             lambda tx: self.engine.rerun(
                 tx,
                 run_id,
-                actor=viewer.name,
+                actor=viewer.id,
                 reason=reason,
                 from_node=from_node,
                 idempotency_key=_scoped_key(viewer, key),
@@ -214,9 +214,9 @@ class ChainRunService:
                 run_id=run_id,
                 node_id=node_id,
                 approved=approved,
-                actor=viewer.name,
+                actor=viewer.id,
                 reason=reason,
-                actor_names=(viewer.id,),
+                actor_name=viewer.name,
             )
         )
 

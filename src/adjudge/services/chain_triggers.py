@@ -60,13 +60,13 @@ class ChainTriggerService:
                 name=name,
                 kind=kind,
                 spec=spec,
-                actor=viewer.name,
+                actor=viewer.id,
                 authority=chain_run_access.authority_of(viewer),
                 enabled=enabled,
             )
             details = {chain_id: {"trigger": made.trigger_id, "kind": kind}}
             await audit_log.record(
-                tx, actor=viewer.name, action="trigger.create", object_kind="chain", objects=details, reason=""
+                tx, actor=viewer.id, action="trigger.create", object_kind="chain", objects=details, reason=""
             )
             return await chain_triggers.find(tx, made.trigger_id), made
 
@@ -95,7 +95,7 @@ class ChainTriggerService:
             )
             await audit_log.record(
                 tx,
-                actor=viewer.name,
+                actor=viewer.id,
                 action="trigger.update",
                 object_kind="chain",
                 objects={changed.chain_id: {"trigger": trigger_id}},
@@ -113,7 +113,7 @@ class ChainTriggerService:
             await chain_triggers.delete(tx, trigger_id)
             await audit_log.record(
                 tx,
-                actor=viewer.name,
+                actor=viewer.id,
                 action="trigger.remove",
                 object_kind="chain",
                 objects={current.chain_id: {"trigger": trigger_id}},

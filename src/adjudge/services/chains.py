@@ -64,7 +64,7 @@ class ChainService:
                 tx,
                 name=wanted.name.strip(),
                 dag=dag,
-                actor=viewer.name,
+                actor=viewer.id,
                 description=wanted.description,
                 enabled=enabled,
                 authority=chain_run_access.authority_of(viewer),
@@ -82,7 +82,7 @@ class ChainService:
                 version=version,
                 name=wanted.name.strip(),
                 dag=dag,
-                actor=viewer.name,
+                actor=viewer.id,
                 description=wanted.description,
                 authority=chain_run_access.authority_of(viewer),
             )
@@ -91,7 +91,7 @@ class ChainService:
     async def apply_chain(self, viewer: Viewer, wanted: ChainFile) -> tuple[ChainApplyResult, ChainRow]:
         """Make a chain and its triggers as a file has them, all of it or nothing."""
         plain = replace(wanted, dag=expand_map_nodes(wanted.dag))
-        by = apply.By(viewer.name, chain_run_access.authority_of(viewer))
+        by = apply.By(viewer.id, chain_run_access.authority_of(viewer))
 
         async def write(tx: Tx) -> tuple[ChainApplyResult, ChainRow]:
             check_dag(plain.dag, installed_executors())
@@ -104,7 +104,7 @@ class ChainService:
     async def set_chain_enabled(self, viewer: Viewer, chain_id: str, *, enabled: bool) -> ChainRow:
         """Enable or disable a chain."""
         return await self.database.transact(
-            lambda tx: definitions.set_enabled(tx, chain_id, enabled=enabled, actor=viewer.name, reason="manual")
+            lambda tx: definitions.set_enabled(tx, chain_id, enabled=enabled, actor=viewer.id, reason="manual")
         )
 
     async def find_chain(self, chain: str) -> ChainRow:

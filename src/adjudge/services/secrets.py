@@ -47,9 +47,9 @@ class SecretService:
         ciphertext = await asyncio.to_thread(keys.encrypt, name, check_value(value))
 
         async def write(tx: Tx) -> None:
-            await secrets.put(tx, name, ciphertext, actor=viewer.name)
+            await secrets.put(tx, name, ciphertext, actor=viewer.id)
             await audit_log.record(
-                tx, actor=viewer.name, action="secret.set", object_kind="secret", objects=[name], reason=""
+                tx, actor=viewer.id, action="secret.set", object_kind="secret", objects=[name], reason=""
             )
 
         await self.database.transact(write)
@@ -65,7 +65,7 @@ class SecretService:
         async def write(tx: Tx) -> None:
             await secrets.delete(tx, name)
             await audit_log.record(
-                tx, actor=viewer.name, action="secret.delete", object_kind="secret", objects=[name], reason=""
+                tx, actor=viewer.id, action="secret.delete", object_kind="secret", objects=[name], reason=""
             )
 
         await self.database.transact(write)

@@ -102,6 +102,7 @@ async def test_the_problem_pipeline_takes_a_package_to_publication(
     assert (await chain_installation.nodes(run_id))["approve"].artifact == {
         "approved": True,
         "by": "eva",
+        "by_id": "eva",
         "reason": "looks good",
     }
 
@@ -339,7 +340,7 @@ async def test_a_person_says_yes_or_no(chain_installation: ChainInstallation) ->
         await answer(chain_installation, run_id, approved=True, reason=" ")
     await answer(chain_installation, run_id, approved=False, actor="ben")
     assert (await chain_installation.wait_finished(run_id)).status is ChainRunStatus.FAILED
-    assert (await chain_installation.node(run_id, "ask")).last_error == "ben said no: because"
+    assert (await chain_installation.node(run_id, "ask")).last_error == "ben rejected it: because"
     with pytest.raises(Conflict, match="is not waiting for approval"):
         await answer(chain_installation, run_id, approved=True)
     gentle = {**ask, "cfg": {"question": "Go?", "on_no": "go_on"}}

@@ -162,3 +162,20 @@ async def test_what_was_completed_by_hand_asks_nobody_whatever_it_left(run_acces
     assert await run_access.code("ann", "POST", f"{run_id}/nodes/a:complete", done) == 200
     assert await run_access.code("ben", "GET", run_id) == 200
     assert await run_access.code("eva", "GET", run_id) == 404
+
+
+async def test_run_is_owned_by_user_id_and_shown_with_the_name(run_access: RunAccessFixture) -> None:
+    run_id = await run_access.start("eva")
+    me = (await run_access.fixtures["eva"].get(f"{ROOT}/me")).json()
+    row = await run_access.api.store.row("SELECT started_by, actor FROM chain_runs WHERE id = :id", id=run_id)
+    assert (row["started_by"], row["actor"]) == (me["id"], me["id"])
+    shown = (await run_access.fixtures["eva"].get(f"{ROOT}/runs/{run_id}")).json()
+    assert shown["started_by"] == "eva"
+
+
+async def test_run_of_an_actor_with_the_users_name_is_not_theirs(run_access: RunAccessFixture) -> None:
+    wanted = NewChainRun(run_access.chain_id, actor="eva", trigger_kind="cron")
+    engine = run_access.api.services.chain_runs.engine
+    run_id = (await run_access.api.store.transact(lambda tx: engine.start(tx, wanted))).run_id
+    assert await run_access.code("eva", "GET", run_id) == 404
+    assert await run_access.listed("eva") == []

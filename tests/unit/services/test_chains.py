@@ -291,7 +291,7 @@ async def test_a_question_is_answered_with_a_reason(chain_api: ChainApi) -> None
     answered = await chain_api.post(f"/runs/{run_id}/nodes/ask:approve", 200, {"reason": "it is good"})
     assert answered["artifact"]["approved"] is True
     me = (await chain_api.client.get(f"{ROOT}/me")).json()
-    assert answered["artifact"]["by"] == me["name"]
+    assert (answered["artifact"]["by"], answered["artifact"]["by_id"]) == (me["name"], me["id"])
     entry = (await chain_api.get("/ops/audit"))["items"][0]
     assert (entry["action"], entry["actor"], entry["actor_name"]) == ("run.approve", me["id"], me["name"])
     assert (await chain_api.get(f"/runs/{run_id}"))["status"] == "success"

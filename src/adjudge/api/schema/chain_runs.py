@@ -68,7 +68,7 @@ class ChainRunRead(ApiModel):
             status=run.status,
             parameters=dict(run.parameters),
             trigger_kind=run.trigger_kind,
-            started_by=run.started_by,
+            started_by=run.started_by_name,
             actor=run.actor,
             reason=run.reason,
             nodes_total=run.nodes_total,

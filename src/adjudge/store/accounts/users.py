@@ -76,6 +76,12 @@ NAMES = Statement(
 )
 ANY = Statement("users.any", "Check whether any user exists.", "SELECT id FROM users LIMIT 1")
 
+
+def actor_name(column: str) -> str:
+    """SQL expression of how an actor is shown: the name of a user, other actors as they are stored."""
+    return f"COALESCE((SELECT users.name FROM users WHERE users.id = {column}), {column})"
+
+
 INSERT = Statement(
     "users.insert",
     "Create a user.",

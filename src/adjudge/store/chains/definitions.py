@@ -9,6 +9,7 @@ from typing import Any
 from adjudge.domain.authority import Authority, as_json
 from adjudge.domain.errors import ChainNameTaken, NotFound, VersionConflict
 from adjudge.domain.ids import IdFactory, new_id
+from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import ChainPage, ChainRow, ChainVersionRow
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
@@ -108,8 +109,8 @@ PAGE_NUMBER = Statement(
 LIST_VERSIONS = Statement(
     "chains.list_versions",
     "List the versions of a chain, newest first.",
-    """
-    SELECT chain_id, version, name, description, dag, actor, created_at FROM chain_versions
+    f"""
+    SELECT chain_id, version, name, description, dag, {actor_name("actor")} AS actor, created_at FROM chain_versions
     WHERE chain_id = :chain_id AND version < :before ORDER BY version DESC LIMIT :limit
     """,
 )

@@ -109,6 +109,9 @@ class ChainRunRow:
     trigger_kind: str
     idempotency_key: str | None
     started_by: str | None
+    """A user's id, or another actor such as ``trigger:ID``."""
+    started_by_name: str | None
+    """The same for display: a user's name."""
     actor: str | None
     reason: str | None
     trace_id: str | None

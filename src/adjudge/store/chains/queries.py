@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from adjudge.domain.authority import Authority, authority_of
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import ChainRunStatus, NodeStatus
+from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import Artifact, ChainNodeRow, ChainRunRow, ChainStatusChange, NodeLogRow
 from adjudge.store.chains.statements import SELECT_DAG
 from adjudge.store.engine import notify
@@ -22,14 +23,16 @@ CHANGED = notify.CHANNEL_CHAIN_RUNS
 STOPPING = "adjudge_chain_stop"
 """Rung when a run is asked to stop."""
 
-RUN = """
+RUN = f"""
     chain_runs.id AS id, chain_id, chains.name AS chain_name, chain_version, status, parameters, trigger_kind,
-    idempotency_key, started_by, actor, reason, trace_id, nodes_total, nodes_open, nodes_failed, parent_run_id,
+    idempotency_key, started_by, {actor_name("started_by")} AS started_by_name, {actor_name("actor")} AS actor, reason,
+    trace_id, nodes_total, nodes_open, nodes_failed, parent_run_id,
     parent_node_id, origin_run_id, slot, chain_runs.created_at AS created_at, chain_runs.updated_at AS updated_at,
     started_at, finished_at
     """
-_NODE = """
-    run_id, node_id, type, status, attempt, last_error, artifact, artifact_digest, artifact_bytes, job_id, actor,
+_NODE = f"""
+    run_id, node_id, type, status, attempt, last_error, artifact, artifact_digest, artifact_bytes, job_id,
+    {actor_name("actor")} AS actor,
     reason, ordinal, priority, waiting_on, parent_id, item, slot, wait_on, wait_key, wait_until, updated_at,
     started_at, ended_at
     """
@@ -64,8 +67,9 @@ FIND_NODE = Statement(
 STATUS_LOG = Statement(
     "chain_status_log.of_run",
     "List status transitions of a run and its nodes, keyset-paginated.",
-    """
-    SELECT id, node_id, from_status, to_status, attempt, actor, reason, at FROM chain_status_log
+    f"""
+    SELECT id, node_id, from_status, to_status, attempt, {actor_name("actor")} AS actor, reason, at
+    FROM chain_status_log
     WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :limit
     """,
 )
@@ -344,6 +348,7 @@ def _artifact(row: Row) -> Artifact:
 
 async def page_runs_of_user(
     tx: Tx,
+    user_id: str,
     names: Sequence[str],
     *,
     chain_id: str = "",
@@ -351,12 +356,9 @@ async def page_runs_of_user(
     before: str = "",
     limit: int = 50,
 ) -> list[ChainRunRow]:
-    """List runs of somebody, the newest first: those they started, and those that ask them something now.
-
-    The first of their names is the one that runs are started by.
-    """
+    """List the runs that a user started or is asked to approve, newest first; approvers are given by name or id."""
     narrow = {"chain_id": chain_id, "status": str(status or ""), "before": before or LAST, "limit": limit}
-    rows = await tx.fetch(PAGE_STARTED_BY, started_by=names[0], **narrow)
+    rows = await tx.fetch(PAGE_STARTED_BY, started_by=user_id, **narrow)
     asking = {row["run_id"] for row in await tx.fetch(APPROVALS_FOR, limit=_QUESTIONS) if _is_asked(row, names)}
     if asking:
         rows += await tx.fetch(PAGE_BY_IDS, sorted((run_id,) for run_id in asking), **narrow)
@@ -365,15 +367,15 @@ async def page_runs_of_user(
 
 
 async def has_question_for(tx: Tx, run_id: str, names: Sequence[str]) -> bool:
-    """Whether a node of a run asks somebody, by any of their names, or was answered by them."""
+    """Whether a node of a run asks a user, by name or id, or was answered by this user."""
     return any(_is_asked(row, names) for row in await tx.fetch(APPROVALS_OF_RUN, run_id=run_id))
 
 
 def _is_asked(row: Row, names: Sequence[str]) -> bool:
-    """Whether a node names somebody; one that was completed by hand may have left anything at all."""
+    """Whether a node names a user. The artifact of a node that was completed manually may have any shape."""
     asked = decode_json(row["artifact"])
     if not isinstance(asked, Mapping):
         return False
     approvers = asked.get("approvers")
     named = approvers if isinstance(approvers, list) else []
-    return any(name in (asked.get("by"), *named) for name in names)
+    return any(name in (asked.get("by_id"), *named) for name in names)

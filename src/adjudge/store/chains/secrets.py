@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from adjudge.domain.errors import NotFound
+from adjudge.store.accounts.users import actor_name
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
@@ -22,7 +23,11 @@ PUT = Statement(
 LIST = Statement(
     "chain_secrets.list",
     "List the names of secrets, never their values.",
-    "SELECT name, created_by, created_at, updated_by, updated_at FROM chain_secrets ORDER BY name",
+    f"""
+    SELECT name, {actor_name("created_by")} AS created_by, created_at,
+           {actor_name("updated_by")} AS updated_by, updated_at
+    FROM chain_secrets ORDER BY name
+    """,
 )
 READ = Statement(
     "chain_secrets.read",

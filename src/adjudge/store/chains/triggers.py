@@ -17,6 +17,7 @@ from typing import Any, Final
 from adjudge.domain.authority import Authority, as_json, both
 from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
+from adjudge.store.accounts.users import actor_name
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
 
@@ -35,7 +36,7 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _COLUMNS = (
     "id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, last_tick, last_error, version, "
-    "created_by, created_at"
+    f"{actor_name('created_by')} AS created_by, created_at"
 )
 
 INSERT = Statement(
