@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
 from pathlib import Path
 
 import click
@@ -47,11 +48,15 @@ mv sum kept
 
 @pytest.mark.slow
 def test_every_command_of_the_how_to_pages_works_as_written(terminal: Terminal, tmp_path: Path) -> None:
+    before = set(terminal.folder.iterdir())
     begin = tmp_path / "prepared.md"
     begin.write_text(_PREPARED)
     terminal.follow(begin)
     for page in PAGES:
         terminal.follow(HOW_TO / f"{page}.md")
+    terminal.stop()
+    for path in set(terminal.folder.iterdir()) - before:  # the tutorials share the clone
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def test_blocks_of_these_pages_say_what_they_are() -> None:
