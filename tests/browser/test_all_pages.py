@@ -64,7 +64,7 @@ def page_paths() -> set[str]:
     routes = [route for route in routing.iter_route_contexts(app.routes) if "GET" in (route.methods or ())]
     paths = {str(route.path) for route in routes if isinstance(route.original_route, routing.APIRoute)}
     paths = {path for path in paths if not path.endswith("/state")}
-    return {path for path in paths if not path.startswith("/static")} - NO_PAGES
+    return {path for path in paths if not path.startswith(("/static", "/setting"))} - NO_PAGES
 
 
 def test_a_page_of_each_kind_is_looked_at(traces: CreatedObjects) -> None:
@@ -119,7 +119,7 @@ async def test_hostile_text_is_shown_as_it_was_written(up: Installation, visit: 
         traces.paths["/problems/{name}"]: "h1",
         traces.paths["/rejudge/{batch_id}"]: "h1",
         traces.paths["/runs/{run_id}/nodes/{node_id}"]: ".notice",
-        traces.paths["/setting/problems/{name}/diff"]: "ins",
+        traces.paths["/manage/problems/{name}/diff"]: "ins",
         traces.more["a checker's message"]: "table pre",
         traces.more["a compiler's message"]: "details pre",
         traces.more["a question"]: "pre",

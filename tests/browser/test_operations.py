@@ -22,14 +22,14 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(installation: Instal
     await page.wait_for_url("**/runs/*")
     arrived = list(tab.navigations)
     await expect(_node(page, "ask")).to_contain_text("waiting for approval")
-    await expect(page.locator(".notice")).to_contain_text("ask asks: Go on?")
+    await expect(page.locator(".notice")).to_contain_text("ask requires approval: Go on?")
     await expect(page.locator("svg.dag .node.good")).to_have_count(1)
     assert tab.navigations == arrived, "the run was followed without loading the page again"
     run = page.url
     await page.locator("svg.dag a", has_text="ask").click()
     await expect(page.locator(".notice")).to_contain_text(HOSTILE)
     await page.locator("#reason").fill("looks right")
-    await page.get_by_role("button", name="Yes", exact=True).click()
+    await page.get_by_role("button", name="Approve", exact=True).click()
     await expect(page).to_have_url(run)
     await expect(_node(page, "fragile")).to_contain_text("failed")
     await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
@@ -40,7 +40,7 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(installation: Instal
     await page.get_by_role("button", name="Retry").click()
     await expect(page).to_have_url(run)
     arrived = list(tab.navigations)
-    await expect(_node(page, "end")).to_contain_text("done")
+    await expect(_node(page, "end")).to_contain_text("success")
     await expect(page.locator("svg.dag .node.good")).to_have_count(4)
     await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
     assert tab.navigations == arrived
@@ -71,10 +71,10 @@ async def test_a_dead_letter_is_replayed_and_its_submission_judged(installation:
     await page.get_by_role("link", name=job_id).click()
     await expect(page.locator(".timeline")).to_contain_text("failed")
     await tab.open("/ops/dead-letters")
-    await page.get_by_label(f"Choose {job_id}").check()
+    await page.get_by_label(f"Select {job_id}").check()
     await page.locator("#reason").fill(HOSTILE)
     await page.get_by_role("button", name="Replay").click()
-    await expect(page.get_by_label(f"Choose {job_id}")).to_have_count(0)
+    await expect(page.get_by_label(f"Select {job_id}")).to_have_count(0)
     installation.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["verdict"] == "AC")
     await tab.open(f"/submissions/{submission_id}")
     await expect(page.locator(".verdict")).to_contain_text("Accepted")
@@ -87,7 +87,7 @@ async def test_a_secret_is_set_and_deleted_on_its_page_and_never_shown(up: Insta
     tab.agrees = True
     tab.expected.append("status of 400")
     page = await tab.open("/ops")
-    await page.get_by_role("link", name="Secrets of chains").click()
+    await page.get_by_role("link", name="Chain secrets").click()
     for value in ("short", "correct-horse-battery"):
         await page.locator("#name").fill("MAIL_TOKEN")
         await page.locator("#value").fill(value)

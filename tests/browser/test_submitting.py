@@ -23,7 +23,7 @@ async def test_somebody_logs_in_and_out_by_the_form(up: Installation, visit: Vis
     tab = await visit(up)
     page = await tab.open("/submissions")
     assert page.url.endswith("/login?next=/submissions")
-    await page.get_by_label("Name").fill("contestant")
+    await page.get_by_label("Username").fill("contestant")
     await page.get_by_label("Password").fill(PASSWORD)
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(f"{up.url}/submissions")
@@ -37,7 +37,7 @@ async def test_a_newcomer_chooses_a_password_first(up: Installation, visit: Visi
     tab.expected.append("status of 4")  # the wrong password is refused
     page = await tab.open("/login")
     for password in ("wrong password", one_time):
-        await page.get_by_label("Name").fill("newcomer")
+        await page.get_by_label("Username").fill("newcomer")
         await page.get_by_label("Password").fill(password)
         await page.keyboard.press("Enter")
         if password != one_time:

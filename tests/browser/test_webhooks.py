@@ -46,22 +46,22 @@ async def test_a_webhook_is_made_pinged_watched_switched_off_and_removed(up: Ins
     tab.agrees = True
     async with listening() as listener:
         page = await tab.open("/me/webhooks")
-        await page.get_by_label("Address").fill(listener.url)
+        await page.get_by_label("URL").fill(listener.url)
         await page.get_by_role("button", name="Create webhook").click()
         await expect(page.locator("#webhook-secret")).to_contain_text("whsec_")
         await page.get_by_role("link", name=listener.url).click()
-        await expect(page.locator(".verdict")).to_have_text("on")
+        await expect(page.locator(".verdict")).to_have_text("enabled")
         await page.get_by_role("button", name="Send ping").click()
         await expect(page.locator("[data-live]")).to_have_attribute("data-state", "polling")
         await expect(page.locator("tbody")).to_contain_text("pending")
         arrived = list(tab.navigations)
         listener.may_answer.set()
-        await expect(page.locator("tbody")).to_contain_text("delivered answer 204")
+        await expect(page.locator("tbody")).to_contain_text("delivered HTTP 204")
         await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
         assert tab.navigations == arrived, "the delivery was followed without loading the page again"
         assert [told["event"] for told in listener.heard] == ["ping"]
     await page.get_by_role("button", name="Disable").click()
-    await expect(page.locator(".verdict")).to_have_text("off")
+    await expect(page.locator(".verdict")).to_have_text("disabled")
     await expect(page.get_by_role("button", name="Send ping")).to_have_count(0)
-    await page.get_by_role("button", name="Remove").click()
-    await expect(page.get_by_text("You have no webhooks")).to_be_visible()
+    await page.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("No webhooks.")).to_be_visible()

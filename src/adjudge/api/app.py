@@ -43,7 +43,7 @@ from adjudge.api.schema.base import ErrorResponse
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
-_UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|{API_ROOT}/files|/setting/import)$")
+_UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import)$")
 """Where packages and files of runs come in. Other bodies are in memory when routes read them."""
 _CORS_HEADERS: Final = [
     "Authorization",

@@ -1,8 +1,10 @@
-"""Puts the pages onto the server that ``api`` built."""
+"""Adds the pages to the application that ``api`` created."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI, HTTPException
+from urllib.parse import quote
+
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.responses import Response
 
 from adjudge.api.container import Services
@@ -58,12 +60,39 @@ def install(app: FastAPI, services: Services) -> None:
         secrets.router(pages, services.secrets),
     ):
         app.include_router(router)
-    lost = page_router(pages)
+    app.include_router(_former_paths(pages))
+    app.include_router(_not_found(pages))
 
-    @lost.get("/{path:path}")
-    async def nowhere(path: str) -> Response:
+
+def _former_paths(pages: PageRenderer) -> APIRouter:
+    """Permanent redirects from the former paths of pages; forms are sent again to the new path (308)."""
+    routes = page_router(pages)
+
+    @routes.api_route("/setting", methods=["GET", "POST"])
+    @routes.api_route("/setting/{path:path}", methods=["GET", "POST"])
+    async def problem_admin_moved(request: Request) -> Response:
+        return _moved(request, "/manage" + request.url.path.removeprefix("/setting"))
+
+    @routes.post("/language")
+    async def language_moved(request: Request) -> Response:
+        return _moved(request, "/preferences/language")
+
+    return routes
+
+
+def _moved(request: Request, path: str) -> Response:
+    query = f"?{request.url.query}" if request.url.query else ""
+    return Response(status_code=308, headers={"Location": f"{quote(path)}{query}"})
+
+
+def _not_found(pages: PageRenderer) -> APIRouter:
+    """A page for paths that do not exist."""
+    routes = page_router(pages)
+
+    @routes.get("/{path:path}")
+    async def not_found(path: str) -> Response:
         if path.startswith("api/"):
             raise HTTPException(404)
         raise NotFound("page", f"/{path}")
 
-    app.include_router(lost)
+    return routes

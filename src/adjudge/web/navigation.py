@@ -28,7 +28,7 @@ class NavItem:
 ENTRIES: Final = (
     NavItem("/problems", "nav.problems", Permission.PROBLEM_READ),
     NavItem("/submissions", "nav.submissions", Permission.SUBMISSION_READ),
-    NavItem("/setting", "nav.problem_admin", Permission.PROBLEM_WRITE),
+    NavItem("/manage", "nav.problem_admin", Permission.PROBLEM_WRITE),
     NavItem("/chains", "nav.chains", Permission.CHAIN_READ, also="/runs"),
     NavItem("/rejudge", "nav.rejudge", Permission.REJUDGE_READ),
     NavItem("/ops", "nav.ops", Permission.OPS_READ),

@@ -141,8 +141,8 @@ async def test_revisions_whose_files_differ_in_every_line(api: AsgiApp, tmp_path
     for files in (BEFORE, AFTER):
         await import_package(api, tmp_path, setter, zip_files(icpc_package("Sum", **files)), slug="sum", publish=True)
     async with api.client(setter) as client:
-        paths = ["/setting/problems/sum/diff?old=1&new=2", "/api/v1/problems/sum/diff?old=1&new=2"]
-        await walk(api, client, [*paths, "/setting/problems/sum/revisions/2"])
+        paths = ["/manage/problems/sum/diff?old=1&new=2", "/api/v1/problems/sum/diff?old=1&new=2"]
+        await walk(api, client, [*paths, "/manage/problems/sum/revisions/2"])
 
 
 STATEMENTS: dict[str, tuple[str, str]] = {

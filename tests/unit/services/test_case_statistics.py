@@ -53,11 +53,11 @@ async def test_verdicts_of_each_test_are_counted(published_problem: PublishedPro
             {"name": "b", "runs": 3, "verdicts": {"AC": 2, "TLE": 1}, "time_ms": 1_000, "mem_kb": 100},
             {"name": "a", "runs": 2, "verdicts": {"AC": 1, "WA": 1}, "time_ms": 20, "mem_kb": 900},
         ]
-        page = (await setter.get("/setting/problems/sum/revisions/1")).text
+        page = (await setter.get("/manage/problems/sum/revisions/1")).text
         assert "Results by test" in page
         assert "Time limit exceeded" in page
         await add_revision(published_problem)
         assert (await setter.get(PLACE.format(2))).json()["items"] == [], "nothing was judged on it"
-        assert "How programs fare" not in (await setter.get("/setting/problems/sum/revisions/2")).text
+        assert "Results by test" not in (await setter.get("/manage/problems/sum/revisions/2")).text
         assert (await setter.get(PLACE.format(3))).status_code == 404
         assert (await contestant.get(PLACE.format(1))).status_code == 404

@@ -225,12 +225,12 @@ async def test_submissions_are_filtered_where_they_are_listed(
         assert mine in await _shown(client, "/submissions?problem=sum&language=cpp20")
         assert "No matching submissions" in await _shown(client, "/submissions?verdict=WA")
         assert "Not found: problem" in await _shown(client, "/submissions?problem=nothing", 404)
-        assert mine in await _shown(setter, "/submissions?everybody=1&problem=sum"), "to a problem of their own"
-        assert mine not in await _shown(setter, "/submissions?everybody=1")
+        assert mine in await _shown(setter, "/submissions?all=1&problem=sum"), "to a problem of their own"
+        assert mine not in await _shown(setter, "/submissions?all=1")
         name = (await client.get("/api/v1/me")).json()["name"]
-        assert mine in await _shown(judge, f"/submissions?everybody=1&user={name}")
-        assert mine not in await _shown(judge, "/submissions?everybody=1&user=nobody-here")
-        assert mine not in await _shown(client, "/submissions?everybody=1&user=nobody-here&verdict=WA")
+        assert mine in await _shown(judge, f"/submissions?all=1&user={name}")
+        assert mine not in await _shown(judge, "/submissions?all=1&user=nobody-here")
+        assert mine not in await _shown(client, "/submissions?all=1&user=nobody-here&verdict=WA")
 
 
 async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(
@@ -242,8 +242,8 @@ async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(
         await published_problem.finish(accepted["job_id"])
         solved = await _shown(client, "/problems/sum")
         assert "✓ solved" in solved
-        assert "/setting/problems/sum" not in solved
-        assert "/setting/problems/sum" in await _shown(setter, "/problems/sum")
+        assert "/manage/problems/sum" not in solved
+        assert "/manage/problems/sum" in await _shown(setter, "/problems/sum")
         assert "/problems/sum" in await _shown(client, "/me")
 
 
@@ -320,36 +320,36 @@ async def test_what_was_done_is_said_once_and_only_if_it_is_one_of_ours(pages: A
 async def test_a_setter_uploads_compares_and_publishes(pages: AsgiApp, tmp_path: Path) -> None:
     _, token = await pages.user("setter")
     async with pages.client(token) as setter, pages.client() as visitor:
-        assert 'class="empty"' in await _shown(setter, "/setting")
+        assert 'class="empty"' in await _shown(setter, "/manage")
         for hint in ("One.", "Two."):
             data = zip_files(icpc_package("Sum", **{"attachments/hint.txt": f"{hint}\n"}))
-            sent = await setter.post("/setting/import", data={"slug": "sum"}, files={"package": ("sum.zip", data)})
+            sent = await setter.post("/manage/import", data={"slug": "sum"}, files={"package": ("sum.zip", data)})
             assert sent.status_code == 303, sent.text
             assert "data-live-done" not in await _shown(setter, sent.headers["Location"])
             await run_pending_imports(pages, tmp_path)
             assert "data-live-done" in await _shown(setter, f"{sent.headers['Location']}/state")
-        assert "<ins>+Two.</ins>" in await _shown(setter, "/setting/problems/sum/diff?old=1&new=2")
-        await _shown(setter, "/setting/problems/sum/revisions/2")
+        assert "<ins>+Two.</ins>" in await _shown(setter, "/manage/problems/sum/diff?old=1&new=2")
+        await _shown(setter, "/manage/problems/sum/revisions/2")
         await _shown(visitor, "/problems/sum", 404)
         body = {"version": "1", "revision": "2", "reason": "first"}
-        assert (await setter.post("/setting/problems/sum/publish", data=body)).status_code == 303
+        assert (await setter.post("/manage/problems/sum/publish", data=body)).status_code == 303
         await _shown(visitor, "/problems/sum")
-        assert "Revision 2" in await _shown(setter, "/setting/problems/sum")
-        stale = await setter.post("/setting/problems/sum/withdraw", data={"version": "1", "reason": "x"})
+        assert "Revision 2" in await _shown(setter, "/manage/problems/sum")
+        stale = await setter.post("/manage/problems/sum/withdraw", data={"version": "1", "reason": "x"})
         assert stale.status_code == 409
 
 
 async def test_what_is_no_archive_is_refused_where_it_was_chosen(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
-        answer = await setter.post("/setting/import", files={"package": ("a.txt", b"hello")})
+        answer = await setter.post("/manage/import", files={"package": ("a.txt", b"hello")})
     assert answer.status_code == 400
     assert "ZIP" in answer.text
 
 
-@pytest.mark.parametrize("path", ["/setting", "/me", "/submissions"])
+@pytest.mark.parametrize("path", ["/manage", "/me", "/submissions"])
 async def test_visitors_are_asked_to_log_in(pages: AsgiApp, path: str) -> None:
     async with pages.client() as visitor:
         assert (await visitor.get(path)).headers["Location"].startswith("/login")
-    if path == "/setting":
+    if path == "/manage":
         async with pages.as_role("contestant") as contestant:
             assert (await contestant.get(path)).status_code == 403

@@ -76,7 +76,7 @@ async def test_the_catalogue_costs_the_same_however_long(pages: AsgiApp, tmp_pat
         costs.append(await cost(client, "/problems"))
         problem = await cost(client, "/problems/one")
     async with pages.client(setter) as own:
-        batcher = await cost(own, "/setting")
+        batcher = await cost(own, "/manage")
     assert costs[0] == costs[1]
     assert max([0, *costs[0].values(), *problem.values(), *batcher.values()]) <= 2, (costs, problem, batcher)
 

@@ -25,10 +25,10 @@ async def test_the_api_still_answers_for_itself(pages: AsgiApp) -> None:
 
 async def test_a_chosen_language_is_kept(pages: AsgiApp) -> None:
     async with pages.client() as client:
-        answer = await client.post("/language", data={"language": "zh", "next": "/problems"})
+        answer = await client.post("/preferences/language", data={"language": "zh", "next": "/problems"})
         assert (answer.status_code, answer.headers["Location"]) == (303, "/problems")
         assert "回到首页" in (await client.get("/nowhere")).text
-        assert (await client.post("/language", data={"language": "tlh"})).status_code == 400
+        assert (await client.post("/preferences/language", data={"language": "tlh"})).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,22 @@ async def test_static_files_are_named_by_content_and_kept(pages: AsgiApp) -> Non
         old = await client.get(url.replace(url.split("/")[2], "000000000000"))
         assert old.headers["Cache-Control"] == "no-cache"
         assert (await client.get("/static/x/../words.py")).status_code == 404
+
+
+async def test_former_paths_redirect_permanently(pages: AsgiApp) -> None:
+    async with pages.client() as client:
+        found = [
+            ((answer := await client.request(method, path)).status_code, answer.headers.get("Location"))
+            for method, path in (
+                ("GET", "/setting"),
+                ("GET", "/setting/problems/sum/diff?old=1&new=2"),
+                ("POST", "/setting/import"),
+                ("POST", "/language"),
+            )
+        ]
+    assert found == [
+        (308, "/manage"),
+        (308, "/manage/problems/sum/diff?old=1&new=2"),
+        (308, "/manage/import"),
+        (308, "/preferences/language"),
+    ]

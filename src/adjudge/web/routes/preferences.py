@@ -20,7 +20,7 @@ def router(pages: PageRenderer) -> APIRouter:
     """Routes of preferences."""
     routes = page_router(pages)
 
-    @routes.post("/language")
+    @routes.post("/preferences/language")
     async def choose_language(
         request: Request, language: Annotated[str, Form()], back: Annotated[str, Form(alias="next")] = "/"
     ) -> Response:

@@ -55,11 +55,11 @@ def _add_import_routes(
             error=error,
         )
 
-    @routes.get("/setting")
+    @routes.get("/manage")
     async def setting(request: Request, viewer: Writer) -> Response:
         return await desk(request, viewer)
 
-    @routes.post("/setting/import")
+    @routes.post("/manage/import")
     async def take(request: Request, viewer: Writer) -> Response:
         try:
             file = await forms.upload(request, "package")
@@ -75,20 +75,20 @@ def _add_import_routes(
             accepted = await imports.start_import(viewer, order, iter_file(file), file.filename or "")
         except AdjudgeError as error:
             return await desk(request, viewer, error)
-        return redirect(f"/setting/imports/{accepted.id}")
+        return redirect(f"/manage/imports/{accepted.id}")
 
-    @routes.get("/setting/imports/{import_id}")
+    @routes.get("/manage/imports/{import_id}")
     async def imported(request: Request, viewer: Writer, import_id: str) -> Response:
         return await pages.render(request, "import.html", **await _import(imports, viewer, request, import_id))
 
-    @routes.get("/setting/imports/{import_id}/state")
+    @routes.get("/manage/imports/{import_id}/state")
     async def import_state(request: Request, viewer: Writer, import_id: str) -> Response:
         return await pages.render(request, "import_state.html", **await _import(imports, viewer, request, import_id))
 
-    @routes.post("/setting/imports/{import_id}/cancel")
+    @routes.post("/manage/imports/{import_id}/cancel")
     async def cancel(viewer: Writer, import_id: str) -> Response:
         await imports.cancel_import(viewer, import_id)
-        return redirect(f"/setting/imports/{import_id}")
+        return redirect(f"/manage/imports/{import_id}")
 
 
 async def _import(imports: ProblemImportService, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ async def _import(imports: ProblemImportService, viewer: Viewer, request: Reques
 
 
 def _add_problem_routes(routes: APIRouter, pages: PageRenderer, revisions: ProblemRevisionService) -> None:
-    @routes.get("/setting/problems/{name}")
+    @routes.get("/manage/problems/{name}")
     async def manage(request: Request, viewer: Writer, name: str) -> Response:
         return await pages.render(
             request,
@@ -106,7 +106,7 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, revisions: Probl
             revisions=(await revisions.list_revisions(viewer, name, cursor=None, limit=100)).items,
         )
 
-    @routes.get("/setting/problems/{name}/revisions/{number}")
+    @routes.get("/manage/problems/{name}/revisions/{number}")
     async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
         found = await revisions.get_revision(viewer, name, number)
         return await pages.render(
@@ -119,14 +119,14 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, revisions: Probl
             tests=(await revisions.tests(viewer, name, number)).items,
         )
 
-    @routes.get("/setting/problems/{name}/diff")
+    @routes.get("/manage/problems/{name}/diff")
     async def diff(request: Request, viewer: Writer, name: str, old: Number, new: Number) -> Response:
         found = await revisions.diff_revisions(viewer, name, old=old, new=new)
         return await pages.render(request, "revision_diff.html", name=name, found=found)
 
 
 def _add_action_routes(routes: APIRouter, revisions: ProblemRevisionService, imports: ProblemImportService) -> None:
-    @routes.post("/setting/problems/{name}")
+    @routes.post("/manage/problems/{name}")
     async def edit(request: Request, viewer: Writer, name: str) -> Response:
         difficulty = (await forms.text(request, "difficulty", limit=20)).strip()
         patch = ProblemUpdate(
@@ -136,25 +136,25 @@ def _add_action_routes(routes: APIRouter, revisions: ProblemRevisionService, imp
             difficulty=_as_float(difficulty),
         )
         await revisions.update_metadata(viewer, name, patch)
-        return redirect(f"/setting/problems/{name}", done="saved")
+        return redirect(f"/manage/problems/{name}", done="saved")
 
-    @routes.post("/setting/problems/{name}/publish")
+    @routes.post("/manage/problems/{name}/publish")
     async def publish(request: Request, viewer: Publisher, name: str) -> Response:
         version, number = await _number(request, "version"), await _number(request, "revision")
         reason = await forms.text(request, "reason", limit=500)
         await revisions.publish_revision(viewer, name, version=version, number=number, reason=reason)
-        return redirect(f"/setting/problems/{name}", done="published")
+        return redirect(f"/manage/problems/{name}", done="published")
 
-    @routes.post("/setting/problems/{name}/withdraw")
+    @routes.post("/manage/problems/{name}/withdraw")
     async def withdraw(request: Request, viewer: Publisher, name: str) -> Response:
         version, reason = await _number(request, "version"), await forms.text(request, "reason", limit=500)
         await revisions.withdraw_problem(viewer, name, version=version, reason=reason)
-        return redirect(f"/setting/problems/{name}", done="withdrawn")
+        return redirect(f"/manage/problems/{name}", done="withdrawn")
 
-    @routes.post("/setting/problems/{name}/revisions/{number}/verify")
+    @routes.post("/manage/problems/{name}/revisions/{number}/verify")
     async def verify(viewer: Writer, name: str, number: Number) -> Response:
         accepted = await imports.start_verification(viewer, name, number)
-        return redirect(f"/setting/imports/{accepted.id}")
+        return redirect(f"/manage/imports/{accepted.id}")
 
 
 def _tags(text: str) -> tuple[str, ...] | None:

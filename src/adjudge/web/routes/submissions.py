@@ -105,10 +105,11 @@ def _add_list_routes(
         user: Annotated[str, Query(max_length=64)] = "",
         language: Annotated[str, Query(max_length=64)] = "",
         verdict: str = "",
-        everybody: str = "",
+        every: Annotated[str, Query(alias="all")] = "",
+        everybody: str = "",  # the former name of `all`
         cursor: str | None = None,
     ) -> Response:
-        asked = {"problem": problem, "user": user, "language": language, "verdict": verdict, "everybody": everybody}
+        asked = {"problem": problem, "user": user, "language": language, "verdict": verdict, "all": every or everybody}
         rows: list[SubmissionRow] = []
         error = None
         try:
@@ -135,7 +136,7 @@ def _add_list_routes(
             verdicts=list(Verdict),
             names=language_names(languages),
             sees_all=_may_see_all(viewer, asked),
-            is_live=not everybody and not cursor,
+            is_live=not asked["all"] and not cursor,
             more=more,
         )
 
@@ -180,7 +181,7 @@ async def _filter(
 
 
 async def _owner_filter(users: UserService, viewer: Viewer, asked: Mapping[str, str]) -> str | None:
-    if not asked["everybody"] or not _may_see_all(viewer, asked):
+    if not asked["all"] or not _may_see_all(viewer, asked):
         return viewer.id
     name = asked["user"].strip()
     if not name:
