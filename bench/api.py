@@ -47,7 +47,7 @@ BATCHES_AT_ONCE = 2
 READERS = sized(full=32, smoke=4)
 READS = sized(full=10_000, quick=1_500, smoke=8)
 USERS_LISTENING, STAFF_LISTENING = sized(full=990, smoke=9), sized(full=10, smoke=1)
-HOUSES = (("ours", USERS_LISTENING), ("raw", CONCURRENCY))
+FIXTURES = (("ours", USERS_LISTENING), ("raw", CONCURRENCY))
 """Databases, and how many people live there."""
 OURS, RAW, CONSTANT = "ours", "raw driver", "constant"
 
@@ -69,7 +69,7 @@ class ApiTarget:
     """One database's server and floor, and who asks them."""
 
     def __init__(self, label: str, ours: ApiFixture, raw: ApiFixture, folder: Path, stack: ExitStack) -> None:
-        self.label, self.ours, self._raw_house = label, ours, raw
+        self.label, self.ours, self._raw_fixture = label, ours, raw
         self._server = api_process(f"{label}-api", ours, folder, stack)
         self._raw = BenchProcess(f"{label}-raw", ["bench.api_baseline", raw.url, str(CONCURRENCY)], folder, stack)
         self.port = 0
@@ -81,7 +81,7 @@ class ApiTarget:
 
     def raw(self, count: int, size: int = 1, askers: int = CONCURRENCY) -> LoadResult:
         """Commit by the bare driver."""
-        answer = self._raw.ask(example=self._raw_house.example, count=count, size=size, askers=askers)
+        answer = self._raw.ask(example=self._raw_fixture.example, count=count, size=size, askers=askers)
         return LoadResult.of(answer, size)
 
 
@@ -178,12 +178,12 @@ def _open_postgres(folder: Path, stack: ExitStack) -> ApiTarget:
     server = PostgresServer(durable=True)
     server.start()
     stack.callback(server.stop)
-    ours, raw = (asyncio.run(seed_database(asyncio.run(_create(server, name)), people)) for name, people in HOUSES)
+    ours, raw = (asyncio.run(seed_database(asyncio.run(_create(server, name)), people)) for name, people in FIXTURES)
     return ApiTarget("PostgreSQL", ours, raw, folder, stack)
 
 
 def _open_sqlite(folder: Path, stack: ExitStack) -> ApiTarget:
-    ours, raw = (asyncio.run(seed_database(f"sqlite:///{folder / name}.db", people)) for name, people in HOUSES)
+    ours, raw = (asyncio.run(seed_database(f"sqlite:///{folder / name}.db", people)) for name, people in FIXTURES)
     return ApiTarget("SQLite", ours, raw, folder, stack)
 
 
@@ -208,8 +208,8 @@ def main() -> None:
             add_submits(bench, site, generator)
             add_batches(bench, site, generator)
         _progress("event streams")
-        referee = BenchProcess("referee", ["bench.api_event_source", sites[0].ours.url], folder, stack)
-        referee.expect("ready")
+        event_source = BenchProcess("referee", ["bench.api_event_source", sites[0].ours.url], folder, stack)
+        event_source.expect("ready")
         add_streams(bench, sites[0], generator, listeners)
     bench.finish()
 

@@ -169,7 +169,7 @@ async def commit_all(bares: Sequence[RawDriver], work: list[Calls]) -> dict[str,
     """Commit everything, as many at the same time as there are askers."""
     waits_ms: list[float] = []
 
-    async def asker(bare: RawDriver) -> None:
+    async def sender(bare: RawDriver) -> None:
         while work:
             calls = work.pop()
             began = time.perf_counter()
@@ -177,7 +177,7 @@ async def commit_all(bares: Sequence[RawDriver], work: list[Calls]) -> dict[str,
             waits_ms.append((time.perf_counter() - began) * 1_000)
 
     began = time.perf_counter()
-    await asyncio.gather(*(asker(bare) for bare in bares))
+    await asyncio.gather(*(sender(bare) for bare in bares))
     return {"seconds": time.perf_counter() - began, "waits_ms": waits_ms}
 
 

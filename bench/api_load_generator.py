@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import uvloop
@@ -67,8 +68,8 @@ class LoadCounters:
 class LoadConnection(asyncio.Protocol):
     """One connection that asks again as soon as it is answered, while there is something left to ask."""
 
-    def __init__(self, template: Template, tally: LoadCounters) -> None:
-        self._template, self._tally = template, tally
+    def __init__(self, template: Template, counters: LoadCounters) -> None:
+        self._template, self._counters = template, counters
         self._sent_at = 0.0
         self._buffer = b""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -79,11 +80,11 @@ class LoadConnection(asyncio.Protocol):
 
     def ask(self) -> None:
         """Send the next request, or be done."""
-        if self._tally.left <= 0:
+        if self._counters.left <= 0:
             self.end()
             return
-        self._tally.left -= 1
-        self._transport.write(self._template.written(self._tally.next_number))
+        self._counters.left -= 1
+        self._transport.write(self._template.written(self._counters.next_number))
         self._sent_at = time.perf_counter()
 
     def data_received(self, data: bytes) -> None:
@@ -95,11 +96,11 @@ class LoadConnection(asyncio.Protocol):
         length = _LENGTH.search(self._buffer, 0, head_end)
         if len(self._buffer) < head_end + 4 + (int(length[1]) if length else 0):
             return
-        self._tally.waits_sec.append(time.perf_counter() - self._sent_at)
+        self._counters.waits_sec.append(time.perf_counter() - self._sent_at)
         status = self._buffer[9:12].decode()
-        self._tally.statuses[status] += 1
+        self._counters.statuses[status] += 1
         if not status.startswith("2"):
-            self._tally.wrong = self._buffer[:1_000]
+            self._counters.wrong = self._buffer[:1_000]
         self._buffer = b""
         self.ask()
 
@@ -148,26 +149,27 @@ class LoadGenerator:
 
     async def load(self, port: int, requests: Sequence[str], count: int, limit_sec: float) -> dict[str, Any]:
         """Send ``count`` requests, each connection one after another; a connection for each of ``requests``."""
-        tally = LoadCounters(count, self._number)
+        counters = LoadCounters(count, self._number)
         loop = asyncio.get_running_loop()
-        askers = []
+        connections = []
         for text in requests:
             template = Template(text.encode("latin-1"))
-            _, asker = await loop.create_connection(lambda it=template: LoadConnection(it, tally), "127.0.0.1", port)  # type: ignore[misc]  # a default binds it
-            askers.append(asker)
+            create = partial(LoadConnection, template, counters)
+            _, connection = await loop.create_connection(create, "127.0.0.1", port)
+            connections.append(connection)
         began = time.perf_counter()
-        for asker in askers:
-            asker.ask()
-        await asyncio.wait([asker.done for asker in askers], timeout=limit_sec)
+        for connection in connections:
+            connection.ask()
+        await asyncio.wait([connection.done for connection in connections], timeout=limit_sec)
         took_sec = time.perf_counter() - began
-        for asker in askers:
-            asker.end()
-        self._number = tally.number
+        for connection in connections:
+            connection.end()
+        self._number = counters.number
         return {
             "seconds": took_sec,
-            "waits_ms": [wait * 1_000 for wait in tally.waits_sec],
-            "statuses": dict(tally.statuses),
-            "wrong": tally.wrong.decode("latin-1"),
+            "waits_ms": [wait * 1_000 for wait in counters.waits_sec],
+            "statuses": dict(counters.statuses),
+            "wrong": counters.wrong.decode("latin-1"),
         }
 
     async def measure(self, port: int, request: str) -> dict[str, Any]:

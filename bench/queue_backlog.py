@@ -53,7 +53,7 @@ def load_sqlite(path: Path, size: int) -> None:
 
 def cost_us(contender: QueueSystem, *, warm_up: int, count: int) -> float:
     """Microseconds a job, over ``count`` ends after the first few, with a job handed in for each that ends."""
-    board, handed_in = contender.board, 0
+    board, submitted = contender.board, 0
     marks: list[tuple[int, float]] = []
     while True:
         ended = board.counted
@@ -61,9 +61,9 @@ def cost_us(contender: QueueSystem, *, warm_up: int, count: int) -> float:
             marks.append((ended, time.perf_counter()))
             if len(marks) == 2:
                 break
-        if ended - handed_in >= BATCH:
+        if ended - submitted >= BATCH:
             contender.submit(BATCH)
-            handed_in += BATCH
+            submitted += BATCH
         else:
             time.sleep(0.002)
     (first, began), (last, over) = marks

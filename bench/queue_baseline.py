@@ -40,9 +40,9 @@ from bench.queue_progress import CONCURRENCY, SharedProgress, send_line, submit_
 
 WORKER = "raw"
 LEASE_US = 15_000_000
-PUMPED = 512
+DISPATCH_BATCH = 512
 """As many as the pump takes."""
-TAKING: dict[str, object] = {"base_us": 1_000_000, **dict.fromkeys(outbox.CAPACITY_PARAMETERS, PUMPED)}
+TAKING: dict[str, object] = {"base_us": 1_000_000, **dict.fromkeys(outbox.CAPACITY_PARAMETERS, DISPATCH_BATCH)}
 Call = tuple[Statement, Rows | None, dict[str, object]]
 Step = Call | Callable[[list[list[Any]]], Call]
 """A statement, or one that depends on what the ones before it answered."""
@@ -134,7 +134,7 @@ async def enqueue(bare: RawDriver, numbers: Sequence[int]) -> None:
     await bare.transact((raw.INSERT, [insert_row(job) for job in jobs], {}), (outbox.INSERT, rows, {}))
 
 
-async def pump(bare: RawDriver, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
+async def dispatch(bare: RawDriver, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
     """Deliver one batch: two transactions around one call."""
     rows = await bare.take_due()
     if rows:
@@ -181,7 +181,7 @@ class DistributedBaseline:
         send_line("ready")
         while True:
             rung.clear()
-            if await pump(self._bare, self.publish) < PUMPED:
+            if await dispatch(self._bare, self.publish) < DISPATCH_BATCH:
                 await rung.wait()
 
     async def publish(self, rows: list[Any]) -> list[str]:
@@ -189,8 +189,8 @@ class DistributedBaseline:
         for row in rows:
             hint = MessageBody(row["id"], row["priority"], row["kind"], row["trace_id"], json.loads(row["payload"]))
             ref = f"raw:payload:{row['id']}:{secrets.token_hex(4)}"
-            moment = time.time_ns() // 1_000_000
-            arguments += (hint.band + 1, hint.job_id, moment, ref, hint.priority, codec.encode(hint))
+            timestamp = time.time_ns() // 1_000_000
+            arguments += (hint.band + 1, hint.job_id, timestamp, ref, hint.priority, codec.encode(hint))
         answers: list[str] = await self._publish(keys=self._keys, args=[200_000, 86_400, *arguments])
         return answers
 
@@ -235,7 +235,7 @@ async def embedded(board: SharedProgress, path: str) -> None:
 
     async def submit(numbers: list[int]) -> None:
         await enqueue(bare, numbers)
-        await pump(bare, publish)
+        await dispatch(bare, publish)
         while stream:
             await work(bare, board, [stream.popleft() for _ in range(min(CONCURRENCY, len(stream)))])
 

@@ -56,8 +56,8 @@ async def medians(installation: Installation, session: str, other: str) -> dict[
             await page.ask()
             await ready.ask()
         for _ in range(ROUNDS):
-            for name, asker in (("page", page), ("constant", ready)):
-                seen[name] += [await asker.ask() for _ in range(REQUESTS // ROUNDS)]
+            for name, connection in (("page", page), ("constant", ready)):
+                seen[name] += [await connection.ask() for _ in range(REQUESTS // ROUNDS)]
     return {name: median(figures) for name, figures in seen.items()}
 
 

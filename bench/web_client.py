@@ -92,10 +92,10 @@ async def under_load(url: str, session: str, *, per_sec: float, limit: int) -> A
     took: list[float] = []
 
     async def ask_steadily() -> None:
-        async with KeepAliveConnection(url, session) as asker:
+        async with KeepAliveConnection(url, session) as connection:
             for _ in range(limit):
                 began = time.perf_counter()
-                took.append(await asker.ask())
+                took.append(await connection.ask())
                 await asyncio.sleep(max(0.0, 1 / per_sec - (time.perf_counter() - began)))
 
     task = asyncio.create_task(ask_steadily())

@@ -15,7 +15,7 @@ _REVISION = re.compile(r"^revision(?:: \w+)? = \"(\w+)\"$", re.MULTILINE)
 _DOWN = re.compile(r"^down_revision(?:: [\w |]+)? = (?:\"(\w+)\"|None)$", re.MULTILINE)
 
 
-def complaints(sources: Mapping[str, str]) -> Sequence[str]:
+def problems(sources: Mapping[str, str]) -> Sequence[str]:
     """What is wrong with migrations, given as file name and text."""
     found = []
     for number, name in enumerate(sorted(sources), 1):
@@ -31,7 +31,7 @@ def complaints(sources: Mapping[str, str]) -> Sequence[str]:
 
 
 def test_migrations_form_one_line() -> None:
-    found = complaints({path.name: path.read_text() for path in VERSIONS.glob("*.py")})
+    found = problems({path.name: path.read_text() for path in VERSIONS.glob("*.py")})
     assert not found, "\n".join(found)
 
 
@@ -40,9 +40,9 @@ def test_duplicates_gaps_and_forks_are_noticed() -> None:
         return f'revision = "{revision}"\ndown_revision = {down and chr(34) + down + chr(34)}\n'
 
     line = {"0001_a.py": text("0001", None), "0002_b.py": text("0002", "0001")}
-    assert complaints(line) == []
-    assert complaints({**line, "0002_c.py": text("0002", "0001")}), "a number that is used twice"
-    assert complaints({**line, "0004_c.py": text("0004", "0002")}), "a gap"
-    assert complaints({**line, "0003_c.py": text("0003", "0001")}), "a fork"
-    assert complaints({**line, "0003_c.py": text("0002", "0002")}), "a revision that is not the file's number"
-    assert complaints({**line, "0003_c.py": ""}), "no revision"
+    assert problems(line) == []
+    assert problems({**line, "0002_c.py": text("0002", "0001")}), "a number that is used twice"
+    assert problems({**line, "0004_c.py": text("0004", "0002")}), "a gap"
+    assert problems({**line, "0003_c.py": text("0003", "0001")}), "a fork"
+    assert problems({**line, "0003_c.py": text("0002", "0002")}), "a revision that is not the file's number"
+    assert problems({**line, "0003_c.py": ""}), "no revision"

@@ -22,7 +22,7 @@ class CheckedTab:
     page: Page
     context: BrowserContext
     origin: str
-    complaints: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     navigations: list[str] = field(default_factory=list)
     policies: dict[str, str] = field(default_factory=dict)
     """The content security policy of each page that was shown, by path."""
@@ -38,23 +38,23 @@ class CheckedTab:
 
     def verify(self) -> None:
         """Fail on whatever happened that nobody expected."""
-        unexpected = [item for item in self.complaints if not any(re.search(known, item) for known in self.expected)]
+        unexpected = [item for item in self.problems if not any(re.search(known, item) for known in self.expected)]
         assert not unexpected, unexpected
 
     def on_console(self, message: ConsoleMessage) -> None:
         """Errors and warnings in the console."""
         if message.type in ("error", "warning"):
-            self.complaints.append(f"console: {message.text} ({message.location.get('url')})")
+            self.problems.append(f"console: {message.text} ({message.location.get('url')})")
 
     def on_error(self, error: WebError) -> None:
         """A script that failed."""
-        self.complaints.append(f"script: {error.error}")
+        self.problems.append(f"script: {error.error}")
 
     def on_request(self, request: Request) -> None:
         """Nothing leaves the machine."""
         address = urlsplit(request.url)
         if address.scheme not in _OWN_SCHEMES and address.hostname not in _LOOPBACK:
-            self.complaints.append(f"a request left the machine: {request.url}")
+            self.problems.append(f"a request left the machine: {request.url}")
         if request.is_navigation_request():
             self.navigations.append(address.path)
 
@@ -68,7 +68,7 @@ class CheckedTab:
         if self.agrees and dialog.type == "confirm":
             await dialog.accept()
             return
-        self.complaints.append(f"a dialog: {dialog.message}")
+        self.problems.append(f"a dialog: {dialog.message}")
         await dialog.dismiss()
 
 

@@ -35,7 +35,7 @@ class CreatedObjects:
 def populate(installation: Installation) -> CreatedObjects:
     """Let everything happen once; say where it can be seen."""
     checked = package_with_large_limits("Checked", **{"output_validator/check.py": CHECKER})
-    installation.publish_by_hand(checked, "checked")  # its own solutions are rejected
+    installation.publish_manually(checked, "checked")  # its own solutions are rejected
     installation.publish(package_with_large_limits("Twice"), slug="twice")
     twice = installation.publish(
         package_with_large_limits("Twice", **{"attachments/hint.txt": HOSTILE}), slug="twice", verify=True

@@ -16,7 +16,7 @@ from tests.browser.conftest import Visit
 from tests.browser.populated_database import CreatedObjects, populate
 from tests.browser.seed_data import HOSTILE
 from tests.support.installation import Installation
-from tests.support.links import complaint
+from tests.support.links import problem
 from tests.support.servers import AXE
 from tests.support.shared_routes import lookup_services
 
@@ -99,7 +99,7 @@ async def _look(page: Page) -> list[str]:
     if await page.locator("main img[src='x'], main script, a[href^='javascript']").count():
         found.append("a probe became an element")
     addresses = await page.evaluate(_ADDRESSES)
-    found += [wrong for method, address in addresses if (wrong := complaint(method, address)) is not None]
+    found += [wrong for method, address in addresses if (wrong := problem(method, address)) is not None]
     viewport: Any = page.viewport_size
     await page.set_viewport_size(cast("Any", PHONE))
     found += [f"wider than a phone: {item}" for item in await page.evaluate(_TOO_WIDE)]

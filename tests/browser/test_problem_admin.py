@@ -56,7 +56,7 @@ async def test_a_rejudge_is_previewed_then_applied(installation: Installation, v
     with installation.client("contestant") as contestant:
         submission_id = installation.submit_and_wait(contestant, "moving", SUM)
     moved = {"data/secret/1.ans": "12\n", "submissions/accepted/sum.py": "print(12)\n"}
-    installation.publish_by_hand(package_with_large_limits("Moving", **moved), "moving")
+    installation.publish_manually(package_with_large_limits("Moving", **moved), "moving")
     tab = await visit(installation, "judge")
     page = await tab.open("/rejudge")
     await page.locator("#problem").fill("moving")

@@ -47,12 +47,12 @@ def main(command: CrashingCommand) -> None:
         adjudge([*command.argv], prog_name="adjudge")
 
 
-def _arm(fate: CrashTrigger) -> None:
+def _arm(crash_trigger: CrashTrigger) -> None:
     """Count what passes through whatever database and stream the commands open, the keeper's of leases too."""
-    _replace(worker_wiring, "open_for_leases", lambda it: CrashingDatabase(it, fate))
+    _replace(worker_wiring, "open_for_leases", lambda it: CrashingDatabase(it, crash_trigger))
     for module in (worker, scheduler):
-        _replace(module, "open_served", lambda it: CrashingDatabase(it, fate))
-        _replace(module, "open_stream", lambda it: CrashingStream(it, fate))
+        _replace(module, "open_served", lambda it: CrashingDatabase(it, crash_trigger))
+        _replace(module, "open_stream", lambda it: CrashingStream(it, crash_trigger))
 
 
 def _replace(module: ModuleType, opening: str, around: Callable[[Any], Any]) -> None:

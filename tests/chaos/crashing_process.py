@@ -43,7 +43,7 @@ from tests.support.explicit_commit import with_explicit_commit
 
 T = TypeVar("T")
 Role = Literal["worker", "scheduler"]
-Door = Literal["commit", "redis", "claim", "checkpoint", "finish", "read", "ack"]
+CrashOperation = Literal["commit", "redis", "claim", "checkpoint", "finish", "read", "ack"]
 Phase = Literal["before", "after"]
 LIFETIME_SEC = 1_800
 """However the test ends, its processes do too."""
@@ -63,7 +63,7 @@ def oracle(submission_id: str) -> Verdict:
 class CrashPoint:
     """Where to die."""
 
-    door: Door
+    operation: CrashOperation
     number: int
     phase: Phase
 
@@ -98,11 +98,11 @@ class CrashTrigger:
         self._point = point
         self._passed: Counter[str] = Counter()
 
-    def next(self, *doors: str) -> Phase | None:
+    def next(self, *operations: str) -> Phase | None:
         """Whether this passage is the last one, and when; it may be known by several names."""
-        self._passed.update(doors)
+        self._passed.update(operations)
         point = self._point
-        if point is not None and point.door in doors and point.number == self._passed[point.door]:
+        if point is not None and point.operation in operations and point.number == self._passed[point.operation]:
             return point.phase
         return None
 
@@ -114,23 +114,23 @@ class CrashTrigger:
 class CrashingDatabase:
     """A database in front of which, or behind which, somebody dies."""
 
-    def __init__(self, inner: Database, fate: CrashTrigger) -> None:
+    def __init__(self, inner: Database, crash_trigger: CrashTrigger) -> None:
         self._inner = inner
-        self._fate = fate
+        self._crash_trigger = crash_trigger
         self.dialect = inner.dialect
 
     async def transact(self, operation: Operation[T]) -> T:
-        phase = self._fate.next("commit", kind_of(operation))
+        phase = self._crash_trigger.next("commit", kind_of(operation))
 
-        async def to_the_brink(tx: Tx) -> T:
+        async def until_commit(tx: Tx) -> T:
             if phase == "before":
                 await operation(with_explicit_commit(tx))
-                self._fate.die()
+                self._crash_trigger.die()
             return await operation(tx)
 
-        done = await self._inner.transact(to_the_brink)
+        done = await self._inner.transact(until_commit)
         if phase == "after":
-            self._fate.die()
+            self._crash_trigger.die()
         return done
 
     async def read(self, operation: Operation[T]) -> T:
@@ -146,17 +146,17 @@ class CrashingDatabase:
 class CrashingStream:
     """A stream in front of which, or behind which, somebody dies."""
 
-    def __init__(self, inner: Stream, fate: CrashTrigger) -> None:
+    def __init__(self, inner: Stream, crash_trigger: CrashTrigger) -> None:
         self._inner = inner
-        self._fate = fate
+        self._crash_trigger = crash_trigger
 
     async def _pass(self, call: Coroutine[Any, Any, T], kind: str = "") -> T:
-        phase = self._fate.next("redis", kind)
+        phase = self._crash_trigger.next("redis", kind)
         if phase == "before":
-            self._fate.die()
+            self._crash_trigger.die()
         answer = await call
         if phase == "after":
-            self._fate.die()
+            self._crash_trigger.die()
         return answer
 
     async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
@@ -216,11 +216,11 @@ def main(orders: ProcessConfig) -> None:
 
 
 async def _live(orders: ProcessConfig) -> None:
-    fate = CrashTrigger(orders.dies_at)
+    crash_trigger = CrashTrigger(orders.dies_at)
     async with asyncio.timeout(LIFETIME_SEC), open_database(orders.database_url, migrate=False) as opened:
         stream = RedisStream(orders.redis_url, environment=orders.environment)
         try:
-            await _serve(orders, CrashingDatabase(opened, fate), CrashingStream(stream, fate))
+            await _serve(orders, CrashingDatabase(opened, crash_trigger), CrashingStream(stream, crash_trigger))
         finally:
             await stream.close()
 
@@ -238,8 +238,10 @@ async def _serve(orders: ProcessConfig, database: Database, stream: Stream) -> N
         return
     reconciler = Reconciler(database, jobs, stream, name=orders.name, older_than_ms=orders.idle_ms)
     async with asyncio.TaskGroup() as roles:
-        pump = Dispatcher(database, jobs, stream, name=orders.name, batch=orders.batch, poll_ms=orders.idle_ms // 5)
-        roles.create_task(pump.run())
+        dispatcher = Dispatcher(
+            database, jobs, stream, name=orders.name, batch=orders.batch, poll_ms=orders.idle_ms // 5
+        )
+        roles.create_task(dispatcher.run())
         roles.create_task(
             run_periodically(Watchdog(database, jobs, name=orders.name).run_once, interval_ms=orders.idle_ms // 2)
         )

@@ -45,7 +45,7 @@ class CrashSweep:
         for point in self.points:
             orders = {"dies_at": point, "slots": 4, "lease_ms": SHORT_LEASE_MS}
             with self.cluster.process(
-                "worker", f"victim-{point.door}-{point.phase}-{point.number}", **orders
+                "worker", f"victim-{point.operation}-{point.phase}-{point.number}", **orders
             ) as doomed:
 
                 async def dead(doomed: Any = doomed) -> bool:

@@ -22,12 +22,12 @@ from adjudge.store.judging.models import NewSubmission
 from adjudge.stream.redis import RedisStream
 from tests.chaos.cluster import Cluster, warm_up
 from tests.chaos.crashing_command import CrashingCommand, run_command
-from tests.chaos.crashing_process import TIRELESS, CrashPoint, Door, Phase, Role
+from tests.chaos.crashing_process import TIRELESS, CrashOperation, CrashPoint, Phase, Role
 from tests.integration.queue.installation import Installation, import_problem
 from tests.support.databases import PostgresDatabases
 from tests.support.servers import RedisServer
 
-PASSAGES: dict[tuple[Role, Door], int] = {
+PASSAGES: dict[tuple[Role, CrashOperation], int] = {
     ("worker", "commit"): 4,
     ("worker", "redis"): 2,
     ("scheduler", "commit"): 4,
@@ -69,7 +69,7 @@ class CrashInstallation:
     async def die(self, role: Role, point: CrashPoint) -> None:
         """Let a process live up to ``point``, with something to do until it gets there: lost jobs take their time."""
         await self.submit()
-        with self.process(role, f"victim-{role}-{point.door}-{point.number}-{point.phase}", point) as doomed:
+        with self.process(role, f"victim-{role}-{point.operation}-{point.number}-{point.phase}", point) as doomed:
 
             async def dead() -> bool:
                 if doomed.exitcode is None and not await self.cluster.count("jobs WHERE finished_at IS NULL"):
@@ -96,11 +96,11 @@ async def _site(url: str, redis: RedisServer, folder: Path) -> AsyncIterator[Cra
             await stream.close()
 
 
-async def _walk(url: str, redis: RedisServer, folder: Path, role: Role, door: Door) -> None:
+async def _walk(url: str, redis: RedisServer, folder: Path, role: Role, operation: CrashOperation) -> None:
     async with _site(url, redis, folder) as site:
         with site.process(OTHER[role], f"bystander-{OTHER[role]}"):
-            for phase, number in product(PHASES, range(1, PASSAGES[role, door] + 1)):
-                await site.die(role, CrashPoint(door, number, phase))
+            for phase, number in product(PHASES, range(1, PASSAGES[role, operation] + 1)):
+                await site.die(role, CrashPoint(operation, number, phase))
             await site.submit()
             with site.process(role, f"heir-{role}"):
                 await site.cluster.wait_until(site.cluster.is_idle, f"all is done after every {role} that died")
@@ -114,5 +114,5 @@ async def test_the_commands_lose_and_double_no_verdict_wherever_they_die(
     await asyncio.to_thread(warm_up)
     urls = [postgres_databases.url(await asyncio.to_thread(postgres_databases.create)) for _ in PASSAGES]
     async with asyncio.TaskGroup() as walks:
-        for url, (role, door) in zip(urls, PASSAGES, strict=True):
-            walks.create_task(_walk(url, redis_server, tmp_path / f"{role}-{door}", role, door))
+        for url, (role, operation) in zip(urls, PASSAGES, strict=True):
+            walks.create_task(_walk(url, redis_server, tmp_path / f"{role}-{operation}", role, operation))

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from tests.chaos.cluster import Cluster, create_cluster
-from tests.chaos.crashing_process import CrashPoint, Door, Phase, Role, make_jobs
+from tests.chaos.crashing_process import CrashOperation, CrashPoint, Phase, Role, make_jobs
 from tests.support.databases import PostgresDatabases
 from tests.support.servers import RedisServer
 
@@ -17,7 +17,7 @@ JOBS = 2
 LOST_AFTER_MS = 500
 GHOST = "ghost"
 OTHER: dict[Role, Role] = {"worker": "scheduler", "scheduler": "worker"}
-LANES: list[tuple[Role, Door, Phase]] = [
+LANES: list[tuple[Role, CrashOperation, Phase]] = [
     ("worker", "commit", "before"),
     ("worker", "commit", "after"),
     ("worker", "redis", "before"),
@@ -65,12 +65,12 @@ async def _dies(cluster: Cluster, role: Role, point: CrashPoint) -> bool:
     return died
 
 
-async def _walk(url: str, redis: RedisServer, role: Role, door: Door, phase: Phase) -> int:
+async def _walk(url: str, redis: RedisServer, role: Role, operation: CrashOperation, phase: Phase) -> int:
     """One point after another, until the work is done before the point is reached; how many there were."""
-    async with create_cluster(url, redis.url, f"walk-{role}-{door}-{phase}") as cluster:
+    async with create_cluster(url, redis.url, f"walk-{role}-{operation}-{phase}") as cluster:
         with cluster.process(OTHER[role], "bystander"):
             for number in count(1):
-                if not await _dies(cluster, role, CrashPoint(door, number, phase)):
+                if not await _dies(cluster, role, CrashPoint(operation, number, phase)):
                     return number - 1
     raise AssertionError("a walk ends")
 
@@ -84,4 +84,4 @@ async def test_a_death_at_any_commit_or_redis_call_loses_and_doubles_nothing(
     walked = dict(zip(LANES, await asyncio.gather(*walks), strict=True))
     # One slot and batches of one: two claims and two ends, two rows taken and two deliveries noted, at least.
     least = {"commit": 2 * JOBS, "redis": JOBS}
-    assert all(points >= least[door] for (_, door, _), points in walked.items()), walked
+    assert all(points >= least[operation] for (_, operation, _), points in walked.items()), walked

@@ -45,7 +45,7 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, out = await asyncio.open_connection(*self._target)
         self._writers += [writer, out]
-        back = asyncio.create_task(self._pump(there, writer))
+        back = asyncio.create_task(self._forward(there, writer))
         with suppress(ConnectionError):
             while data := await reader.read(65_536):
                 if self.drop_answer_to and self.drop_answer_to in data:
@@ -62,7 +62,7 @@ class Proxy:
         back.cancel()
 
     @staticmethod
-    async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             while data := await reader.read(65_536):
                 writer.write(data)

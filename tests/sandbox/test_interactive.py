@@ -73,14 +73,14 @@ async def test_seats_exceed_slot_count(sandbox_case: SandboxCase, host: HostStat
     state = host.state / "seats"
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
     async with Sandbox(unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=state) as sandbox:
-        async with sandbox.reserve_slots(4) as seats:
+        async with sandbox.reserve_slots(4) as slots:
             first = sandbox_case.spec("interact", "ask", "10", within=LONG)
             runs = [
                 replace(first, stdin=pipes[1][0], stdout=pipes[0][1]),
                 replace(sandbox_case.spec("interact", "answer", within=LONG), stdin=pipes[0][0], stdout=pipes[1][1]),
                 sandbox_case.spec("static_noop"),
             ]
-            waiting = [asyncio.create_task(seat.run(spec)) for seat, spec in zip(seats, runs, strict=False)]
+            waiting = [asyncio.create_task(slot.run(spec)) for slot, spec in zip(slots, runs, strict=False)]
             await waiting[0]
             for end in (end for pair in pipes for end in pair):
                 os.close(end)

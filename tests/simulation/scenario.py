@@ -111,7 +111,7 @@ class Scenario(ABC):
         for number in range(self.schedulers()):
             self.start_scheduler(f"scheduler-{number + 1}")
         self.spawn(self.operators())
-        self.spawn(self._misfortune())
+        self.spawn(self._inject_faults())
         await asyncio.sleep(self.tempo.faults_until_s)
         world.calm = True
         if not any(worker.alive for worker in self.workers):
@@ -150,12 +150,12 @@ class Scenario(ABC):
             heartbeat_ms=self.tempo.heartbeat_ms,
             retry=RetryPolicy(),
         )
-        door, (jobs, handlers) = SimulatedDatabase(process), self.equip(process)
+        database, (jobs, handlers) = SimulatedDatabase(process), self.equip(process)
         keeper = LeaseKeeper(
-            door, jobs, lease_ms=settings.lease_ms, heartbeat_ms=settings.heartbeat_ms, clock=process.clock
+            database, jobs, lease_ms=settings.lease_ms, heartbeat_ms=settings.heartbeat_ms, clock=process.clock
         )
         worker = WatchedWorker(
-            door,
+            database,
             jobs,
             SimulatedStream(process),
             handlers,
@@ -200,12 +200,12 @@ class Scenario(ABC):
     def start_scheduler(self, name: str) -> None:
         """Start what delivers jobs and keeps order."""
         process = Process(self.world, name)
-        door, pipe, jobs = SimulatedDatabase(process), SimulatedStream(process), self.make_jobs()
-        self.spawn(Dispatcher(door, jobs, pipe, name=name).run())
-        self.spawn(run_periodically(Watchdog(door, jobs, name=name).run_once, interval_ms=2_000))
-        self.spawn(run_periodically(Reconciler(door, jobs, pipe, name=name).run_once, interval_ms=5_000))
+        database, pipe, jobs = SimulatedDatabase(process), SimulatedStream(process), self.make_jobs()
+        self.spawn(Dispatcher(database, jobs, pipe, name=name).run())
+        self.spawn(run_periodically(Watchdog(database, jobs, name=name).run_once, interval_ms=2_000))
+        self.spawn(run_periodically(Reconciler(database, jobs, pipe, name=name).run_once, interval_ms=5_000))
 
-    async def _misfortune(self) -> None:
+    async def _inject_faults(self) -> None:
         world, tempo = self.world, self.tempo
         while world.loop.time() < tempo.faults_until_s - 5:
             await asyncio.sleep(world.random.random() * tempo.fault_every_s)
@@ -229,11 +229,11 @@ class Scenario(ABC):
         return [worker for worker in living if worker.name in listeners] or living
 
 
-async def retry_until_known(door: SimulatedDatabase, operation: Operation[object]) -> None:
+async def retry_until_known(database: SimulatedDatabase, operation: Operation[object]) -> None:
     """What a careful client does: try again what may not have happened; the second time finds it done."""
     while True:
         try:
-            await door.transact(operation)
+            await database.transact(operation)
         except Unavailable:
             await asyncio.sleep(0.1)
         except (InvalidTransition, Conflict):

@@ -32,7 +32,7 @@ def test_all_comes_to_a_good_end_whatever_fails(batch: int, kind: str, schema: s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_plays_the_same_story(kind: str, schema: sqlite3.Connection) -> None:
-    def story(seed: int) -> list[str]:
+    def trace(seed: int) -> list[str]:
         seen: list[str] = []
 
         def witness(scenario: Scenario) -> None:
@@ -41,8 +41,8 @@ def test_the_same_seed_plays_the_same_story(kind: str, schema: sqlite3.Connectio
         simulate(kind, seed, schema, witness=witness)
         return seen
 
-    assert story(7) == story(7)
-    assert story(7) != story(8)
+    assert trace(7) == trace(7)
+    assert trace(7) != trace(8)
 
 
 @pytest.mark.slow
@@ -54,6 +54,6 @@ def test_a_story_is_the_same_in_another_process() -> None:
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         return subprocess.run(argv, env=environment, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
-    story = told("1")
-    assert story == told("2")
-    assert story.endswith("1 passed, 0 failed\n")
+    trace = told("1")
+    assert trace == told("2")
+    assert trace.endswith("1 passed, 0 failed\n")

@@ -58,8 +58,8 @@ class World:
         self.connection.row_factory = sqlite3.Row
         self.template.backup(self.connection)
         self.connection.execute("PRAGMA foreign_keys=ON")
-        self.bells = LocalNotifier()
-        self.tx = SqliteTx(self.connection, self.now_us, self.bells)
+        self.notifications = LocalNotifier()
+        self.tx = SqliteTx(self.connection, self.now_us, self.notifications)
         self.stream = MemoryStream(now_us=self.now_us)
         self.violations: list[str] = []
         self.late: list[asyncio.Task[list[PublishResult]]] = []
@@ -175,7 +175,7 @@ class SimulatedDatabase:
         return await self.transact(operation)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
-        return self._world.bells.listen(channel, callback)
+        return self._world.notifications.listen(channel, callback)
 
     async def close(self) -> None:
         return None

@@ -147,7 +147,7 @@ class Installation:
         assert published.status_code == 200, published.text
         return found
 
-    def publish_by_hand(self, data: bytes, slug: str) -> None:
+    def publish_manually(self, data: bytes, slug: str) -> None:
         """Publish a package whatever its jury's solutions do."""
         found = self.publish(data, slug=slug, publish=False)
         version = self.admin.get(f"/api/v1/problems/{slug}").json()["version"]

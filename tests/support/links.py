@@ -55,7 +55,7 @@ def _query_of(dependant: Dependant) -> frozenset[str]:
     return frozenset(own.union(*(_query_of(inner) for inner in dependant.dependencies)))
 
 
-def complaint(method: str, address: str) -> str | None:
+def problem(method: str, address: str) -> str | None:
     """What is wrong with an address of ours; None where nothing is."""
     parts = urlsplit(address)
     routes = [route for route in known_routes() if route.path.match(parts.path)]

@@ -74,13 +74,13 @@ async def import_package(
 
     Without a judge nothing can be verified: what is to be published is published by hand.
     """
-    by_hand = judge is None and query.pop("publish", False)
+    manually = judge is None and query.pop("publish", False)
     async with api.client(token) as client:
         answer = await client.post("/api/v1/problems:import", content=data, params=query)
         assert answer.status_code == 202, answer.text
         await run_pending_imports(api, folder, judge)
         found: dict[str, Any] = (await client.get(answer.json()["url"])).json()
-        if by_hand and found["state"] == "succeeded":
+        if manually and found["state"] == "succeeded":
             row = await api.store.row("SELECT version FROM problems WHERE id = :id", id=found["problem_id"])
             body = {"version": row["version"], "revision": found["revision"]}
             published = await client.post(f"/api/v1/problems/{found['slug']}:publish", json=body)

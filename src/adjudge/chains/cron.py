@@ -48,22 +48,22 @@ class CronSchedule:
     grace_us: int = 60 * SECOND_US
     """A moment that is noticed this late still counts as kept."""
 
-    def times_after(self, moment_us: int) -> Iterator[int]:
+    def times_after(self, timestamp_us: int) -> Iterator[int]:
         """The moments after ``moment_us``, without end unless the expression has one."""
-        start = (_EPOCH + timedelta(microseconds=moment_us)).astimezone(self.zone)
-        for moment in CronSim(self.expression, start):
-            yield _microseconds(moment)
+        start = (_EPOCH + timedelta(microseconds=timestamp_us)).astimezone(self.zone)
+        for timestamp in CronSim(self.expression, start):
+            yield _microseconds(timestamp)
 
-    def next_after(self, moment_us: int) -> int | None:
+    def next_after(self, timestamp_us: int) -> int | None:
         """The first moment after ``moment_us``; None where there is none in the next decades."""
-        return next(self.times_after(moment_us), None)
+        return next(self.times_after(timestamp_us), None)
 
     def due(self, next_us: int, now_us: int) -> tuple[list[int], int | None]:
         """Which of the moments from ``next_us`` to ``now_us`` are to start a run, and the first one after now."""
-        moments = self._between(next_us, now_us)
+        timestamps = self._between(next_us, now_us)
         late_before = now_us - self.grace_us
-        missed = [moment for moment in moments if moment < late_before]
-        kept = [moment for moment in moments if moment >= late_before]
+        missed = [timestamp for timestamp in timestamps if timestamp < late_before]
+        kept = [timestamp for timestamp in timestamps if timestamp >= late_before]
         if self.misfire is MisfirePolicy.SKIP:
             missed = []
         elif self.misfire is MisfirePolicy.ONCE:
@@ -75,22 +75,22 @@ class CronSchedule:
     def _between(self, first_us: int, last_us: int) -> list[int]:
         """The moments from one moment to a time, both included; of very many only the latest."""
         found = [first_us]
-        for moment in self.times_after(first_us):
-            if moment > last_us:
+        for timestamp in self.times_after(first_us):
+            if timestamp > last_us:
                 return found
             if len(found) >= MAX_CATCH_UP:
                 return self._latest(last_us)
-            found.append(moment)
+            found.append(timestamp)
         return found
 
     def _latest(self, last_us: int) -> list[int]:
         start = (_EPOCH + timedelta(microseconds=last_us + SECOND_US)).astimezone(self.zone)
-        backwards = (_microseconds(moment) for moment in CronSim(self.expression, start, reverse=True))
-        return [moment for moment in islice(backwards, MAX_CATCH_UP + 1) if moment <= last_us][::-1]
+        backwards = (_microseconds(timestamp) for timestamp in CronSim(self.expression, start, reverse=True))
+        return [timestamp for timestamp in islice(backwards, MAX_CATCH_UP + 1) if timestamp <= last_us][::-1]
 
 
-def _microseconds(moment: datetime) -> int:
-    return round((moment - _EPOCH) / timedelta(microseconds=1))
+def _microseconds(timestamp: datetime) -> int:
+    return round((timestamp - _EPOCH) / timedelta(microseconds=1))
 
 
 def parse_cron(spec: Mapping[str, Any], place: str = "spec") -> CronSchedule:
@@ -131,17 +131,17 @@ def _zone(name: str, place: str) -> ZoneInfo:
 def parse_timestamp(text: str, place: str) -> int:
     """Read a moment with its offset, ISO 8601, as microseconds since the Unix epoch."""
     try:
-        moment = datetime.fromisoformat(text)
+        timestamp = datetime.fromisoformat(text)
     except ValueError:
-        moment = datetime.min  # noqa: DTZ901  # has no zone, so it is refused below
-    if moment.tzinfo is None:
+        timestamp = datetime.min  # noqa: DTZ901  # has no zone, so it is refused below
+    if timestamp.tzinfo is None:
         raise InvalidInput(
             f"{place}: {text[:64]!r} is not an RFC 3339 timestamp (example: 2026-05-01T18:00:00+02:00).", field=place
         )
     try:
-        moment_us = _microseconds(moment.astimezone(UTC))
+        timestamp_us = _microseconds(timestamp.astimezone(UTC))
     except OverflowError:
-        moment_us = -1
-    if moment_us < 0:
+        timestamp_us = -1
+    if timestamp_us < 0:
         raise InvalidInput(f"{place}: {text[:64]!r} is out of range (1970 to 9999).", field=place)
-    return moment_us
+    return timestamp_us

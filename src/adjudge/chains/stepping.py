@@ -49,15 +49,15 @@ class Step:
         born = [follower.job for follower in self.followers if follower.job.id in stepped.born]
         taken = tuple(_claimed(job, stepped, self.room.worker) for job in born if job.id in self.after)
         tx.notify(CHANGED)
-        counted = frozenset(job_id for job_id, moments in stepped.ended.items() if moments.ended_at is not None)
+        counted = frozenset(job_id for job_id, timestamps in stepped.ended.items() if timestamps.ended_at is not None)
         return StepTaken(frozenset(stepped.ended), counted, taken, lambda: self._tell(stepped, born, taken))
 
     def _tell(self, stepped: AdvanceResult, born: Sequence[NewJob], taken: Sequence[Job]) -> None:
         job_metrics.record_enqueued(born)
         job_metrics.record_started(taken)
-        for job_id, moments in stepped.ended.items():
-            if moments.started_at is not None and moments.ended_at is not None:
-                seconds = (moments.ended_at - moments.started_at) / _SECOND_US
+        for job_id, timestamps in stepped.ended.items():
+            if timestamps.started_at is not None and timestamps.ended_at is not None:
+                seconds = (timestamps.ended_at - timestamps.started_at) / _SECOND_US
                 metrics.CHAIN_NODE_DURATION.labels(self.types[job_id], str(NodeStatus.SUCCESS)).observe(seconds)
 
 

@@ -339,14 +339,14 @@ class TriggerScheduler:
         now_us, due = await rows.take_due(tx, _DUE_AT_ONCE)
         ticks, moves = [], []
         for trigger in due:
-            moment_us = trigger.next_at or 0
+            timestamp_us = trigger.next_at or 0
             try:
-                moments, next_us = _moments(trigger, moment_us, now_us)
+                timestamps, next_us = _timestamps(trigger, timestamp_us, now_us)
             except (InvalidInput, ValueError) as error:  # a time zone can vanish from a machine; the others go on
                 await rows.disable_with_error(tx, trigger.id, str(error))
                 continue
-            ticks += [TriggerTick(trigger.id, str(moment), moment) for moment in moments]
-            moves.append((trigger.id, moment_us, next_us, str(moments[-1]) if moments else None))
+            ticks += [TriggerTick(trigger.id, str(timestamp), timestamp) for timestamp in timestamps]
+            moves.append((trigger.id, timestamp_us, next_us, str(timestamps[-1]) if timestamps else None))
         await rows.set_next_times(tx, moves)
         await rows.add_ticks(tx, ticks)
         return len(due)
@@ -388,10 +388,10 @@ class TriggerScheduler:
             return False
 
 
-def _moments(trigger: TriggerRow, moment_us: int, now_us: int) -> tuple[list[int], int | None]:
+def _timestamps(trigger: TriggerRow, timestamp_us: int, now_us: int) -> tuple[list[int], int | None]:
     if trigger.kind == "cron":
-        return parse_cron(trigger.spec).due(moment_us, now_us)
-    return [moment_us], None
+        return parse_cron(trigger.spec).due(timestamp_us, now_us)
+    return [timestamp_us], None
 
 
 def _parameters(tick: PendingTick) -> Mapping[str, Any]:

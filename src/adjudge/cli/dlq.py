@@ -116,5 +116,5 @@ def _with_store(work: Callable[[Database], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def _time(moment_us: int) -> str:
-    return datetime.fromtimestamp(moment_us / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def _time(timestamp_us: int) -> str:
+    return datetime.fromtimestamp(timestamp_us / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

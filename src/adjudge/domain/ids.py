@@ -39,8 +39,8 @@ def new_id() -> str:
     other within a millisecond sort in that order; 62 random bits keep apart what is made in the same 244 ns.
     """
     now_ms, rest_ns = divmod(time.time_ns(), 1_000_000)
-    moment, drawn = f"{now_ms:012x}{(rest_ns << 12) // 1_000_000:03x}", _random_digits()
-    return f"{moment[:8]}-{moment[8:12]}-7{moment[12:]}-{_VARIANT[drawn[0]]}{drawn[1:4]}-{drawn[4:]}"
+    timestamp, drawn = f"{now_ms:012x}{(rest_ns << 12) // 1_000_000:03x}", _random_digits()
+    return f"{timestamp[:8]}-{timestamp[8:12]}-7{timestamp[12:]}-{_VARIANT[drawn[0]]}{drawn[1:4]}-{drawn[4:]}"
 
 
 def _random_digits() -> str:

@@ -156,8 +156,8 @@ class _Libraries(logging.Handler):
 
 def _head(level: str, event: str, logger: str) -> Fields:
     """What a line begins with."""
-    moment = datetime.now(UTC).isoformat()[:-6] + "Z"
-    return {"timestamp": moment, "level": level, "event": event, "logger": logger, **_context.get()}
+    timestamp = datetime.now(UTC).isoformat()[:-6] + "Z"
+    return {"timestamp": timestamp, "level": level, "event": event, "logger": logger, **_context.get()}
 
 
 def _line(head: Fields, fields: Fields) -> str:
@@ -184,9 +184,9 @@ def _as_json(said: Fields, trace: str) -> str:
 
 
 def _for_eyes(said: Fields, trace: str) -> str:
-    moment, level, event, logger, *rest = said.items()
+    timestamp, level, event, logger, *rest = said.items()
     shown = "".join([f" {key}={_shown(value)}" for key, value in rest])
-    return f"{moment[1]} [{level[1]:<7}] {event[1]!s:<24} [{logger[1]}]{shown}\n" + (f"{trace}\n" if trace else "")
+    return f"{timestamp[1]} [{level[1]:<7}] {event[1]!s:<24} [{logger[1]}]{shown}\n" + (f"{trace}\n" if trace else "")
 
 
 def _for_colour_eyes(said: Fields, trace: str) -> str:

@@ -104,14 +104,14 @@ async def test_user_and_password(own_server: EtcdServer) -> None:
     told |= {"ADJUDGE_ETCD_USER": "root", "ADJUDGE_ETCD_PASSWORD": secret}
     async with open_registry(settings.load(environ=told), cast("Database", None)) as by_settings:
         assert await names(by_settings) == ["anna-1"]
-    for stranger in (
+    for other_user in (
         EtcdRegistry(address, environment="test"),
         EtcdRegistry(address, environment="test", user="root", password="wr0ng-pass"),
     ):
         with pytest.raises(Unavailable) as caught:
-            await stranger.list()
+            await other_user.list()
         assert "wr0ng-pass" not in str(caught.value)
-        await stranger.close()
+        await other_user.close()
 
 
 @pytest.mark.parametrize(

@@ -111,29 +111,29 @@ class RolledBack(Exception):
 class CrashingDatabase:
     """A database before or behind whose commits a worker dies."""
 
-    def __init__(self, inner: Database, fate: CrashTrigger) -> None:
-        self._inner, self._fate, self.dialect = inner, fate, inner.dialect
+    def __init__(self, inner: Database, crash_trigger: CrashTrigger) -> None:
+        self._inner, self._crash_trigger, self.dialect = inner, crash_trigger, inner.dialect
 
     async def transact(self, operation: Operation[T]) -> T:
-        await self._fate.breathe()
-        due = self._fate.due(kind_of(operation))
+        await self._crash_trigger.breathe()
+        due = self._crash_trigger.due(kind_of(operation))
 
         async def unfinished(tx: Tx) -> T:
             await operation(with_explicit_commit(tx))
             raise RolledBack
 
-        if due and self._fate.phase == "before":
+        if due and self._crash_trigger.phase == "before":
             with pytest.raises(RolledBack):
-                await self._fate.sent(self._inner.transact(unfinished))
-            await self._fate.die()
-        done = await self._fate.sent(self._inner.transact(operation))
+                await self._crash_trigger.sent(self._inner.transact(unfinished))
+            await self._crash_trigger.die()
+        done = await self._crash_trigger.sent(self._inner.transact(operation))
         if due:
-            await self._fate.die()
+            await self._crash_trigger.die()
         return done
 
     async def read(self, operation: Operation[T]) -> T:
-        await self._fate.breathe()
-        return await self._fate.sent(self._inner.read(operation))
+        await self._crash_trigger.breathe()
+        return await self._crash_trigger.sent(self._inner.read(operation))
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         return self._inner.listen(channel, callback)
@@ -145,17 +145,17 @@ class CrashingDatabase:
 class CrashingStream:
     """A stream before or behind whose calls a worker dies."""
 
-    def __init__(self, inner: Stream, fate: CrashTrigger) -> None:
-        self._inner, self._fate = inner, fate
+    def __init__(self, inner: Stream, crash_trigger: CrashTrigger) -> None:
+        self._inner, self._crash_trigger = inner, crash_trigger
 
     async def _pass(self, kind: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        await self._fate.breathe()
-        due = self._fate.due(kind)
-        if due and self._fate.phase == "before":
-            await self._fate.die()
+        await self._crash_trigger.breathe()
+        due = self._crash_trigger.due(kind)
+        if due and self._crash_trigger.phase == "before":
+            await self._crash_trigger.die()
         answer = await call()
         if due:
-            await self._fate.die()
+            await self._crash_trigger.die()
         return answer
 
     async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
@@ -195,8 +195,8 @@ class CrashFixture:
         return (await self.harness.run(run_id)).finished_at is not None
 
     @asynccontextmanager
-    async def worker(self, name: str, fate: CrashTrigger) -> AsyncIterator[asyncio.Task[None]]:
-        database = CrashingDatabase(self.harness.store.database, fate)
+    async def worker(self, name: str, crash_trigger: CrashTrigger) -> AsyncIterator[asyncio.Task[None]]:
+        database = CrashingDatabase(self.harness.store.database, crash_trigger)
         handler = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=self.harness.engine.dags)  # type: ignore[arg-type]
         settings = WorkerOptions(
             name,
@@ -209,14 +209,14 @@ class CrashFixture:
             retry=RetryPolicy(base_ms=1),
         )
         worker = Worker(
-            database, self.harness.jobs, CrashingStream(self.stream, fate), {JOB_KIND_NODE: handler}, settings
+            database, self.harness.jobs, CrashingStream(self.stream, crash_trigger), {JOB_KIND_NODE: handler}, settings
         )
         task = asyncio.create_task(worker.run())
         try:
             yield task
         finally:  # nothing of a dead process goes on
-            fate.dead.set()
-            while fate.inside:
+            crash_trigger.dead.set()
+            while crash_trigger.inside:
                 await asyncio.sleep(0.002)
             left = [task, *(other for other in asyncio.all_tasks() if other.get_name().startswith("job-"))]
             for doomed in left:
@@ -233,15 +233,15 @@ class CrashFixture:
         ).run_once()
         await self.harness.store.clock.advance(ms=600_000)
 
-    async def live(self, run_id: str, name: str, fate: CrashTrigger) -> bool:
+    async def live(self, run_id: str, name: str, crash_trigger: CrashTrigger) -> bool:
         """One worker's life; whether it died of its fate."""
-        async with self.worker(name, fate) as task:
-            while not fate.dead.is_set() and not await self.ended(run_id):
+        async with self.worker(name, crash_trigger) as task:
+            while not crash_trigger.dead.is_set() and not await self.ended(run_id):
                 assert not task.done() or task.result() is None
                 await asyncio.sleep(0.005)
-            died = fate.dead.is_set()
+            died = crash_trigger.dead.is_set()
         if died:
-            self.deaths[fate.kind, fate.phase] += 1
+            self.deaths[crash_trigger.kind, crash_trigger.phase] += 1
         await self.tidy()
         return died
 
@@ -250,12 +250,12 @@ class CrashFixture:
 async def place(store: StoreHarness) -> AsyncIterator[CrashFixture]:
     """The parts that do not die."""
     stream, harness = MemoryStream(), ChainHarness(store)
-    pump = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=10).run())
+    dispatcher = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=10).run())
     try:
         yield CrashFixture(harness, stream)
     finally:
-        pump.cancel()
-        await asyncio.gather(pump, return_exceptions=True)
+        dispatcher.cancel()
+        await asyncio.gather(dispatcher, return_exceptions=True)
 
 
 async def result(harness: ChainHarness, run_id: str) -> dict[str, tuple[str, Any]]:

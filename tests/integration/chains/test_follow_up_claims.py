@@ -94,15 +94,17 @@ async def working(
     )
     settings = WorkerOptions("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20, limits=limits or {})
     worker = Worker(harness.store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, settings)
-    pump = asyncio.create_task(Dispatcher(harness.store.database, harness.jobs, stream, name="pump", poll_ms=20).run())
+    dispatcher = asyncio.create_task(
+        Dispatcher(harness.store.database, harness.jobs, stream, name="pump", poll_ms=20).run()
+    )
     running = asyncio.create_task(worker.run())
     try:
         yield handler_harness, worker
     finally:
         worker.drain()
         await running
-        pump.cancel()
-        await asyncio.gather(pump, return_exceptions=True)
+        dispatcher.cancel()
+        await asyncio.gather(dispatcher, return_exceptions=True)
         await blobs.close()
 
 

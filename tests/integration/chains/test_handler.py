@@ -71,7 +71,7 @@ class HandlerHarness:
 
 
 @asynccontextmanager
-async def open_shop(
+async def open_handler_harness(
     store: StoreHarness, folder: Path, *, inline_bytes: int = 1_000, node_timeout_ms: int = 3_600_000
 ) -> AsyncIterator[HandlerHarness]:
     harness, stream = ChainHarness(store, ChainEngine(node_timeout_ms=node_timeout_ms)), MemoryStream()
@@ -103,7 +103,7 @@ async def open_shop(
 @pytest.fixture
 async def handler_harness(store: StoreHarness, tmp_path: Path) -> AsyncIterator[HandlerHarness]:
     """A worker on each database in turn."""
-    async with open_shop(store, tmp_path / "blobs") as found:
+    async with open_handler_harness(store, tmp_path / "blobs") as found:
         yield found
 
 
@@ -356,7 +356,7 @@ async def test_a_hanging_node_without_a_timeout_ends_on_a_live_worker(store: Sto
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with open_shop(store, tmp_path / "blobs", node_timeout_ms=100) as handler_harness:
+    async with open_handler_harness(store, tmp_path / "blobs", node_timeout_ms=100) as handler_harness:
         handler_harness.script.acts["a"] = hang
         run_id = await handler_harness.harness.start(
             dag(node("a", retry={"max_attempts": 1}), node("b", "a", when="all_done"))
@@ -402,15 +402,15 @@ async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: St
     run_id = await harness.start(dag(node("a", timeout_ms=1, retry={"max_attempts": 1})))
     assert (await harness.store.rows("SELECT timeout_ms FROM jobs"))[0]["timeout_ms"] == 10_001
     await store.write("UPDATE jobs SET timeout_ms = 50")
-    pump = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=20).run())
+    dispatcher = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=20).run())
     working = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(240):
             while (await harness.run(run_id)).finished_at is None:
                 await asyncio.sleep(0.01)
     finally:
-        for task in (pump, working):
+        for task in (dispatcher, working):
             task.cancel()
-        await asyncio.gather(pump, working, return_exceptions=True)
+        await asyncio.gather(dispatcher, working, return_exceptions=True)
     assert canceled == ["yes"]
     assert "outlived its deadline of 50 ms" in ((await harness.nodes(run_id))["a"].last_error or "")

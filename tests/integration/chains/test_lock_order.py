@@ -108,7 +108,7 @@ async def until_somebody_waits(harness: ChainHarness, task: asyncio.Task[Any]) -
 
 @pytest.mark.usefixtures("watch")
 async def test_waits_verdicts_cancels_and_people_lock_rows_in_the_documented_order(harness: AllKinds) -> None:
-    patrol = ChainHousekeeping(
+    housekeeping = ChainHousekeeping(
         harness.store.database, harness.jobs, harness.engine, name="p", settings=HousekeepingOptions(0)
     )
     for canceled in (False, True):
@@ -118,8 +118,8 @@ async def test_waits_verdicts_cancels_and_people_lock_rows_in_the_documented_ord
         waits = [NodeSuspended(WAIT_SUBMISSION, job.submission_id or "") for job in judges]
         waiting = [harness.finish(claimed[run_id], outcome=wait) for run_id, wait in zip(runs, waits, strict=True)]
         await asyncio.gather(*waiting, *(_ended(harness, job, canceled=canceled) for job in judges))
-        await patrol.run_once()
-        await asyncio.gather(*(_by_hand(harness, run_id) for run_id in runs[:2]))
+        await housekeeping.run_once()
+        await asyncio.gather(*(_manually(harness, run_id) for run_id in runs[:2]))
         while jobs := await harness.claim_all():
             await harness.finish(*jobs.values())
         assert [(await harness.run(run_id)).finished_at is not None for run_id in runs] == [True] * 3
@@ -135,7 +135,7 @@ async def _ended(harness: AllKinds, job: Job, *, canceled: bool) -> None:
     )
 
 
-async def _by_hand(harness: ChainHarness, run_id: str) -> None:
+async def _manually(harness: ChainHarness, run_id: str) -> None:
     for act in (harness.stop(run_id), harness.retry(run_id, "n0"), harness.complete(run_id, "n1")):
         with suppress(Conflict):
             await act

@@ -244,7 +244,7 @@ def test_a_large_dag_ends_as_the_rules_say(run_examples: Played) -> None:
     example()
 
 
-def patrol_of(harness: ChainHarness) -> ChainHousekeeping:
+def create_housekeeping(harness: ChainHarness) -> ChainHousekeeping:
     """What kills what does not stop, at once."""
     return ChainHousekeeping(
         harness.store.database, harness.jobs, harness.engine, name="p", settings=HousekeepingOptions(0)
@@ -254,7 +254,7 @@ def patrol_of(harness: ChainHarness) -> ChainHousekeeping:
 async def play_with_people(harness: ChainHarness, document: dict[str, Any], seed: int, *, moves: int) -> None:
     """One run in which people meddle, for so many moves; from then on everything goes well."""
     random = Random(seed)
-    game, patrol = RandomRun(harness, document, random, fails=0.4), patrol_of(harness)
+    game, housekeeping = RandomRun(harness, document, random, fails=0.4), create_housekeeping(harness)
     await game.begin()
     for _ in range(moves):
         if random.random() < 0.3:
@@ -263,7 +263,7 @@ async def play_with_people(harness: ChainHarness, document: dict[str, Any], seed
         elif not await game.step():
             break
     game.outcomes = dict.fromkeys(game.outcomes, True)
-    while await game.step() or await patrol.run_once():
+    while await game.step() or await housekeeping.run_once():
         pass
     await game.check_end()
 
@@ -300,7 +300,10 @@ def test_runs_of_one_chain_share_its_places_whatever_happens(run_examples: Playe
 
 async def share(harness: ChainHarness, document: dict[str, Any], random: Random) -> None:
     """Some runs of one chain at once, with people who meddle: no limit is passed, and every run ends."""
-    games, patrol = [RandomRun(harness, document, random, fails=0.3) for _ in range(4)], patrol_of(harness)
+    games, housekeeping = (
+        [RandomRun(harness, document, random, fails=0.3) for _ in range(4)],
+        create_housekeeping(harness),
+    )
     chain_id, again = (await harness.define(document)).id, set[str]()
     for game in games:
         await game.begin(chain_id)
@@ -314,7 +317,7 @@ async def share(harness: ChainHarness, document: dict[str, Any], random: Random)
         await check_places(harness, chain_id, document["over_runs"], again)
     for game in games:
         game.outcomes = dict.fromkeys(game.outcomes, True)
-    while any([await game.step() for game in games]) or await patrol.run_once():
+    while any([await game.step() for game in games]) or await housekeeping.run_once():
         await check_places(harness, chain_id, document["over_runs"], again)
     for game in games:
         await game.check_end()

@@ -77,7 +77,7 @@ async def test_people_and_workers_at_once_leave_a_run_that_ends(harness: ChainHa
         with suppress(Conflict):
             await harness.stop(run_id)
 
-    patrol = ChainHousekeeping(
+    housekeeping = ChainHousekeeping(
         harness.store.database, harness.jobs, harness.engine, name="p", settings=HousekeepingOptions(0)
     )
     for round_number in range(3):
@@ -91,7 +91,7 @@ async def test_people_and_workers_at_once_leave_a_run_that_ends(harness: ChainHa
             *([stop(run_id)] if round_number else []),
         )
         await check_counts(harness, run_id)
-        while await harness.drain(run_id) or await patrol.cancel_stopping_jobs():
+        while await harness.drain(run_id) or await housekeeping.cancel_stopping_jobs():
             pass
         run = await harness.run(run_id)
         assert run.finished_at is not None, await harness.states(run_id)

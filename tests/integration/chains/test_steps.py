@@ -89,9 +89,9 @@ async def test_the_short_way_leaves_what_the_long_one_does(harness: ChainHarness
             await harness.store.transact(partial(harness.jobs.finish_and_claim_next, finishes=ends))
         runs.append(await history(harness, run_id))
         await harness.claim("c")
-    short_way, long_way = runs
-    for name, rows in long_way.items():
-        assert short_way[name] == rows, name
+    batched, single = runs
+    for name, rows in single.items():
+        assert batched[name] == rows, name
 
 
 async def test_a_run_goes_the_short_way_to_its_last_node(harness: ChainHarness) -> None:

@@ -94,7 +94,7 @@ async def test_a_timetable_ticks_once_a_moment(store: StoreHarness) -> None:
     assert {row["actor"] for row in found} == {f"trigger:{trigger}"}
     due_ms = [json.loads(row["parameters"])["at"] for row in found]
     assert [later - earlier for earlier, later in itertools.pairwise(due_ms)] == [10 * MINUTE_MS] * 2
-    assert [f"{trigger}:{moment * 1000}" for moment in due_ms] == [row["idempotency_key"] for row in found]
+    assert [f"{trigger}:{timestamp * 1000}" for timestamp in due_ms] == [row["idempotency_key"] for row in found]
 
 
 @pytest.mark.parametrize(("misfire", "wanted"), [("skip", 0), ("once", 1), ("all", 6)])
@@ -252,9 +252,9 @@ async def test_a_broken_trigger_is_disabled_and_holds_up_nobody(store: StoreHarn
     await store.write("UPDATE chain_triggers SET spec = :spec WHERE id = :id", spec=spec, id=broken)
     await store.clock.advance(MINUTE_MS)
     assert await scheduler(store).run_once() == 1
-    standing = await store.transact(lambda tx: rows.find(tx, broken))
-    assert not standing.enabled
-    assert "no time zone 'Gone/Away'" in (standing.last_error or "")
+    current = await store.transact(lambda tx: rows.find(tx, broken))
+    assert not current.enabled
+    assert "no time zone 'Gone/Away'" in (current.last_error or "")
 
 
 async def test_a_fault_in_starting_is_kept_with_the_tick(store: StoreHarness) -> None:

@@ -75,12 +75,12 @@ async def test_timers_end_well_and_other_waits_time_out(store: StoreHarness) -> 
         thing=NodeSuspended("thing", "x", until_ms=NOON_MS + 6_000),
         late=NodeSuspended("timer", "l", until_ms=NOON_MS + 60_000, timeout_ms=2_000),
     )
-    patrol = ChainHousekeeping(harness.store.database, harness.jobs, harness.engine, name="p")
-    assert await patrol.run_once() == 0
+    housekeeping = ChainHousekeeping(harness.store.database, harness.jobs, harness.engine, name="p")
+    assert await housekeeping.run_once() == 0
     await harness.store.clock.advance(ms=2_500)
-    assert await patrol.run_once() == 1
+    assert await housekeeping.run_once() == 1
     await harness.store.clock.advance(ms=5_000)
-    assert await patrol.run_once() == 2
+    assert await housekeeping.run_once() == 2
     nodes = await harness.nodes(run_id)
     assert {key: str(item.status) for key, item in nodes.items()} == {
         "timer": "success",
@@ -88,7 +88,7 @@ async def test_timers_end_well_and_other_waits_time_out(store: StoreHarness) -> 
         "late": "success",
     }
     assert nodes["thing"].last_error == "Timed out waiting for thing x."
-    assert await patrol.run_once() == 0
+    assert await housekeeping.run_once() == 0
 
 
 async def test_sleeps_and_questions_end_by_the_clock_of_the_database(store: StoreHarness) -> None:
@@ -112,17 +112,17 @@ async def test_a_missed_end_is_noticed_by_the_patrol(store: StoreHarness) -> Non
     run_id = await harness.start(line(1))
     await harness.step(outcome=NodeSuspended("thing", "t"))
     settings = HousekeepingOptions(recheck_interval_ms=1_000)
-    patrol = ChainHousekeeping(
+    housekeeping = ChainHousekeeping(
         store.database, harness.jobs, harness.engine, name="p", settings=settings, clock=lambda: seconds[0]
     )
 
     async def tick_after(ms: int) -> int:
         await store.clock.advance(ms=ms)
         seconds[0] += ms / 1_000
-        return await patrol.run_once()
+        return await housekeeping.run_once()
 
     ended.append("t")
-    assert await patrol.run_once() == 0
+    assert await housekeeping.run_once() == 0
     assert await tick_after(1_500) == 1
     assert (await harness.run(run_id)).status == "success"
 
@@ -140,12 +140,12 @@ async def test_long_waits_are_looked_at_once_in_a_while_and_not_in_every_round(s
     await harness.finish(
         *jobs.values(), a=NodeSuspended("thing", "t"), b=NodeSuspended("timer", "x", until_ms=NOON_MS + 10**9)
     )
-    patrol = ChainHousekeeping(store.database, harness.jobs, harness.engine, name="p", clock=lambda: seconds[0])
+    housekeeping = ChainHousekeeping(store.database, harness.jobs, harness.engine, name="p", clock=lambda: seconds[0])
     looks.clear()
     for _ in range(180):  # ninety seconds of the scheduler's rounds
         await store.clock.advance(ms=500)
         seconds[0] += 0.5
-        await patrol.recheck_waits()
+        await housekeeping.recheck_waits()
     assert looks == ["t", "t"]
 
 
@@ -175,11 +175,11 @@ async def test_a_sub_chain_stops_with_its_parent(harness: ChainHarness) -> None:
     jobs = {job.chain_run_id: job for job in (await harness.claim_all()).values()}
     await harness.finish(jobs[run_id], outcome=NodeSuspended("run", child.run_id))
     assert await harness.stop(run_id) == "stopped"  # a node that only waits needs no grace
-    patrol = ChainHousekeeping(
+    housekeeping = ChainHousekeeping(
         harness.store.database, harness.jobs, harness.engine, name="p", settings=HousekeepingOptions(0)
     )
-    await patrol.run_once()
-    await patrol.run_once()
+    await housekeeping.run_once()
+    await housekeeping.run_once()
     assert (await harness.run(child.run_id)).status == "stopped"
 
 
@@ -190,20 +190,20 @@ async def test_a_node_that_does_not_stop_is_killed_after_the_grace(harness: Chai
     run_id = await harness.start(dag(node("a"), node("b"), node("c", "a")))
     jobs = await harness.claim()
     assert await harness.stop(run_id) == "stopping"
-    patrol = ChainHousekeeping(
+    housekeeping = ChainHousekeeping(
         harness.store.database,
         harness.jobs,
         harness.engine,
         name="p",
         settings=HousekeepingOptions(stop_grace_ms=5_000),
     )
-    assert await patrol.run_once() == 0
+    assert await housekeeping.run_once() == 0
     await harness.release(jobs["b"])  # an attempt that failed meanwhile gets no other
     assert (await harness.states(run_id))["b"] == "retrying"
-    assert await patrol.run_once() == 1
+    assert await housekeeping.run_once() == 1
     assert await harness.states(run_id) == {"a": "running", "b": "stopped", "c": "stopped"}
     await harness.store.clock.advance(ms=5_001)
-    assert await patrol.run_once() == 1
+    assert await housekeeping.run_once() == 1
     assert (await harness.run(run_id)).status == "stopped"
     assert (await harness.finish(jobs["a"])).done == ()  # the killed worker's word comes too late
 

@@ -74,9 +74,9 @@ def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(
 ) -> None:
     file = tmp_path / "sum.cpp"
     file.write_text(SOURCE)
-    handed = _run("submit", str(file), "--problem", "sum", "--no-wait")
-    submission_id = handed.output.strip()
-    assert handed.exit_code == 0
+    submitted = _run("submit", str(file), "--problem", "sum", "--no-wait")
+    submission_id = submitted.output.strip()
+    assert submitted.exit_code == 0
     listed = json.loads(_run("status", "--json").stdout)
     assert [(item["id"], item["language"], item["status"]) for item in listed] == [(submission_id, "cpp20", "pending")]
     server.do(_judge_latest(published_problem, Verdict.WA))

@@ -46,7 +46,7 @@ class Installation:
         self.url = url
         self.folder = folder
         self.blobs = DirectoryBlobStore(folder / "blobs")
-        self.doors: dict[str, int] = {}
+        self.health_ports: dict[str, int] = {}
         self.said: dict[str, str] = {}
         self.environment = {
             **os.environ,
@@ -67,7 +67,7 @@ class Installation:
     def running(self, *argv: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
         """A command while the block lasts, with these variables besides; what it says first is kept."""
         log, port = self.folder / f"{argv[0]}.log", free_port()
-        self.doors[argv[-1]] = port
+        self.health_ports[argv[-1]] = port
         with (
             log.open("a") as errors,
             subprocess.Popen(

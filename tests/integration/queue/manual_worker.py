@@ -56,7 +56,7 @@ class RecordingStream:
     """A stream that remembers acknowledgements with what the job's row said at that moment, and can be away."""
 
     def __init__(self, inner: Stream, queue: QueueHarness) -> None:
-        self._inner, self._drive = inner, queue
+        self._inner, self._queue = inner, queue
         self.acks: list[tuple[str | None, str | None]] = []
         self.failing_acks = 0
         self.tried_acks = 0
@@ -76,7 +76,7 @@ class RecordingStream:
             self.failing_acks -= 1
             raise Unavailable("the stream is away")
         for message in messages:
-            rows = await self._drive.rows("SELECT status FROM jobs WHERE id = :id", id=message.job_id or "")
+            rows = await self._queue.rows("SELECT status FROM jobs WHERE id = :id", id=message.job_id or "")
             self.acks.append((message.job_id, rows[0]["status"] if rows else None))
         return await self._inner.ack(messages)
 

@@ -51,8 +51,10 @@ async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: I
             with installation.running("worker", "--slots", "2", "--name", "w2", **LOSABLE) as second:
                 decided = await until_all_decided(database)
                 known = await listed(installation, "w2")
-                doors = {name: installation.doors[name] for name in ("scheduler", "w2")}
-                said = {name: await asyncio.to_thread(get_health_and_metrics, door) for name, door in doors.items()}
+                health_ports = {name: installation.health_ports[name] for name in ("scheduler", "w2")}
+                said = {
+                    name: await asyncio.to_thread(get_health_and_metrics, port) for name, port in health_ports.items()
+                }
                 second.send_signal(signal.SIGTERM)
                 assert second.wait(120) == 0
         logged = await rows(database, "SELECT job_id FROM job_status_log WHERE to_status = 'succeeded'")

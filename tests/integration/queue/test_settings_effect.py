@@ -88,7 +88,7 @@ async def test_a_worker_reads_by_its_consumer_name_and_runs_no_more_of_a_languag
     assert all(two - one >= SLEEP_US for one, two in pairwise(starts)), "one begins when the program before has ended"
 
 
-def _hand_in(url: str, secret: str) -> None:
+def _submit(url: str, secret: str) -> None:
     body = {"problem": "multiples", "language": "python3", "source": SOURCE}
     headers = {
         "Authorization": f"Bearer {secret}",
@@ -124,7 +124,7 @@ async def test_d1_3_a_server_delivers_without_the_outbox_and_every_step_is_logge
             installation.running("worker", "--slots", "1", "--name", "w1"),
             installation.running("api", "--port", "0", OUTBOX_ENABLED="false"),
         ):
-            await asyncio.to_thread(_hand_in, installation.said["api"].split()[-1], secret)
+            await asyncio.to_thread(_submit, installation.said["api"].split()[-1], secret)
             (decided,) = await until_all_decided(database)
             (job,) = await rows(database, "SELECT id, submission_id, trace_id FROM jobs")
             async with asyncio.timeout(240):  # what is done is logged afterwards

@@ -287,10 +287,10 @@ async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_atte
             await queue.until(running, "it runs")
             worker.drain()
 
-            async def handed_back() -> bool:
+            async def released() -> bool:
                 return bool(await queue.rows("SELECT id FROM jobs WHERE status IN ('pending', 'queued')"))
 
-            await queue.until(handed_back, "it is handed back")
+            await queue.until(released, "it is handed back")
         (job,) = await queue.rows("SELECT attempt_id, max_attempts, reason FROM jobs")
         assert (job["attempt_id"], job["max_attempts"]) == (1, 5)
         queue.handler.act = queue.handler._accept

@@ -194,18 +194,18 @@ async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() ->
 async def test_waiting_for_a_connection_takes_nothing_of_a_transactions_time() -> None:
     """A busy pool is no reason to close a healthy connection."""
     connections = ConnectionPool(cast("asyncpg.Pool[asyncpg.Record]", object()), 0.05)
-    handed_back: list[object] = []
+    released: list[object] = []
 
     async def take_late() -> object:
         await asyncio.sleep(0.1)  # longer than a transaction may take
         return connection
 
-    async def give_back(item: object) -> None:
-        handed_back.append(item)
+    async def release(item: object) -> None:
+        released.append(item)
 
     connection = object()
-    vars(connections).update(take=take_late, give_back=give_back)
+    vars(connections).update(take=take_late, release=release)
     async with connections.acquire() as found:
         assert found is connection
         await asyncio.sleep(0)
-    assert handed_back == [connection]
+    assert released == [connection]

@@ -39,10 +39,10 @@ def test_what_was_committed_outlives_a_kill(sqlite_url: str) -> None:
     path = sqlite_path(sqlite_url)
     assert path is not None
     _CHILDREN.set_forkserver_preload([commit_loop.__name__])
-    moments = random.Random(7)
+    timestamps = random.Random(7)
     reported: set[tuple[str, str]] = set()
     for _ in range(ROUNDS):
-        reported |= commit_until_killed(path, reports=moments.randint(1, 60))
+        reported |= commit_until_killed(path, reports=timestamps.randint(1, 60))
         check(path, reported)
     assert len(reported) > ROUNDS
 

@@ -21,8 +21,8 @@ from tests.simulation.world import Process, SimulatedDatabase, World
 PERSON: Final = "ann"
 AUTHORITY: Final = Authority((Grant(PERSON),))
 REPLAYED: Final = "it deserves another try"
-_LEFT_BY_HAND: Final = '{"value": 0, "items": [0], "by_hand": true}'
-_BY_HAND: Final = Artifact(_LEFT_BY_HAND, None, len(_LEFT_BY_HAND))
+_LEFT_MANUALLY: Final = '{"value": 0, "items": [0], "by_hand": true}'
+_MANUAL: Final = Artifact(_LEFT_MANUALLY, None, len(_LEFT_MANUALLY))
 _MEDDLES: Final = ("retry", "retry", "replay", "complete", "stop")
 
 
@@ -34,7 +34,7 @@ class Operators:
         self._engine = engine
         self._jobs = jobs
         self._script = script
-        self._door = SimulatedDatabase(Process(world, "api"))
+        self._database = SimulatedDatabase(Process(world, "api"))
         self.open_to_all: set[str] = set()
         """Keys of runs that anybody meddles with."""
 
@@ -47,12 +47,12 @@ class Operators:
             if random.random() < 0.4:
                 self.open_to_all.add(key)
             wanted = NewChainRun(chain_id, {"salt": index}, idempotency_key=key, actor=PERSON, authority=AUTHORITY)
-            await retry_until_known(self._door, partial(self._start, wanted))
+            await retry_until_known(self._database, partial(self._start, wanted))
 
     async def _start(self, wanted: NewChainRun, tx: Tx) -> None:
         await self._engine.start(tx, wanted)
 
-    async def meddle(self) -> None:
+    async def intervene(self) -> None:
         """Stop runs, retry and complete nodes, replay dead letters, until all is calm; some of it is refused."""
         random = self._world.random
         while not self._world.calm:
@@ -61,10 +61,10 @@ class Operators:
             runs = [row for row in self._runs() if action != "stop" or row["busy"]]
             mapping = [row for row in runs if row["maps"]] if action == "stop" else []
             if (stopped := self._stopped_maps()) and random.random() < 0.5:
-                await retry_until_known(self._door, partial(self._act, "retry", *random.choice(stopped)))
+                await retry_until_known(self._database, partial(self._act, "retry", *random.choice(stopped)))
             elif runs:
                 run_id = random.choice(mapping if mapping and random.random() < 0.8 else runs)["id"]
-                await retry_until_known(self._door, partial(self._act, action, run_id, self._some_node(run_id)))
+                await retry_until_known(self._database, partial(self._act, action, run_id, self._some_node(run_id)))
 
     def _runs(self) -> list[sqlite3.Row]:
         """Those that anybody meddles with, and whether a job, or an instance of a mapped node, runs in them."""
@@ -101,7 +101,7 @@ class Operators:
         elif action == "replay":
             await self._jobs.replay(tx, self._letters(run_id, node_id), actor=PERSON, note=REPLAYED)
         else:
-            await self._engine.complete(tx, run_id, node_id, actor=PERSON, artifact=_BY_HAND)
+            await self._engine.complete(tx, run_id, node_id, actor=PERSON, artifact=_MANUAL)
 
     def _letters(self, run_id: str, node_id: str) -> list[str]:
         rows = self._world.query(
@@ -123,7 +123,7 @@ class Operators:
                 WAIT_APPROVAL,
             )
             for row in asked:
-                await retry_until_known(self._door, partial(self._decide, row))
+                await retry_until_known(self._database, partial(self._decide, row))
 
     async def _decide(self, row: sqlite3.Row, tx: Tx) -> None:
         approved = self._script.approves(json.loads(row["parameters"])["salt"], row["name"], row["node_id"])

@@ -37,7 +37,7 @@ from tests.simulation.scenario import Scenario, Timing
 from tests.simulation.world import FaultProbabilities, Process, SimulatedDatabase
 
 RUNS = 6
-PATROL_MS = 2_000
+HOUSEKEEPING_MS = 2_000
 NO_BLOBS = DirectoryBlobStore(Path(os.devnull))
 """Nothing that nodes leave behind is too large for its row."""
 EXECUTORS = registry()
@@ -57,7 +57,7 @@ class ChainScenario(Scenario):
         self.world.connection.executescript(checker.WATCH_CHECKPOINTS)
         self.script = Script(seed)
         engine = self._engine()
-        self.crowd = Operators(self.world, engine, self._jobs(engine), self.script)
+        self.operators_at_work = Operators(self.world, engine, self._jobs(engine), self.script)
         self.documents: dict[str, dict[str, Any]] = {}
         """The DAG of each chain."""
         self.chains: dict[str, str] = {}
@@ -105,13 +105,13 @@ class ChainScenario(Scenario):
         )
 
     def equip(self, process: Process) -> tuple[JobCommands, Mapping[str, Handler]]:
-        door, engine = SimulatedDatabase(process), self._engine()
+        database, engine = SimulatedDatabase(process), self._engine()
         parts = {
-            "database": door,
+            "database": database,
             "start_chain": engine.start,
             "stage": ScriptContext(process, self.script, self.saved),
         }
-        return self._jobs(engine), {JOB_KIND_NODE: NodeHandler(door, NO_BLOBS, EXECUTORS.build(parts), engine.dags)}
+        return self._jobs(engine), {JOB_KIND_NODE: NodeHandler(database, NO_BLOBS, EXECUTORS.build(parts), engine.dags)}
 
     def schedulers(self) -> int:
         """Two in one seed of three: their rounds for nothing are what a story costs most."""
@@ -119,22 +119,22 @@ class ChainScenario(Scenario):
 
     def start_scheduler(self, name: str) -> None:
         super().start_scheduler(name)
-        door, engine = SimulatedDatabase(Process(self.world, name)), self._engine()
+        database, engine = SimulatedDatabase(Process(self.world, name)), self._engine()
         rounds = ChainHousekeeping(
-            door,
+            database,
             self._jobs(engine),
             engine,
             name=name,
             settings=HousekeepingOptions(GRACE_MS),
             clock=lambda: self.world.now_us() / 1_000_000,
         )
-        self.spawn(run_periodically(rounds.run_once, interval_ms=PATROL_MS))
-        self.spawn(TriggerScheduler(door, run_starter(engine), name=name).run())
+        self.spawn(run_periodically(rounds.run_once, interval_ms=HOUSEKEEPING_MS))
+        self.spawn(TriggerScheduler(database, run_starter(engine), name=name).run())
 
     async def operators(self) -> None:
-        self.spawn(self.crowd.meddle())
-        self.spawn(self.crowd.answer())
-        await self.crowd.start(self.chains, RUNS)
+        self.spawn(self.operators_at_work.intervene())
+        self.spawn(self.operators_at_work.answer())
+        await self.operators_at_work.start(self.chains, RUNS)
 
     def is_idle(self) -> bool:
         unfinished = self.world.query("SELECT 1 FROM chain_runs WHERE finished_at IS NULL LIMIT 1")

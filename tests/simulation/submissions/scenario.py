@@ -107,7 +107,7 @@ class SubmissionScenario(Scenario):
 
     async def operators(self) -> None:
         """Submit, and now and then think better of it."""
-        door, submissions = (
+        database, submissions = (
             SimulatedDatabase(Process(self.world, "api")),
             SubmissionCommands(self.make_jobs(), new_id=self.world.new_id),
         )
@@ -116,10 +116,10 @@ class SubmissionScenario(Scenario):
             new = NewSubmission(self.world.new_id(), _PERSON, _PROBLEM, _REVISION, "cpp", "digest", 1)
             if number >= _FAILING and not self.failing and not is_poison(new.id):
                 self.failing.add(new.id)
-            await retry_until_known(door, partial(self._submit_once, submissions, new))
+            await retry_until_known(database, partial(self._submit_once, submissions, new))
             if self.world.random.random() < 0.1 and new.id not in self.failing:
                 await asyncio.sleep(self.world.random.random() * 3)
-                await retry_until_known(door, partial(_cancel, submissions, new.id))
+                await retry_until_known(database, partial(_cancel, submissions, new.id))
 
     async def _submit_once(self, submissions: SubmissionCommands, new: NewSubmission, tx: Tx) -> None:
         """What an idempotency key does for a client that did not hear the answer."""

@@ -52,7 +52,7 @@ def _acknowledged_before_it_is_written(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Worker, "_write", hasty)
 
 
-def _patrol_without_watchdog(patch: pytest.MonkeyPatch) -> None:
+def _no_watchdog(patch: pytest.MonkeyPatch) -> None:
     async def blind(*_: object, **__: object) -> Sequence[object]:
         return ()
 
@@ -83,7 +83,7 @@ def _failing_listener_fails_the_batch(patch: pytest.MonkeyPatch) -> None:
         _retry_without_a_bound,
         _job_without_its_outbox_row,
         _acknowledged_before_it_is_written,
-        _patrol_without_watchdog,
+        _no_watchdog,
         _drain_stops_a_claim_under_way,
         _failing_listener_fails_the_batch,
     ],

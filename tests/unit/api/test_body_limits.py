@@ -31,9 +31,9 @@ async def post(client: httpx.AsyncClient, body: bytes, path: str = BATCH) -> htt
 
 
 async def test_large_body_needs_a_valid_credential(api: AsgiApp) -> None:
-    async with api.client() as visitor, api.client("adj_unknown") as stranger, api.as_role("admin") as admin:
+    async with api.client() as visitor, api.client("adj_unknown") as other_user, api.as_role("admin") as admin:
         assert (await post(visitor, LARGE)).json()["code"] == "BODY_TOO_LARGE"
-        assert (await post(stranger, LARGE)).json()["code"] == "UNAUTHENTICATED"
+        assert (await post(other_user, LARGE)).json()["code"] == "UNAUTHENTICATED"
         assert (await post(admin, LARGE)).json()["code"] == "INVALID_INPUT", "it was read"
         visitor.cookies.set(SESSION_COOKIE, "no-such-session")
         assert (await post(visitor, LARGE)).json()["code"] == "BODY_TOO_LARGE"
@@ -44,8 +44,8 @@ async def test_large_body_of_unknown_length_needs_a_valid_credential_too(api: As
         for at in range(0, len(LARGE), 10_000):
             yield LARGE[at : at + 10_000]
 
-    async with api.client() as visitor, api.client("adj_unknown") as stranger, api.as_role("admin") as admin:
-        answers = [await client.post(BATCH, content=pieces(), headers=JSON) for client in (visitor, stranger, admin)]
+    async with api.client() as visitor, api.client("adj_unknown") as other_user, api.as_role("admin") as admin:
+        answers = [await client.post(BATCH, content=pieces(), headers=JSON) for client in (visitor, other_user, admin)]
     assert [answer.status_code for answer in answers] == [413, 401, 400]
 
 

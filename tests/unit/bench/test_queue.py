@@ -59,15 +59,15 @@ def test_a_quantile_is_one_of_the_figures() -> None:
 async def test_jobs_are_handed_in_by_the_batch_or_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handed_in: list[list[int]] = []
+    submitted: list[list[int]] = []
 
     async def submit(numbers: list[int]) -> None:
-        handed_in.append(numbers)
+        submitted.append(numbers)
 
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"burst 0 {BATCH + 1}\nspaced 500 2 0\n"))
     await submit_on_command(SharedProgress(tmp_path / "board"), submit)
-    assert [len(numbers) for numbers in handed_in] == [BATCH, 1, 1, 1]
-    assert handed_in[-1] == [501]
+    assert [len(numbers) for numbers in submitted] == [BATCH, 1, 1, 1]
+    assert submitted[-1] == [501]
     assert capsys.readouterr().out.split() == ["ready", "ok", "ok"]
 
 

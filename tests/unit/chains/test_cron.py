@@ -20,34 +20,38 @@ def us(text: str) -> int:
     return parse_timestamp(text, "t")
 
 
-def utc(moment_us: int) -> str:
-    return datetime.fromtimestamp(moment_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
+def utc(timestamp_us: int) -> str:
+    return datetime.fromtimestamp(timestamp_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def moments(cron: str, zone: str, start: str, count: int) -> list[str]:
+def timestamps(cron: str, zone: str, start: str, count: int) -> list[str]:
     schedule = parse_cron({"cron": cron, "timezone": zone})
-    return [utc(moment) for moment in islice(schedule.times_after(us(start)), count)]
+    return [utc(timestamp) for timestamp in islice(schedule.times_after(us(start)), count)]
 
 
 def test_fields_names_ranges_and_steps() -> None:
     start = "2026-01-01T00:00:00+00:00"  # a Thursday
-    assert moments("*/20 9-10 * * *", "UTC", start, 4) == [
+    assert timestamps("*/20 9-10 * * *", "UTC", start, 4) == [
         *("2026-01-01 09:00", "2026-01-01 09:20", "2026-01-01 09:40", "2026-01-01 10:00")
     ]
-    assert moments("30 3 * * mon-fri", "UTC", start, 3) == ["2026-01-01 03:30", "2026-01-02 03:30", "2026-01-05 03:30"]
-    assert moments("0 0 1 jan,jul *", "UTC", start, 2) == ["2026-07-01 00:00", "2027-01-01 00:00"]
-    assert moments("0 0 13 * 5", "UTC", start, 3) == ["2026-01-02 00:00", "2026-01-09 00:00", "2026-01-13 00:00"]
+    assert timestamps("30 3 * * mon-fri", "UTC", start, 3) == [
+        "2026-01-01 03:30",
+        "2026-01-02 03:30",
+        "2026-01-05 03:30",
+    ]
+    assert timestamps("0 0 1 jan,jul *", "UTC", start, 2) == ["2026-07-01 00:00", "2027-01-01 00:00"]
+    assert timestamps("0 0 13 * 5", "UTC", start, 3) == ["2026-01-02 00:00", "2026-01-09 00:00", "2026-01-13 00:00"]
 
 
 def test_a_time_that_spring_skips_runs_right_after_the_gap_on_that_day() -> None:
     """Berlin, 29 March 2026: 02:00 becomes 03:00."""
-    found = moments("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00+01:00", 3)
+    found = timestamps("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00+01:00", 3)
     assert found == ["2026-03-28 01:30", "2026-03-29 01:00", "2026-03-30 00:30"]
 
 
 def test_a_time_that_autumn_repeats_runs_once() -> None:
     """Berlin, 25 October 2026: 03:00 becomes 02:00."""
-    found = moments("30 2 * * *", "Europe/Berlin", "2026-10-24T00:00:00+02:00", 3)
+    found = timestamps("30 2 * * *", "Europe/Berlin", "2026-10-24T00:00:00+02:00", 3)
     assert found == ["2026-10-24 00:30", "2026-10-25 00:30", "2026-10-26 01:30"]
 
 
@@ -60,8 +64,8 @@ def test_every_hour_means_every_hour_that_passes(day: str) -> None:
 
 def test_zones_shift_the_same_time_of_day() -> None:
     start = "2026-01-01T00:00:00+00:00"
-    assert moments("0 3 * * *", "Asia/Tokyo", start, 1) == ["2026-01-01 18:00"]
-    assert moments("0 3 * * *", "America/New_York", start, 1) == ["2026-01-01 08:00"]
+    assert timestamps("0 3 * * *", "Asia/Tokyo", start, 1) == ["2026-01-01 18:00"]
+    assert timestamps("0 3 * * *", "America/New_York", start, 1) == ["2026-01-01 08:00"]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +149,6 @@ def test_no_moment_is_given_twice_however_the_scheduler_wakes(
             continue
         found, following = schedule.due(following, now)
         given_out += found
-        assert all(moment <= now for moment in found)
+        assert all(timestamp <= now for timestamp in found)
         assert following is None or following > now
     assert given_out == sorted(set(given_out))

@@ -21,8 +21,8 @@ def put(cache: CompileCache, key: str, size_bytes: int = 10) -> CompiledArtifact
         return cache.put(key, staged)
 
 
-def used_at(cache: CompileCache, key: str, moment: int) -> None:
-    os.utime(cache.root / "entries" / key, (moment, moment))
+def used_at(cache: CompileCache, key: str, timestamp: int) -> None:
+    os.utime(cache.root / "entries" / key, (timestamp, timestamp))
 
 
 def entries(cache: CompileCache) -> set[str]:
@@ -42,9 +42,9 @@ def test_an_entry_is_whole_and_readable_by_the_box(tmp_path: Path) -> None:
 
 def test_the_longest_unused_go_first_however_young_they_are(tmp_path: Path) -> None:
     cache = CompileCache(tmp_path, bound_bytes=3 * ENTRY)
-    for moment, key in enumerate(("old", "middle", "young")):
+    for timestamp, key in enumerate(("old", "middle", "young")):
         put(cache, key)
-        used_at(cache, key, moment)
+        used_at(cache, key, timestamp)
     put(cache, "new")
     assert entries(cache) == {"middle", "young", "new"}
 

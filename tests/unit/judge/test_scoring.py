@@ -171,9 +171,9 @@ def test_stopping() -> None:
     assert walk(breaking, "awaaaa") == "aw-aaa"
     assert walk(breaking, "awaawa", StopPolicy.FIRST) == "aw----"
     assert walk(breaking, "awaawa", StopPolicy.NEVER) == "awaawa"
-    going_on = subtasks(Aggregate.SUM, Aggregate.SUM)
-    assert walk(going_on, "awaawa") == "awaawa"
-    assert walk(going_on, "awaawa", StopPolicy.GROUP) == "aw-aw-"
+    continued = subtasks(Aggregate.SUM, Aggregate.SUM)
+    assert walk(continued, "awaawa") == "awaawa"
+    assert walk(continued, "awaawa", StopPolicy.GROUP) == "aw-aw-"
 
 
 def test_a_failed_group_ends_its_parent_where_that_says_so() -> None:

@@ -29,11 +29,11 @@ async def test_figures_are_served() -> None:
 
 async def test_a_process_is_live_while_its_loops_turn_or_wait_on_purpose() -> None:
     now = 0.0
-    reader, pump = LoopHeartbeat("reader", clock=lambda: now), LoopHeartbeat("pump", clock=lambda: now)
-    async with serve_health(0, [reader, pump]) as port:
+    reader, dispatcher = LoopHeartbeat("reader", clock=lambda: now), LoopHeartbeat("pump", clock=lambda: now)
+    async with serve_health(0, [reader, dispatcher]) as port:
         assert await _ask(port, "GET /health/live") == (200, "ok\n")
         now = 31.0
-        pump.beat()
+        dispatcher.beat()
         assert await _ask(port, "GET /health/live") == (503, "reader: no progress for 31 s\n")
         reader.pause()
         assert await _ask(port, "GET /health/live?verbose") == (200, "ok\n")

@@ -15,25 +15,27 @@ from tests.support.store_harness import StoreHarness
 
 async def test_what_the_stream_has_no_room_for_waits_in_the_outbox(sqlite_store: StoreHarness) -> None:
     store, stream = sqlite_store, MemoryStream()
-    pump = Dispatcher(store.database, store.jobs, stream, name="pump", batch=4, ahead=5)
+    dispatcher = Dispatcher(store.database, store.jobs, stream, name="pump", batch=4, ahead=5)
     await store.enqueue_many(12)
-    while await pump.dispatch_batch():
+    while await dispatcher.dispatch_batch():
         pass
     assert await stream.depths() == {0: 0, 1: 0, 2: 5, 3: 0}
     urgent = await store.enqueue(priority=0)
-    assert await pump.dispatch_batch() == 1
+    assert await dispatcher.dispatch_batch() == 1
     taken = await stream.read(consumer="w", limit=3, wait_ms=0)
     assert taken[0].job_id == urgent
     await stream.ack(taken)
-    assert await pump.dispatch_batch() == 2
+    assert await dispatcher.dispatch_batch() == 2
     assert await stream.depths() == {0: 0, 1: 0, 2: 5, 3: 0}
 
 
 async def test_many_pumps_together_announce_no_more_ahead_than_one(sqlite_store: StoreHarness) -> None:
     store, stream = sqlite_store, MemoryStream()
-    pumps = [Dispatcher(store.database, store.jobs, stream, name=f"pump-{n}", batch=4, ahead=20) for n in range(3)]
+    dispatchers = [
+        Dispatcher(store.database, store.jobs, stream, name=f"pump-{n}", batch=4, ahead=20) for n in range(3)
+    ]
     await store.enqueue_many(60)
-    while any([await pump.dispatch_batch() for pump in pumps]):
+    while any([await dispatcher.dispatch_batch() for dispatcher in dispatchers]):
         pass
     assert (await stream.depths())[2] == 20
 
@@ -50,11 +52,11 @@ async def test_a_backlog_is_told_of_once_however_often_there_is_a_little_room(
     sqlite_store: StoreHarness, published_messages: io.StringIO
 ) -> None:
     store, stream = sqlite_store, MemoryStream()
-    pump = Dispatcher(store.database, store.jobs, stream, name="pump", batch=4, ahead=20)
+    dispatcher = Dispatcher(store.database, store.jobs, stream, name="pump", batch=4, ahead=20)
     for backlog in (1, 2):
         await store.enqueue_many(60)
-        while await pump.dispatch_batch():
-            while await pump.dispatch_batch():
+        while await dispatcher.dispatch_batch():
+            while await dispatcher.dispatch_batch():
                 pass
             await stream.ack(await stream.read(consumer="w", limit=6, wait_ms=0))
         await stream.ack(await stream.read(consumer="w", limit=20, wait_ms=0))

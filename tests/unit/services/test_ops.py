@@ -88,9 +88,13 @@ async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both:
 async def test_a_job_tells_its_story(api: AsgiApp) -> None:
     fence = await api.store.claimed()
     async with api.as_role("judge") as judge:
-        story = (await judge.get(f"{OPS}/jobs/{fence.job_id}")).json()
-        assert (story["job"]["status"], story["job"]["lease_owner"], story["job"]["payload"]) == ("running", "w1", {})
-        assert [(change["from_status"], change["to_status"]) for change in story["log"]] == [("pending", "running")]
+        history = (await judge.get(f"{OPS}/jobs/{fence.job_id}")).json()
+        assert (history["job"]["status"], history["job"]["lease_owner"], history["job"]["payload"]) == (
+            "running",
+            "w1",
+            {},
+        )
+        assert [(change["from_status"], change["to_status"]) for change in history["log"]] == [("pending", "running")]
         assert (await judge.get(f"{OPS}/jobs/{new_id()}")).json()["code"] == "JOB_NOT_FOUND"
 
 

@@ -93,7 +93,7 @@ async def test_search_finds_beginnings_of_words_and_filters_narrow(api_on_both: 
         assert await names(visitor, sort="hardest") == ["trees", "roads", "cafe"]
         assert await names(visitor, sort="title") == ["cafe", "trees", "roads"]
         assert await names(client, solved=True) == []
-        await handed_in(api, user_id, "roads", "AC")
+        await submitted(api, user_id, "roads", "AC")
         api.services.problems.cache.revisions.bump_local(f"user:{user_id}")
         assert await names(client, solved=True) == ["roads"]
         assert await names(client, solved=False) == ["cafe", "trees"]
@@ -101,7 +101,7 @@ async def test_search_finds_beginnings_of_words_and_filters_narrow(api_on_both: 
         assert {item["slug"]: item["solved"] for item in marks} == {"cafe": False, "roads": True, "trees": False}
 
 
-async def handed_in(api: AsgiApp, user_id: str, slug: str, verdict: str | None) -> None:
+async def submitted(api: AsgiApp, user_id: str, slug: str, verdict: str | None) -> None:
     """A submission as it stands in the end; None: it waits."""
     status = {None: "pending", "AC": "accepted", "CE": "error", "SE": "error"}.get(verdict, "wrong_answer")
     await api.store.write(
@@ -133,7 +133,7 @@ async def test_lists_say_what_was_tried_and_how_problems_fare(api_on_both: AsgiA
         (other, "untried", "PA"),
         (other, "untried", "SE"),  # a failure of ours says nothing of the problem
     ):
-        await handed_in(api, user_id, slug, verdict)
+        await submitted(api, user_id, slug, verdict)
     async with api.client(token) as client, api.client() as visitor:
         items = {item["slug"]: item for item in (await client.get(f"{ROOT}/problems")).json()["items"]}
         assert {slug: (item["solved"], item["tried"]) for slug, item in items.items()} == {
@@ -198,15 +198,15 @@ async def test_others_drafts_and_jury_files_do_not_exist(api: AsgiApp, tmp_path:
         ("GET", "/problems/secret-draft/state"),
         ("POST", "/problems/secret-draft/revisions/1:verify"),
     ]
-    async with api.as_role("setter") as stranger, api.client(owner) as client, api.as_role("judge") as judge:
+    async with api.as_role("setter") as other_user, api.client(owner) as client, api.as_role("judge") as judge:
         for method, path in secrets:
-            answer = await stranger.request(method, ROOT + path)
+            answer = await other_user.request(method, ROOT + path)
             assert answer.status_code == 404, path
         for action in ("publish", "rollback", "withdraw"):
             body = {"version": 1, "revision": 1} if action != "withdraw" else {"version": 1}
-            assert (await stranger.post(f"{ROOT}/problems/secret-draft:{action}", json=body)).status_code == 404
-        assert (await stranger.patch(f"{ROOT}/problems/secret-draft", json={"version": 1})).status_code == 404
-        assert await names(stranger, mine=True) == []
+            assert (await other_user.post(f"{ROOT}/problems/secret-draft:{action}", json=body)).status_code == 404
+        assert (await other_user.patch(f"{ROOT}/problems/secret-draft", json={"version": 1})).status_code == 404
+        assert await names(other_user, mine=True) == []
         assert await names(client, mine=True) == ["secret-draft"]
         test = f"{ROOT}/problems/secret-draft/revisions/1/files/data/secret/1.in"
         assert (await client.get(test)).text == "5 6\n"
@@ -340,9 +340,9 @@ async def test_a_package_without_a_title_is_called_as_was_asked_for(api: AsgiApp
 
 async def test_an_import_is_watched_until_it_ends(api: AsgiApp, tmp_path: Path) -> None:
     _, setter = await api.user("setter")
-    async with api.client(setter) as client, api.as_role("setter") as stranger:
+    async with api.client(setter) as client, api.as_role("setter") as other_user:
         url = (await client.post(f"{ROOT}/problems:import", content=zip_files(icpc_package()))).json()["url"]
-        assert (await stranger.get(f"{url}/events")).status_code == 404
+        assert (await other_user.get(f"{url}/events")).status_code == 404
         watching = asyncio.create_task(client.get(f"{url}/events"))
         while not len(api.services.connections):
             await asyncio.sleep(0)
@@ -359,10 +359,10 @@ async def test_an_import_is_watched_until_it_ends(api: AsgiApp, tmp_path: Path) 
 
 async def test_an_import_can_be_canceled_once_and_only_by_its_own(api: AsgiApp) -> None:
     _, setter = await api.user("setter")
-    async with api.client(setter) as client, api.as_role("setter") as stranger:
+    async with api.client(setter) as client, api.as_role("setter") as other_user:
         url = (await client.post(f"{ROOT}/problems:import", content=zip_files(icpc_package()))).json()["url"]
-        assert (await stranger.get(url)).status_code == 404
-        assert (await stranger.post(f"{url}:cancel")).status_code == 404
+        assert (await other_user.get(url)).status_code == 404
+        assert (await other_user.post(f"{url}:cancel")).status_code == 404
         assert (await client.post(f"{url}:cancel")).json()["state"] == "canceled"
         assert (await client.post(f"{url}:cancel")).status_code == 409
         assert [item["state"] for item in (await client.get(f"{ROOT}/imports")).json()["items"]] == ["canceled"]

@@ -174,15 +174,15 @@ async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_hor
     """A transaction that is older than the verdict is still open: the verdict's event cannot be told before it ends."""
     published_problem = postgres_published_problem
     async with published_problem.user_client() as client:
-        handed = await published_problem.submit(client)
+        submitted = await published_problem.submit(client)
         older = await asyncpg.connect(published_problem.api.store.url)
         try:
             block = older.transaction()
             await block.start()
             await older.execute("SELECT pg_current_xact_id()")
-            await published_problem.finish(handed["job_id"])
+            await published_problem.finish(submitted["job_id"])
             stream = await published_problem.api.services.events.stream_submission(
-                staff(), handed["submission_id"], None
+                staff(), submitted["submission_id"], None
             )
             async with aclosing(stream):
                 watched = EventReader(stream)
@@ -193,19 +193,21 @@ async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_hor
         finally:
             await older.close()
     assert told == ["judging", "accepted"]
-    assert end.data == {"submission_id": handed["submission_id"], "status": "accepted"}
+    assert end.data == {"submission_id": submitted["submission_id"], "status": "accepted"}
 
 
 async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(published_problem: PublishedProblem) -> None:
     async with published_problem.user_client() as client:
-        handed = await published_problem.submit(client)
-        await published_problem.finish(handed["job_id"])
-        stream = await published_problem.api.services.events.stream_submission(staff(), handed["submission_id"], None)
+        submitted = await published_problem.submit(client)
+        await published_problem.finish(submitted["job_id"])
+        stream = await published_problem.api.services.events.stream_submission(
+            staff(), submitted["submission_id"], None
+        )
         async with aclosing(stream):
             watched = EventReader(stream)
             await watched.next("end")
         resumed = await published_problem.api.services.events.stream_submission(
-            staff(), handed["submission_id"], watched.last_id
+            staff(), submitted["submission_id"], watched.last_id
         )
         async with aclosing(resumed):
             watched = EventReader(resumed)

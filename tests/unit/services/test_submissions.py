@@ -183,15 +183,15 @@ async def test_submits_that_come_together_are_committed_together(published_probl
         made = await asyncio.gather(*(published_problem.submit(client) for _ in range(30)))
     rows = await published_problem.api.store.rows("SELECT id FROM submissions")
     assert {row["id"] for row in rows} == {item["submission_id"] for item in made}
-    moments = await published_problem.api.store.rows("SELECT count(*) AS n FROM outbox WHERE state = 'pending'")
-    assert moments[0]["n"] == 30
+    timestamps = await published_problem.api.store.rows("SELECT count(*) AS n FROM outbox WHERE state = 'pending'")
+    assert timestamps[0]["n"] == 30
 
 
 async def test_others_may_not_know_of_it(published_problem: PublishedProblem) -> None:
     async with (
         published_problem.user_client() as author,
         published_problem.user_client() as other,
-        published_problem.user_client("setter") as stranger,
+        published_problem.user_client("setter") as other_user,
         published_problem.api.client(published_problem.setter_token) as setter,
         published_problem.user_client("judge") as judge,
     ):
@@ -200,7 +200,7 @@ async def test_others_may_not_know_of_it(published_problem: PublishedProblem) ->
         place = f"{ROOT}/{made['submission_id']}"
         run = f"/api/v1/judge-runs/{made['job_id']}"
         for path in (place, f"{place}/source", f"{place}/results", f"{place}/events", f"{place}/judge-runs", run):
-            for nosy in (other, stranger):
+            for nosy in (other, other_user):
                 answer = await nosy.get(path)
                 assert (answer.status_code, answer.json()["code"]) == (
                     404,

@@ -55,14 +55,14 @@ class BlockedDatabase:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._under_way = asyncio.Semaphore(0)
-        self.goes_on = asyncio.Event()
+        self.continues = asyncio.Event()
         self.now = self.most = 0
 
     async def transact(self, operation: Operation[Any]) -> Any:
         self.now += 1
         self.most = max(self.most, self.now)
         self._under_way.release()
-        await self.goes_on.wait()
+        await self.continues.wait()
         try:
             return await self._database.transact(operation)
         finally:
@@ -140,7 +140,7 @@ async def test_a_transactions_fill_does_not_wait_for_the_one_before(
     orders = [*fills, singles[20]]
     placing = [asyncio.create_task(batcher.submit(order)) for order in orders]
     await database.is_busy(2)
-    database.goes_on.set()
+    database.continues.set()
     assert await asyncio.gather(*placing) == [order.answer for order in orders]
     assert database.most == 2, "a single one fills nothing: it waits for one of the two"
     assert len(await store.rows("SELECT id FROM submissions")) == 22
@@ -190,9 +190,11 @@ async def test_problems_asked_for_at_the_same_time_are_read_together(sqlite_stor
             reads += 1
             return await sqlite_store.database.read(operation)
 
-    rulebook = SubmissionRulesCache(Counted())  # type: ignore[arg-type]  # it only reads
-    found = await asyncio.gather(*(rulebook.find_problem(ref) for ref in (row["slug"], row["id"], row["slug"], "none")))
+    rules_cache = SubmissionRulesCache(Counted())  # type: ignore[arg-type]  # it only reads
+    found = await asyncio.gather(
+        *(rules_cache.find_problem(ref) for ref in (row["slug"], row["id"], row["slug"], "none"))
+    )
     assert [None if ref is None else ref.id for ref in found] == [row["id"], row["id"], row["id"], None]
     assert reads == 1
-    assert await rulebook.find_problem("none") is None
+    assert await rules_cache.find_problem("none") is None
     assert reads == 2, "nothing is remembered"

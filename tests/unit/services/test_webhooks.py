@@ -191,17 +191,17 @@ async def test_a_webhook_that_fails_again_and_again_is_switched_off(published_pr
     published_problem.api.store.jobs._listeners["webhook"] = WebhookDeliveryListener(disable_after=2)  # type: ignore[index]  # a dict, here
     async with published_problem.user_client() as client, listening(500) as (url, _), listening() as (working, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
-        place, standing = f"{ROOT}/{made['id']}", made
+        place, current = f"{ROOT}/{made['id']}", made
         for failures in (1, 2):
             await client.post(f"{place}:ping")
             await give_up(published_problem)
             assert (await client.get(place)).json()["failures"] == failures - 1, "a ping is no delivery"
             await published_problem.finish((await published_problem.submit(client))["job_id"])
             await give_up(published_problem)
-            standing = (await client.get(place)).json()
-            assert (standing["failures"], standing["is_active"]) == (failures, failures < 2)
-        assert "500" in standing["disabled_reason"]
-        assert standing["disabled_at"] is not None
+            current = (await client.get(place)).json()
+            assert (current["failures"], current["is_active"]) == (failures, failures < 2)
+        assert "500" in current["disabled_reason"]
+        assert current["disabled_at"] is not None
         last = (await client.get(f"{place}/deliveries")).json()["items"][0]["id"]
         assert (await client.post(f"{place}/deliveries/{last}:redeliver")).json()["code"] == "CONFLICT"
         mended = (await client.patch(place, json={"is_active": True, "url": working})).json()

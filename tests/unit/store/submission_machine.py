@@ -51,7 +51,7 @@ OFTEN = {
     "retry": 2,
     "end_unjudged": 4,
     "cancel": 1,
-    "change_by_hand": 3,
+    "change_manually": 3,
     "write_by_an_old_version": 1,
     "replay": 6,
     "rejudge": 4,
@@ -59,7 +59,7 @@ OFTEN = {
     "drop_batch": 1,
 }
 """What happens, and how often: most submissions and batches live long enough to be judged more than once."""
-BY_HAND: list[tuple[str, str | None]] = [
+MANUAL: list[tuple[str, str | None]] = [
     ("judging", None),
     ("accepted", "AC"),
     ("wrong_answer", "PA"),
@@ -159,11 +159,11 @@ class SubmissionMachine(RuleBasedStateMachine):
         given = {
             "pick": chosen.randrange(64),
             "verdict": chosen.choice([*Verdict, Verdict.SE]),
-            "wanted": chosen.choice(BY_HAND),
+            "wanted": chosen.choice(MANUAL),
             "policy": chosen.choice(list(VerdictPolicy)),
             "late": chosen.choice([0, 0, 0, 1, -1]),
             "is_stale": chosen.random() < 0.2,
-            "is_burial": chosen.random() < 0.5,
+            "is_dead_letter": chosen.random() < 0.5,
             "skip_changed": chosen.random() < 0.5,
             "is_cancel": chosen.random() < 0.5,
         }
@@ -252,19 +252,19 @@ class SubmissionMachine(RuleBasedStateMachine):
         self.claim(pick)
         self.finish(pick, verdict, is_stale=False)
 
-    def end_unjudged(self, pick: int, is_burial: bool) -> None:
+    def end_unjudged(self, pick: int, is_dead_letter: bool) -> None:
         """A run is buried because nobody can run it, or canceled by its own id."""
         job_id, jobs = self.picked(pick, "waiting"), self.store.jobs
         status = self.runs[job_id].status
-        if is_burial:
+        if is_dead_letter:
             outcome = self.attempt(
                 lambda tx: jobs.dead_letter(tx, [PoisonJob(job_id, "POISON", "unusable")], actor="relay")
             )
         else:
             outcome = self.attempt(lambda tx: jobs.cancel(tx, [job_id], actor="ops", reason="unwanted"))
-        assert bool(outcome.done) == (status == "waiting" or (status == "running" and not is_burial)), outcome
+        assert bool(outcome.done) == (status == "waiting" or (status == "running" and not is_dead_letter)), outcome
         if outcome.done:
-            self.end(job_id, "failed" if is_burial else "canceled", None)
+            self.end(job_id, "failed" if is_dead_letter else "canceled", None)
 
     def end_open_runs(self, submission_id: str) -> None:
         for job_id, run in self.runs.items():
@@ -290,7 +290,7 @@ class SubmissionMachine(RuleBasedStateMachine):
         if allowed:
             self.end_open_runs(key)
 
-    def change_by_hand(self, pick: int, wanted: tuple[str, str | None], late: int) -> None:
+    def change_manually(self, pick: int, wanted: tuple[str, str | None], late: int) -> None:
         key, item = self.picked_submission(pick)
         status, verdict = wanted
         error: type[Exception] | None = None

@@ -47,7 +47,7 @@ def owner(store: StoreHarness) -> Poisoned:
     return owner
 
 
-async def standing(store: StoreHarness) -> dict[str, tuple[str, str | None]]:
+async def current(store: StoreHarness) -> dict[str, tuple[str, str | None]]:
     rows = await store.rows("SELECT id, status, error_code FROM jobs")
     return {row["id"]: (row["status"], row["error_code"]) for row in rows}
 
@@ -60,12 +60,12 @@ async def test_the_watchdog_frees_the_neighbours_of_a_poisoned_job(store: StoreH
     owner.poison = {fragile[1]}
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
     assert await watchdog.run_once() == 4
-    found = await standing(store)
+    found = await current(store)
     assert found.pop(fragile[1]) == ("running", None), "it is tried again a few times"
     assert set(found.values()) == {("pending", None)}
     for _ in range(TRIES - 1):
         await watchdog.run_once()
-    assert (await standing(store))[fragile[1]] == ("failed", "LISTENER_FAILED")
+    assert (await current(store))[fragile[1]] == ("failed", "LISTENER_FAILED")
     letter = await store.row("SELECT job_id, error_code, error, state FROM dead_letters")
     assert (letter["job_id"], letter["error_code"], letter["state"]) == (fragile[1], "LISTENER_FAILED", "open")
     assert "a bug that" in letter["error"]
@@ -82,7 +82,7 @@ async def test_a_kind_that_fails_wholly_is_not_given_up_and_stops_no_other_kind(
     owner.poison = set(fragile)
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
     assert [await watchdog.run_once() for _ in range(TRIES + 1)] == [1, *[0] * TRIES]
-    found = await standing(store)
+    found = await current(store)
     assert found[sturdy] == ("pending", None)
     assert {found[job_id] for job_id in fragile} == {("running", None)}
 
@@ -97,9 +97,9 @@ async def test_poisoned_jobs_that_remain_alone_in_a_batch_are_set_aside_after_ma
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
     for _ in range(ROUNDS_ALL_FAILED - 1):
         assert await watchdog.run_once() == 0
-    assert set((await standing(store)).values()) == {("running", None)}
+    assert set((await current(store)).values()) == {("running", None)}
     await watchdog.run_once()
-    assert set((await standing(store)).values()) == {("failed", "LISTENER_FAILED")}
+    assert set((await current(store)).values()) == {("failed", "LISTENER_FAILED")}
     letters = await store.rows("SELECT job_id FROM dead_letters WHERE state = 'open'")
     assert sorted(row["job_id"] for row in letters) == sorted(fragile)
 
@@ -116,7 +116,7 @@ async def test_rounds_of_a_general_fault_do_not_count_as_failures_of_one_job(
         await watchdog.run_once()
     owner.poison = {fragile[0]}
     assert await watchdog.run_once() == 2
-    assert (await standing(store))[fragile[0]] == ("running", None)
+    assert (await current(store))[fragile[0]] == ("running", None)
     owner.poison = set()
     assert await watchdog.run_once() == 1
 
@@ -149,7 +149,7 @@ async def test_expired_jobs_behind_a_whole_batch_of_failing_ones_are_freed(
     owner.poison = set(fragile)
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
     assert await watchdog.run_once() == 1
-    assert (await standing(store))[sturdy] == ("pending", None)
+    assert (await current(store))[sturdy] == ("pending", None)
     owner.poison = set()
     assert await watchdog.run_once() == 4
 
@@ -165,7 +165,7 @@ async def test_the_reconciler_requeues_the_neighbours_of_a_poisoned_job(store: S
     assert await reconciler.run_once() == 2
     for _ in range(TRIES - 1):
         await reconciler.run_once()
-    assert (await standing(store))[jobs[0]] == ("failed", "LISTENER_FAILED")
+    assert (await current(store))[jobs[0]] == ("failed", "LISTENER_FAILED")
 
 
 @pytest.mark.parametrize("poisoned", [False, True])
@@ -177,11 +177,11 @@ async def test_a_row_that_can_never_be_delivered_is_buried(
         lambda tx: tx.execute(adhoc_statement("UPDATE jobs SET payload = '[1]' WHERE id = :id"), id=bad)
     )
     owner.poison = {bad} if poisoned else set()
-    pump = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
+    dispatcher = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
     for _ in range(8):
-        await pump.dispatch_batch()
+        await dispatcher.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
-    found = await standing(store)
+    found = await current(store)
     assert found[good][0] == str(JobStatus.QUEUED)
     assert found[bad] == ("failed", "LISTENER_FAILED" if poisoned else "UNDELIVERABLE")
     letter = await store.row("SELECT job_id, error FROM dead_letters")
@@ -196,11 +196,11 @@ async def test_burials_that_all_fail_do_not_stop_the_pump(store: StoreHarness, o
     bad, good = await store.enqueue_many(2, "fragile"), await store.enqueue("fragile")
     await store.write("UPDATE jobs SET payload = '[1]' WHERE id <> :id", id=good)
     owner.poison = set(bad)
-    pump = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
+    dispatcher = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
     for _ in range(6):
-        await pump.dispatch_batch()
+        await dispatcher.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
-    found = await standing(store)
+    found = await current(store)
     assert found[good] == ("queued", None)
     assert {found[job_id] for job_id in bad} == {("pending", None)}
 
@@ -211,8 +211,8 @@ async def test_a_stream_that_is_away_buries_nothing(store: StoreHarness) -> None
             raise Unavailable("the stream is away")
 
     job_id = await store.enqueue("sturdy")
-    pump = Dispatcher(store.database, store.jobs, Away(), name="pump")
+    dispatcher = Dispatcher(store.database, store.jobs, Away(), name="pump")
     for _ in range(6):
-        await pump.dispatch_batch()
+        await dispatcher.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
-    assert (await standing(store))[job_id] == ("pending", None)
+    assert (await current(store))[job_id] == ("pending", None)

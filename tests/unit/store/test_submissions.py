@@ -13,7 +13,7 @@ from adjudge.store.judging.models import CaseResultRow, Judgement, SubmissionIds
 from tests.support.store_harness import StoreHarness, fence_of, metric_value
 
 
-async def standing(store: StoreHarness, item: SubmissionIds) -> tuple[object, ...]:
+async def current(store: StoreHarness, item: SubmissionIds) -> tuple[object, ...]:
     row = await store.row("SELECT * FROM submissions WHERE id = :id", id=item.submission_id)
     return row["status"], row["verdict"], row["version"]
 
@@ -48,7 +48,7 @@ async def test_submission_job_and_outbox_row_appear_together(store: StoreHarness
 async def test_a_verdict_its_tests_and_the_status_appear_together(store: StoreHarness, verdict: Verdict) -> None:
     (item,) = await store.submit()
     await judge(store, item, verdict)
-    assert await standing(store, item) == (verdict.status, verdict, 3)
+    assert await current(store, item) == (verdict.status, verdict, 3)
     cases = await store.rows("SELECT * FROM case_results ORDER BY ordinal")
     assert [(case["name"], case["verdict"]) for case in cases] == [("test 1", verdict), ("test 2", verdict)]
     log = await store.rows("SELECT * FROM submission_status_log ORDER BY id")
@@ -64,9 +64,9 @@ async def test_a_submission_stays_judging_while_its_run_is_retried(store: StoreH
     await store.transact(
         lambda tx: store.jobs.finish_and_claim_next(tx, [JobResult(fence_of(job), JobStatus.PENDING, reason="again")])
     )
-    assert await standing(store, item) == ("judging", None, 2)
+    assert await current(store, item) == ("judging", None, 2)
     await judge(store, item)
-    assert await standing(store, item) == ("accepted", "AC", 3)
+    assert await current(store, item) == ("accepted", "AC", 3)
 
 
 async def test_a_run_buried_before_its_claim_ends_the_submission_in_a_system_error(store: StoreHarness) -> None:
@@ -74,7 +74,7 @@ async def test_a_run_buried_before_its_claim_ends_the_submission_in_a_system_err
     await store.transact(
         lambda tx: store.jobs.dead_letter(tx, [PoisonJob(item.job_id, "POISON", "bad")], actor="relay")
     )
-    assert await standing(store, item) == ("error", "SE", 3)
+    assert await current(store, item) == ("error", "SE", 3)
 
 
 async def test_a_replayed_run_gives_the_verdict_that_the_buried_one_owed(store: StoreHarness) -> None:
@@ -85,13 +85,13 @@ async def test_a_replayed_run_gives_the_verdict_that_the_buried_one_owed(store: 
     letter = (await store.row("SELECT id FROM dead_letters"))["id"]
     made = await store.transact(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="fixed"))
     await judge(store, SubmissionIds(item.submission_id, made[letter] or ""))
-    assert await standing(store, item) == ("accepted", "AC", 4)
+    assert await current(store, item) == ("accepted", "AC", 4)
 
 
 async def test_canceling_a_submission_cancels_its_run(store: StoreHarness) -> None:
     (item,) = await store.submit()
     await store.transact(lambda tx: store.submissions.cancel(tx, item.submission_id, actor="ada", reason="typo"))
-    assert await standing(store, item) == ("canceled", None, 2)
+    assert await current(store, item) == ("canceled", None, 2)
     assert (await store.job(item.job_id))["status"] == JobStatus.CANCELED
     with pytest.raises(InvalidTransition):
         await store.transact(lambda tx: store.submissions.cancel(tx, item.submission_id, actor="ada", reason="again"))
@@ -115,14 +115,14 @@ async def test_a_change_by_hand_is_refused_with_a_code_for_each_mistake(store: S
     assert await set_status(store, item, 1, "judging") == 2
     with pytest.raises(InvalidInput, match="give one of PA, WA"):
         await set_status(store, item, 2, "wrong_answer", "AC")
-    assert await standing(store, item) == ("judging", None, 2)
+    assert await current(store, item) == ("judging", None, 2)
 
 
 async def test_a_verdict_given_by_hand_ends_the_run_and_stands(store: StoreHarness) -> None:
     (item,) = await store.submit()
     await set_status(store, item, 1, "judging")
     assert await set_status(store, item, 2, "error", "RE") == 3
-    assert await standing(store, item) == ("error", "RE", 3)
+    assert await current(store, item) == ("error", "RE", 3)
     assert (await store.job(item.job_id))["status"] == "canceled"
 
 
@@ -132,7 +132,7 @@ async def test_two_changes_of_one_version_are_one_conflict(store: StoreHarness) 
     await store.transact(lambda tx: submission_commands.update(tx, [change]))
     with pytest.raises(Conflict):
         await store.transact(lambda tx: submission_commands.update(tx, [change]))
-    assert await standing(store, item) == ("judging", None, 2)
+    assert await current(store, item) == ("judging", None, 2)
 
 
 async def test_transitions_of_submissions_are_counted_once_committed(store: StoreHarness) -> None:
@@ -160,4 +160,4 @@ async def test_a_terminal_submission_refuses_sql_typed_by_hand(store: StoreHarne
     await judge(store, item, Verdict.WA)
     with pytest.raises(InvalidTransition):
         await store.write(sql)
-    assert await standing(store, item) == ("wrong_answer", "WA", 3)
+    assert await current(store, item) == ("wrong_answer", "WA", 3)

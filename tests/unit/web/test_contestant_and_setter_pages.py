@@ -119,8 +119,8 @@ async def test_a_program_is_handed_in_watched_and_judged(pages: AsgiApp, publish
         assert "data-live-done" in state
         assert "Accepted" in state
         assert path in await _shown(client, "/submissions")
-    async with published_problem.user_client() as stranger:
-        assert (await stranger.get(path)).status_code == 404
+    async with published_problem.user_client() as other_user:
+        assert (await other_user.get(path)).status_code == 404
 
 
 async def _judged(published_problem: PublishedProblem, made: dict[str, Any], verdict: Verdict, **changes: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.web import i18n
-from tests.support.links import complaint
+from tests.support.links import problem
 
 TEMPLATES = Path(i18n.__file__).parent / "templates"
 _LINK = re.compile(r"""(?:href|src|data-live|data-events)="(/[^"]*)\"""")
@@ -28,12 +28,12 @@ def test_links_and_forms_lead_to_routes_that_read_their_parameters(path: Path) -
     text = path.read_text(encoding="utf-8")
     links = [("GET", address) for address in _LINK.findall(text) if not _WHOLE_QUERY.search(address)]
     forms = [("POST" if "post" in f"{a}{b}" else "GET", address) for a, address, b in _FORM.findall(text)]
-    wrong = [complaint(method, _plain(address)) for method, address in links + forms]
+    wrong = [problem(method, _plain(address)) for method, address in links + forms]
     assert [item for item in wrong if item] == []
 
 
 def test_a_parameter_that_no_route_reads_is_noticed() -> None:
-    assert complaint("GET", "/api/v1/login/oidc?next=/me") == "GET /api/v1/login/oidc does not read next"
-    assert complaint("GET", "/nowhere/at/all") == "no route for GET /nowhere/at/all"
-    assert complaint("POST", "/problems") == "no route for POST /problems"
-    assert complaint("GET", "/login?next=/me") is None
+    assert problem("GET", "/api/v1/login/oidc?next=/me") == "GET /api/v1/login/oidc does not read next"
+    assert problem("GET", "/nowhere/at/all") == "no route for GET /nowhere/at/all"
+    assert problem("POST", "/problems") == "no route for POST /problems"
+    assert problem("GET", "/login?next=/me") is None

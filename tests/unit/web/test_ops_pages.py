@@ -42,9 +42,9 @@ async def test_the_story_of_a_job_says_who_did_what(pages: AsgiApp) -> None:
         made = await published_problem.submit(author)
         await published_problem.finish(made["job_id"])
         found = await judge.get("/ops/find", params={"job": made["job_id"]})
-        story = (await judge.get(found.headers["Location"])).text
-        assert ("w1" in story, made["submission_id"] in story) == (True, True)
-        assert "claimed by a worker" in story, "why, in words"
+        history = (await judge.get(found.headers["Location"])).text
+        assert ("w1" in history, made["submission_id"] in history) == (True, True)
+        assert "claimed by a worker" in history, "why, in words"
         spoken = await judge.get(found.headers["Location"], headers={"Accept-Language": "zh"})
         assert "评测机已领取" in spoken.text
         assert (await author.get("/ops")).status_code == 403

@@ -41,7 +41,7 @@ class FailingOwner:
         self._check([item.job for item in ended])
 
 
-class GoesAway:
+class UnavailableOnce:
     """A database whose answer to the n-th transaction is lost, before or after the commit."""
 
     def __init__(self, store: StoreHarness, nth: int, *, commits: bool, reads: bool = True) -> None:
@@ -75,7 +75,7 @@ def messages(job_ids: Sequence[str], kind: str = "fragile") -> dict[str, Message
     return {hint.job_id: Message(f"{number}-0", 2, hint, None, hint.job_id, 1) for number, hint in enumerate(hints, 1)}
 
 
-def claimer_of(store: StoreHarness, database: GoesAway | None = None) -> Claimer:
+def claimer_of(store: StoreHarness, database: UnavailableOnce | None = None) -> Claimer:
     reached = store.database if database is None else cast("Database", database)
     return Claimer(reached, store.jobs, {}, name="w1", lease_ms=15_000)
 
@@ -92,7 +92,7 @@ async def test_claims_with_a_lost_answer_are_refunded_once_their_leases_expire(
     owner.failing = {bad}
     # The batch is the first transaction, then each job has one.
     with pytest.raises(Unavailable):
-        await claimed(claimer_of(store, GoesAway(store, 4, commits=commits)), job_ids)
+        await claimed(claimer_of(store, UnavailableOnce(store, 4, commits=commits)), job_ids)
     owner.failing = set()
     await store.clock.advance(ms=15_000)
     await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
@@ -118,14 +118,14 @@ async def test_a_burial_whose_owner_fails_stops_no_other_burial(store: StoreHarn
     bad, good = await store.enqueue_many(2, "fragile")
     await store.database.transact(lambda tx: tx.execute(adhoc_statement("UPDATE jobs SET payload = '[1]'")))
     owner.failing = {bad}
-    triage = MessageValidator(store.database, store.jobs, ["fragile"], actor="w1")
+    validator = MessageValidator(store.database, store.jobs, ["fragile"], actor="w1")
     unreadable = [
         Message(f"{number}-0", 2, None, "payload_missing_or_invalid", job_id, 1)
         for number, job_id in enumerate([bad, good], 1)
     ]
-    assert [message.job_id for message in (await triage.validate(unreadable)).to_acknowledge] == [good]
+    assert [message.job_id for message in (await validator.validate(unreadable)).to_acknowledge] == [good]
     assert (await store.job(good))["error_code"] == "PAYLOAD_MISSING_OR_INVALID"
     for _ in range(TRIES - 1):
-        await triage.validate(unreadable)
+        await validator.validate(unreadable)
     assert (await store.job(bad))["error_code"] == "LISTENER_FAILED"
-    assert [message.job_id for message in (await triage.validate(unreadable)).to_acknowledge] == [bad, good]
+    assert [message.job_id for message in (await validator.validate(unreadable)).to_acknowledge] == [bad, good]

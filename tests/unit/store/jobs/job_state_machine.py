@@ -64,7 +64,7 @@ class JobStateMachine(RuleBasedStateMachine):
 
     jobs = Bundle("jobs")
     fences = Bundle("fences")
-    takings = Bundle("takings")
+    deliveries_taken = Bundle("takings")
 
     def __init__(self, store: StoreHarness, runner: asyncio.Runner) -> None:
         super().__init__()
@@ -143,8 +143,8 @@ class JobStateMachine(RuleBasedStateMachine):
         job.lease_until, job.started = self.now + LEASE_MS * 1_000, False
 
     @rule(fence=fences, again=st.booleans(), delay_ms=st.sampled_from([0, 500]), uses_attempt=st.booleans())
-    def hand_back(self, fence: Fence, again: bool, delay_ms: int, uses_attempt: bool) -> None:
-        """A claimant keeps the job or hands it back; how late it is, it does not know."""
+    def release_or_renew(self, fence: Fence, again: bool, delay_ms: int, uses_attempt: bool) -> None:
+        """The worker renews its lease or releases the job, without knowing whether the lease has expired."""
         if again:
             self.release(fence, delay_ms, uses_attempt)
         else:
@@ -187,7 +187,7 @@ class JobStateMachine(RuleBasedStateMachine):
             job.taking = None
 
     @rule(job_id=jobs, poisoned=st.booleans(), for_good=st.sampled_from([False, False, False, True]))
-    def end_by_hand(self, job_id: str, poisoned: bool, for_good: bool) -> None:
+    def end_manually(self, job_id: str, poisoned: bool, for_good: bool) -> None:
         """Seldom, so that most jobs live long enough to be fought over."""
         if for_good and poisoned:
             self.dead_letter(job_id)
@@ -212,7 +212,7 @@ class JobStateMachine(RuleBasedStateMachine):
             self.end(job_id, "failed")
 
     @rule(flushed=st.booleans())
-    def patrol(self, flushed: bool) -> None:
+    def repair(self, flushed: bool) -> None:
         """The watchdog's round, or the reconciler's after the stream was flushed."""
         if flushed:
             self.requeue_all()
@@ -229,7 +229,7 @@ class JobStateMachine(RuleBasedStateMachine):
                 job.refunds, job.max_attempts = job.refunds + 1, job.max_attempts + 1
             self.back(job_id, 2_000 * 2 ** (job.attempt - 1))
 
-    @rule(target=takings)
+    @rule(target=deliveries_taken)
     def take_due(self) -> list[DispatchedMessage]:
         """A relay takes what is due and tells the stream; it may die before it can say so here."""
         due = self.run(self.store.transact(lambda tx: outbox.take_due(tx, limit=100)))
@@ -239,7 +239,7 @@ class JobStateMachine(RuleBasedStateMachine):
             self.model[row.job_id].taking = row.dispatch_seq
         return [DispatchedMessage(row.job_id, f"entry-{row.attempts}", row.dispatch_seq) for row in due]
 
-    @rule(deliveries=takings)
+    @rule(deliveries=deliveries_taken)
     def mark(self, deliveries: list[DispatchedMessage]) -> None:
         """It says so, however late: only the last taking of a job that was not put back meanwhile counts."""
         self.run(self.store.transact(lambda tx: self.store.jobs.mark_queued(tx, deliveries, actor="relay")))

@@ -23,7 +23,7 @@ BOUNDED = settings(
 )
 
 
-def drive(store_url: str, bounds: settings) -> None:
+def run_machine(store_url: str, bounds: settings) -> None:
     with asyncio.Runner() as runner:
         context = open_store(store_url)
         store = runner.run(context.__aenter__())
@@ -34,9 +34,9 @@ def drive(store_url: str, bounds: settings) -> None:
 
 
 def test_no_order_of_events_breaks_a_promise(store_url: str) -> None:
-    drive(store_url, BOUNDED)
+    run_machine(store_url, BOUNDED)
 
 
 @pytest.mark.slow
 def test_no_long_order_of_events_breaks_a_promise(store_url: str) -> None:
-    drive(store_url, settings(BOUNDED, max_examples=120, stateful_step_count=50))
+    run_machine(store_url, settings(BOUNDED, max_examples=120, stateful_step_count=50))

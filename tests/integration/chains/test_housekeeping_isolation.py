@@ -65,7 +65,7 @@ class Bench:
             store, ChainEngine(probes={"thing": self._probe}, on_run_ended=[self.poisoned.run_ended])
         )
         self.poisoned.owner = self.harness.engine.owner
-        self.patrol = ChainHousekeeping(
+        self.housekeeping = ChainHousekeeping(
             store.database,
             JobCommands({JOB_KIND_NODE: self.poisoned}, random_unit=lambda: 0.0),
             self.harness.engine,
@@ -124,18 +124,18 @@ async def test_a_job_whose_owner_fails_is_set_aside_and_the_other_jobs_are_kille
         await bench.harness.stop(run_id)
     await store.clock.advance(ms=GRACE_MS + 1)
     bench.poisoned.runs = {bad}
-    assert await bench.patrol.run_once() == 2
+    assert await bench.housekeeping.run_once() == 2
     assert await bench.statuses([first, bad, last]) == ["stopped", "stopping", "stopped"]
     job = await store.row("SELECT id, status FROM jobs WHERE chain_run_id = :run_id", run_id=bad)
     assert job["status"] == "running", "it is tried a few times"
     assert [line["job_id"] for line in logged(log, "job_listener_failed")] == [job["id"]]
     for _ in range(TRIES - 1):
-        await bench.patrol.run_once()
+        await bench.housekeeping.run_once()
     (letter,) = await store.rows("SELECT job_id, error_code, error, state FROM dead_letters")
     assert (letter["job_id"], letter["error_code"], letter["state"]) == (job["id"], LISTENER_FAILED, "open")
     assert bad in letter["error"]
     assert [line["job_id"] for line in logged(log, "job_quarantined")] == [job["id"]]
-    assert await bench.patrol.run_once() == 0
+    assert await bench.housekeeping.run_once() == 0
 
 
 async def test_jobs_that_fail_all_together_are_named_in_the_log_and_stop_no_other_part(
@@ -147,14 +147,14 @@ async def test_jobs_that_fail_all_together_are_named_in_the_log_and_stop_no_othe
     (asleep,) = await bench.suspended(NodeSuspended("timer", "t", until_ms=NOON_MS + 1_000))
     await store.clock.advance(ms=GRACE_MS + 1)
     bench.poisoned.runs = set(run_ids)
-    assert await bench.patrol.run_once() == 1
+    assert await bench.housekeeping.run_once() == 1
     assert await bench.statuses([asleep]) == ["success"]
     (line,) = logged(log, "every_job_failed")
     jobs = await store.rows("SELECT id FROM jobs WHERE status = 'running'")
     assert sorted(line["job_ids"]) == sorted(row["id"] for row in jobs)
     assert await store.rows("SELECT id FROM dead_letters") == []
     bench.poisoned.runs = set()
-    assert await bench.patrol.run_once() == 2
+    assert await bench.housekeeping.run_once() == 2
     assert await bench.statuses(run_ids) == ["stopped", "stopped"]
 
 
@@ -171,10 +171,10 @@ async def test_jobs_behind_a_whole_batch_of_failing_ones_are_killed(
             await store.clock.advance(ms=1)
     await store.clock.advance(ms=GRACE_MS + 1)
     bench.poisoned.runs = set(bad)
-    assert [await bench.patrol.cancel_stopping_jobs() for _ in range(3)] == [0, 0, 1]
+    assert [await bench.housekeeping.cancel_stopping_jobs() for _ in range(3)] == [0, 0, 1]
     assert await bench.statuses(run_ids) == ["stopping"] * 4 + ["stopped"]
     bench.poisoned.runs = set()
-    assert [await bench.patrol.cancel_stopping_jobs() for _ in range(3)] == [2, 2, 0]
+    assert [await bench.housekeeping.cancel_stopping_jobs() for _ in range(3)] == [2, 2, 0]
     assert await bench.statuses(bad) == ["stopped"] * 4
 
 
@@ -185,11 +185,11 @@ async def test_a_due_wait_whose_run_cannot_end_stops_no_other_wait(
     bad, *others = await bench.suspended(*waits)
     await store.clock.advance(ms=1_000)
     bench.poisoned.runs = {bad}
-    await bench.patrol.finish_due_waits()
+    await bench.housekeeping.finish_due_waits()
     assert await bench.statuses([bad, *others]) == ["running", "success", "success"]
     assert [(line["run_id"], line["node_id"]) for line in logged(log, "chain_wait_check_failed")] == [(bad, "n0")]
     bench.poisoned.runs = set()
-    await bench.patrol.finish_due_waits()
+    await bench.housekeeping.finish_due_waits()
     assert await bench.statuses([bad]) == ["success"]
 
 
@@ -201,10 +201,10 @@ async def test_due_waits_behind_a_whole_batch_of_failing_ones_are_ended(
     *bad, good = await bench.suspended(*waits)
     await store.clock.advance(ms=1_000)
     bench.poisoned.runs = set(bad)
-    assert [await bench.patrol.finish_due_waits() for _ in range(3)] == [0, 0, 1]
+    assert [await bench.housekeeping.finish_due_waits() for _ in range(3)] == [0, 0, 1]
     assert await bench.statuses([*bad, good]) == ["running"] * 4 + ["success"]
     bench.poisoned.runs = set()
-    assert [await bench.patrol.finish_due_waits() for _ in range(3)] == [2, 2, 0]
+    assert [await bench.housekeeping.finish_due_waits() for _ in range(3)] == [2, 2, 0]
 
 
 async def test_a_probe_that_fails_for_one_thing_stops_no_other_look(
@@ -213,7 +213,7 @@ async def test_a_probe_that_fails_for_one_thing_stops_no_other_look(
     bad, *others = await bench.suspended(*(NodeSuspended("thing", name) for name in "abc"))
     await store.clock.advance(ms=2_000)
     bench.over, bench.poisoned_keys = True, {"a"}
-    assert await bench.patrol.run_once() == 2
+    assert await bench.housekeeping.run_once() == 2
     assert await bench.statuses([bad, *others]) == ["running", "success", "success"]
     (line,) = logged(log, "chain_wait_check_failed")
     assert (line["run_id"], line["node_id"]) == (bad, "n0")
@@ -232,7 +232,7 @@ async def test_a_sub_chain_that_cannot_be_stopped_stops_no_other(
     await harness.stop(parent)
     bench.poisoned.runs = {children[0]}
     for _ in range(3):
-        await bench.patrol.stop_orphaned_runs()
+        await bench.housekeeping.stop_orphaned_runs()
     assert (await bench.statuses(children))[1:] == ["stopped", "stopped"]
     assert [line["run_id"] for line in logged(log, "orphan_not_stopped")] == [children[0]]
 
@@ -254,7 +254,7 @@ async def test_a_chain_whose_places_cannot_be_shared_out_stops_no_other(
         return await share_out(tx, chain_id)
 
     monkeypatch.setattr(bench.harness.engine.progress, "start_waiting", poisoned)
-    await bench.patrol.run_once()
+    await bench.housekeeping.run_once()
     assert sorted(tried) == sorted(chain.id for chain in chains)
     assert [line["chain_id"] for line in logged(log, "chain_slot_allocation_failed")] == tried[:1]
 
@@ -269,5 +269,5 @@ async def test_an_outage_ends_the_round_and_counts_against_nothing(store: StoreH
 
     bench.harness.engine.progress._probes["thing"] = away
     with pytest.raises(Unavailable):
-        await bench.patrol.run_once()
+        await bench.housekeeping.run_once()
     assert await bench.statuses(run_ids) == ["running", "running"]
