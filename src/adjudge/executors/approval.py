@@ -29,7 +29,7 @@ class WaitApprovalExecutor:
                 "type": "array",
                 "items": {"type": "string"},
                 "minItems": 1,
-                "description": "Who may answer, by name or id; whoever may control runs where it is left out.",
+                "description": "Names or ids of the users who may answer. Default: users who may control the run.",
             },
             "on_no": {"enum": ["fail", "go_on"], "description": "What a no means; fail where it is left out."},
             "timeout_sec": {"type": "number", "minimum": 1, "maximum": 31_536_000, "description": "How long to wait."},

@@ -44,7 +44,7 @@ class JudgeExecutor:
             "language": {"type": "string", "minLength": 1, "description": "As `adjudge languages` names it."},
             "source": {"type": "string", "maxLength": SOURCE_CHARACTERS, "description": "The program's text."},
             "source_digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Or its blob."},
-            "user": {"type": "string", "description": "Who submits; whoever started the run where it is left out."},
+            "user": {"type": "string", "description": "User who submits. Default: the user who started the run."},
             "contest": {"type": "string", "description": "Slug or id of a contest that it counts for."},
             "priority": {"type": "integer", "minimum": 0, "maximum": 3, "description": "Its band; 3 is the usual."},
         },

@@ -126,7 +126,7 @@ class ProblemGenerateExecutor:
         "properties": {
             "package": _PACKAGE,
             "problem": _SLUG,
-            "user": {"type": "string", "description": "Whose revision it is; whoever started the run otherwise."},
+            "user": {"type": "string", "description": "Owner of the revision. Default: the user who started the run."},
         },
         "required": ["package", "problem"],
         "additionalProperties": False,

@@ -60,7 +60,7 @@ class RejudgeExecutor:
                 "enum": [item.value for item in RevisionChoice],
                 "description": "Against which test data; current where it is left out.",
             },
-            "user": {"type": "string", "description": "Whose batch it is; whoever started the run otherwise."},
+            "user": {"type": "string", "description": "Owner of the batch. Default: the user who started the run."},
             "batch_id": {"type": ["string", "null"], "description": "Of apply and discard: the batch."},
             "skip_changed": {
                 "type": "boolean",

@@ -31,7 +31,7 @@ def _of(table: str, column: str, key: str, purpose: str) -> Statement:
     )
 
 
-SOURCES = _of("submissions", "source_digest", "id", "Page through the sources that were handed in.")
+SOURCES = _of("submissions", "source_digest", "id", "Page through the source digests of submissions.")
 MANIFESTS = _of("problem_revisions", "manifest_digest", "id", "Page through the manifests of revisions.")
 ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives that problems are read from.")
 FILES = Statement(
