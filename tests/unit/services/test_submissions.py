@@ -124,7 +124,7 @@ async def test_what_is_wrong_is_named(published_problem: PublishedProblem, field
 async def test_a_broken_body_is_the_callers_fault(published_problem: PublishedProblem, body: bytes) -> None:
     async with published_problem.user_client() as client:
         answer = await client.post(ROOT, content=body, headers={"Content-Type": "application/json"})
-        assert (answer.status_code, answer.json()["code"]) in {(400, "INVALID_INPUT"), (400, "")}
+        assert (answer.status_code, answer.json()["code"]) in {(400, "INVALID_INPUT"), (400, "MALFORMED_BODY")}
 
 
 async def test_a_file_that_is_no_text_is_refused_with_its_line(published_problem: PublishedProblem) -> None:
