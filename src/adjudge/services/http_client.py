@@ -1,26 +1,26 @@
-"""Calls to the outside: only to hosts on the list, signed, bounded in size and time.
+"""Guarded outgoing HTTP calls: of ``http`` and ``notify`` nodes, and of webhooks.
 
-The list is all that may be called; by default it is empty. A host's addresses are looked up here and the connection is
-made to the address that was looked at, so a name cannot lead to one address when it is checked and to another when it
-is used. Addresses that are not global (private networks, loopback, link-local, a cloud's metadata) are refused unless
-the list names that address or a network that holds it. Redirects are followed to hosts on the list alone. No proxy of
-the environment is used.
+The addresses of a host are resolved here and the connection is made to an address that was checked, so a name cannot
+resolve to one address for the check and to another for the call. Addresses that are not public (private networks,
+loopback, link-local, cloud metadata) are refused unless the operator allows them. No proxy of the environment is used.
+
+Nodes may call only hosts of an allow list, which is empty by default; redirects are followed within it. Webhooks may
+call any public host, without redirects.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import ipaddress
 import json
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx
@@ -29,6 +29,7 @@ from adjudge.domain.errors import InvalidInput, NodeFailed, NodeRefused
 from adjudge.domain.ip_addresses import Address, Network, is_public, unwrap_ipv4
 from adjudge.domain.strict_json import encode_json
 from adjudge.observe.logs import get_logger
+from adjudge.services.signing import sign_request
 
 _log = get_logger(__name__)
 
@@ -87,12 +88,10 @@ class HostAllowList:
     def check_address(self, address: Address, host: str) -> None:
         """Refuse an address inside, unless it is listed as such."""
         real = unwrap_ipv4(address)
-        if is_public(real):
+        if is_public(real) or _contains(self.networks, real):
             return
-        listed = any(place.host == str(real) for place in self.hosts)
-        if not listed and not any(real in network for network in self.networks if network.version == real.version):
-            # Which address it is stays in the log: a refusal must not tell what names mean inside.
-            _log.warning("outgoing_call_refused", host=host, address=str(real))
+        if not any(allowed.host == str(real) for allowed in self.hosts):
+            _log_refused(host, real)
             raise NodeRefused(
                 f"url: {host} has an address that is not a public one; an operator adds the address or its network to "
                 "the setting chains.http_allow."
@@ -178,14 +177,108 @@ async def resolve_host(host: str, port: int) -> list[str]:
     return [str(item[4][0]) for item in found]
 
 
-def sign_request(secret: bytes, timestamp: str, method: str, target: str, body: bytes) -> str:
-    """``v1=`` and HMAC-SHA256 over ``timestamp.method.target.`` and the body, in hexadecimal."""
-    message = f"{timestamp}.{method}.{target}.".encode() + body
-    return "v1=" + hmac.new(secret, message, hashlib.sha256).hexdigest()
+class AddressPolicy(Protocol):
+    """Decides which resolved addresses may be called."""
+
+    def check_address(self, address: Address, host: str) -> None:
+        """Raise if ``host`` must not be called at ``address``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateHostAllowList:
+    """Allows every public address, and the listed private hosts and networks (the setting ``webhooks.allow``)."""
+
+    hosts: frozenset[str] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> PrivateHostAllowList:
+        """Read ``ci.internal, 10.0.0.0/8``."""
+        networks, hosts = [], set()
+        for item in (part.strip().lower() for part in text.split(",") if part.strip()):
+            try:
+                networks.append(ipaddress.ip_network(item))
+            except ValueError:
+                if "/" in item:
+                    raise InvalidInput(f"webhooks.allow: {item!r} is no network.", field="webhooks.allow") from None
+                hosts.add(item)
+        return cls(frozenset(hosts), tuple(networks))
+
+    def check_address(self, address: Address, host: str) -> None:
+        """Refuse an address that is neither public nor listed."""
+        real = unwrap_ipv4(address)
+        if not is_public(real) and host not in self.hosts and not _contains(self.networks, real):
+            _log_refused(host, real)
+            raise InvalidInput(
+                f"url: {host} has an address that is not a public one; an operator can add it to the setting "
+                "webhooks.allow.",
+                field="url",
+            )
+
+
+def _contains(networks: Sequence[Network], address: Address) -> bool:
+    return any(address in network for network in networks if network.version == address.version)
+
+
+def _log_refused(host: str, address: Address) -> None:
+    """Only the log has the address: an error message must not reveal what names resolve to inside."""
+    _log.warning("outgoing_call_refused", host=host, address=str(address))
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedTransport:
+    """Sends one request to an address that the policy allows. No connection is kept for another request."""
+
+    policy: AddressPolicy
+    resolve: Resolve = resolve_host
+
+    @asynccontextmanager
+    async def send(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, timeout_sec: float
+    ) -> AsyncIterator[httpx.Response]:
+        """Send the request; the body of the response is not read yet. Raises ``OSError`` or ``httpx.HTTPError``."""
+        parts = urlsplit(url)
+        scheme, host, port = _whither(parts)
+        address = await self._address(host, port)
+        literal = f"[{address}]" if address.version == 6 else str(address)
+        named = f"[{host}]" if ":" in host else host
+        request = httpx.Request(
+            method,
+            f"{scheme}://{literal}:{port}{_target(parts)}",
+            content=body,
+            headers={**headers, "Host": named if port == _PORTS[scheme] else f"{named}:{port}"},
+            extensions={"sni_hostname": host, "timeout": httpx.Timeout(timeout_sec).as_dict()},
+        )
+        async with httpx.AsyncHTTPTransport(verify=tls_context(), trust_env=False) as transport:
+            response = await transport.handle_async_request(request)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+
+    async def _address(self, host: str, port: int) -> Address:
+        """The first address of a host. All must be allowed, so that their order does not matter."""
+        try:
+            found = [ipaddress.ip_address(host)]
+        except ValueError:
+            try:
+                found = [ipaddress.ip_address(item.partition("%")[0]) for item in await self.resolve(host, port)]
+            except OSError as error:
+                raise OSError(f"{host}: its address cannot be found: {error}") from None
+        if not found:
+            raise OSError(f"{host}: no address found.")
+        for address in found:
+            self.policy.check_address(address, host)
+        return found[0]
+
+
+def _target(parts: SplitResult) -> str:
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 class GuardedHttpClient:
-    """Makes calls within the list. One serves a whole process."""
+    """Makes calls to hosts of the allow list, signed if there is a secret. One serves a whole process."""
 
     def __init__(
         self,
@@ -194,96 +287,51 @@ class GuardedHttpClient:
         *,
         resolve: Resolve = resolve_host,
         now_sec: Callable[[], float] = time.time,
-        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._allow = allow
         self._secret = secret
-        self._resolve = resolve
         self._now_sec = now_sec
-        self._transport = transport
+        self._transport = GuardedTransport(allow, resolve)
 
     async def call(self, call: OutgoingRequest) -> OutgoingResponse:
-        """Make the call, following redirects within the list; what the network fails at may be tried again."""
+        """Make the call and follow redirects within the list. ``NodeFailed`` may succeed on another attempt."""
         try:
-            async with (
-                asyncio.timeout(call.timeout_ms / 1_000),
-                httpx.AsyncClient(
-                    trust_env=False,
-                    verify=tls_context(),
-                    follow_redirects=False,
-                    timeout=call.timeout_ms / 1_000,
-                    transport=self._transport,
-                ) as client,
-            ):
-                return await self._followed(client, call)
+            async with asyncio.timeout(call.timeout_ms / 1_000):
+                return await self._followed(call)
         except TimeoutError:
             raise NodeFailed(f"{call.url}: timed out after {call.timeout_ms} ms.") from None
         except httpx.InvalidURL as error:
             raise InvalidInput(f"url: {call.url[:200]!r} cannot be used: {error}.", field="url") from None
         except httpx.HTTPError as error:
             raise NodeFailed(f"{call.url}: {type(error).__name__}: {error}") from error
+        except OSError as error:
+            raise NodeFailed(str(error)) from None
 
-    async def _followed(self, client: httpx.AsyncClient, call: OutgoingRequest) -> OutgoingResponse:
-        method, url, body = call.method, call.url, call.body
+    async def _followed(self, call: OutgoingRequest) -> OutgoingResponse:
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._once(client, call, method, url, body)
+            answer = await self._once(call)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
-            came_from, url = url, urljoin(url, answer.headers["location"])
-            if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
-                method, body = "GET", b""
-            if _origin(came_from) != _origin(url):
-                call = replace(call, headers=_for_anybody(call.headers))
-                if body:
-                    raise NodeRefused(f"{came_from}: it sends the request's body on to another host; call that one.")
+            call = _redirected(call, answer)
         raise NodeRefused(f"{call.url}: more than {MAX_REDIRECTS} redirects.")
 
-    async def _once(
-        self, client: httpx.AsyncClient, call: OutgoingRequest, method: str, url: str, body: bytes
-    ) -> OutgoingResponse:
-        parts = urlsplit(url)
+    async def _once(self, call: OutgoingRequest) -> OutgoingResponse:
+        parts = urlsplit(call.url)
         try:
             scheme, host, port = _whither(parts)
         except ValueError as error:
-            raise InvalidInput(f"url: {url[:200]!r} cannot be used: {error}.", field="url") from None
+            raise InvalidInput(f"url: {call.url[:200]!r} cannot be used: {error}.", field="url") from None
         self._allow.check(scheme, host, port)
-        address = await self._address(host, port)
-        literal = f"[{address}]" if address.version == 6 else str(address)
-        named = f"[{host}]" if ":" in host else host
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        # Compressed answers are not asked for: a small one could unpack to more than memory holds.
-        ours = {"Host": named if port == _PORTS[scheme] else f"{named}:{port}", "Accept-Encoding": "identity"}
-        request = client.build_request(
-            method,
-            f"{scheme}://{literal}:{port}{target}",
-            content=body,
-            headers={**call.headers, **ours},
-            extensions={"sni_hostname": host},
-        )
-        request.headers.update(self._signed(method, request.url.raw_path.decode("ascii"), body))
-        response = await client.send(request, stream=True)
-        try:
-            data = await _read(response, call.max_bytes, url)
-        finally:
-            await response.aclose()
+        # Compressed responses are not asked for: a small one could expand to more than memory holds.
+        headers = {**call.headers, "Accept-Encoding": "identity"}
+        headers |= self._signed(call.method, httpx.URL(call.url).raw_path.decode("ascii"), call.body)
+        async with self._transport.send(
+            call.method, call.url, headers=headers, body=call.body, timeout_sec=call.timeout_ms / 1_000
+        ) as response:
+            data = await _read(response, call.max_bytes, call.url)
         return OutgoingResponse(
-            response.status_code, {key.lower(): value for key, value in response.headers.items()}, data, url
+            response.status_code, {key.lower(): value for key, value in response.headers.items()}, data, call.url
         )
-
-    async def _address(self, host: str, port: int) -> Address:
-        """The first address of a host; every one of them must be allowed, so that which is first does not matter."""
-        try:
-            found = [ipaddress.ip_address(host)]
-        except ValueError:
-            try:
-                found = [ipaddress.ip_address(item.partition("%")[0]) for item in await self._resolve(host, port)]
-            except OSError as error:
-                raise NodeFailed(f"{host}: its address cannot be found: {error}") from None
-        if not found:
-            raise NodeFailed(f"{host}: no address found.")
-        for address in found:
-            self._allow.check_address(address, host)
-        return found[0]
 
     def _signed(self, method: str, target: str, body: bytes) -> dict[str, str]:
         if not self._secret:
@@ -293,6 +341,19 @@ class GuardedHttpClient:
             TIMESTAMP_HEADER: timestamp,
             SIGNATURE_HEADER: sign_request(self._secret, timestamp, method, target, body),
         }
+
+
+def _redirected(call: OutgoingRequest, answer: OutgoingResponse) -> OutgoingRequest:
+    """The call that a redirect asks for; another host gets neither credentials nor the body."""
+    url = urljoin(call.url, answer.headers["location"])
+    method, body, headers = call.method, call.body, call.headers
+    if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
+        method, body = "GET", b""
+    if _origin(call.url) != _origin(url):
+        headers = _for_anybody(headers)
+        if body:
+            raise NodeRefused(f"{call.url}: it sends the request's body on to another host; call that one.")
+    return replace(call, method=method, url=url, headers=headers, body=body)
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -22,8 +22,8 @@ from adjudge.services.http_client import (
     OutgoingRequest,
     OutgoingResponse,
     _whither,
-    sign_request,
 )
+from adjudge.services.signing import sign_request
 from tests.support.dripping import dripping
 from tests.support.node_context import context_for
 from tests.support.tcp_server import tcp_server

@@ -8,7 +8,7 @@ import hmac
 import ipaddress
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.ip_addresses import unwrap_ipv4
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
+from adjudge.services.http_client import PrivateHostAllowList
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.webhooks.commands import ATTEMPTS, WebhookDeliveryListener
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.handlers.webhook import DeliveryFailed, HostAllowList, WebhookHandler
+from adjudge.worker.handlers.webhook import DeliveryFailed, WebhookHandler
 from tests.support.asgi_app import make_app
 from tests.support.dripping import dripping
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
@@ -30,7 +31,7 @@ from tests.support.store_harness import StoreHarness, fence_of
 from tests.support.tcp_server import tcp_server
 
 ROOT = "/api/v1/webhooks"
-LOOPBACK = HostAllowList.parse("127.0.0.0/8")
+LOOPBACK = PrivateHostAllowList.parse("127.0.0.0/8")
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ async def listening(status: int = 204) -> AsyncIterator[tuple[str, list[tuple[di
 
 
 async def deliver(
-    published_problem: PublishedProblem, allowed: HostAllowList = LOOPBACK, **options: Any
+    published_problem: PublishedProblem, allowed: PrivateHostAllowList = LOOPBACK, **options: Any
 ) -> HandlerResult:
     """Run the one delivery that waits, as a worker would."""
     (row,) = await published_problem.api.store.rows(
@@ -80,8 +81,7 @@ async def deliver(
     (job,) = (await published_problem.api.store.claim(row["id"])).done
     handler = WebhookHandler(published_problem.api.store.database, allowed, clock=lambda: 1_700_000_000, **options)
     try:
-        async with aclosing(handler):
-            done = await handler.run(job)
+        done = await handler.run(job)
     except DeliveryFailed as error:
         release = JobResult(fence_of(job), JobStatus.PENDING, reason="retry", error_code=error.code, error=str(error))
         await published_problem.api.store.transact(
@@ -253,7 +253,7 @@ async def test_a_redirect_is_not_followed(sqlite_published_problem: PublishedPro
 )
 def test_an_address_inside_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput, match="not a public one") as refused:
-        HostAllowList().check("looks.fine", ipaddress.ip_address(address))
+        PrivateHostAllowList().check_address(ipaddress.ip_address(address), "looks.fine")
     assert str(unwrap_ipv4(ipaddress.ip_address(address))) not in str(refused.value), (
         "what names mean inside is not told"
     )
@@ -266,7 +266,7 @@ async def test_a_name_that_also_leads_inside_is_never_called(sqlite_published_pr
     async with sqlite_published_problem.user_client() as client:
         made = await client.post(ROOT, json={"url": "http://looks.fine/", "events": ["submission.judged"]})
         await client.post(f"{ROOT}/{made.json()['webhook']['id']}:ping")
-        done = await deliver(sqlite_published_problem, HostAllowList(), resolve=resolve)
+        done = await deliver(sqlite_published_problem, PrivateHostAllowList(), resolve=resolve)
         assert done.status is JobStatus.FAILED, "another attempt would find the same"
         (entry,) = (await client.get(f"{ROOT}/{made.json()['webhook']['id']}/deliveries")).json()["items"]
         assert (entry["state"], entry["attempts"]) == ("failed", 1)
@@ -275,10 +275,10 @@ async def test_a_name_that_also_leads_inside_is_never_called(sqlite_published_pr
 
 
 def test_an_operator_may_allow_hosts_and_networks() -> None:
-    allowed = HostAllowList.parse("ci.internal, 10.0.0.0/8")
+    allowed = PrivateHostAllowList.parse("ci.internal, 10.0.0.0/8")
     assert allowed.hosts == {"ci.internal"}
     with pytest.raises(InvalidInput):
-        HostAllowList.parse("10.0.0.0/33")
+        PrivateHostAllowList.parse("10.0.0.0/33")
 
 
 async def test_webhooks_are_changed_switched_off_and_removed(sqlite_published_problem: PublishedProblem) -> None:

@@ -6,7 +6,7 @@ import os
 import resource
 import socket
 from collections.abc import AsyncIterator, Iterable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +21,7 @@ from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
 from adjudge.registry import WorkerHealth, WorkerInfo
+from adjudge.services.http_client import PrivateHostAllowList
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.chains.models import JOB_KIND_NODE
@@ -35,7 +36,7 @@ from adjudge.worker.handlers.import_package import ProblemImportHandler
 from adjudge.worker.handlers.judge import JudgeHandler
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.handlers.progress import ProgressWriter
-from adjudge.worker.handlers.webhook import HostAllowList, WebhookHandler
+from adjudge.worker.handlers.webhook import WebhookHandler
 from adjudge.worker.lease_thread import lease_keeper_thread
 from adjudge.worker.rate_limit import StartRateLimiter
 from adjudge.worker.registration import keep_registered
@@ -59,7 +60,6 @@ async def open_worker(
         open_judge(slots) as judge,
         open_buckets(settings) as buckets,
         ProgressWriter(database, worker=name) as board,
-        aclosing(_webhooks(settings, database)) as webhooks,
         lease_keeper_thread(
             partial(open_for_leases, settings), jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms
         ) as keeper,
@@ -82,7 +82,7 @@ async def open_worker(
             JOB_KIND_EXECUTE: ExecutionHandler(
                 database, judge, board=board, output_bytes=settings.executions.output_bytes
             ),
-            JOB_KIND_WEBHOOK: webhooks,
+            JOB_KIND_WEBHOOK: _webhooks(settings, database),
         }
         refuse_unknown(wanted.limits, _limited(judge, handlers, executors))
         rate_per_sec = settings.worker.rate_per_sec
@@ -109,7 +109,7 @@ def _limited(judge: Judge, kinds: Iterable[str], node_types: Iterable[str]) -> d
 
 def _webhooks(settings: Settings, database: Database) -> WebhookHandler:
     wanted = settings.webhooks
-    return WebhookHandler(database, HostAllowList.parse(wanted.allow), timeout_sec=wanted.timeout_sec)
+    return WebhookHandler(database, PrivateHostAllowList.parse(wanted.allow), timeout_sec=wanted.timeout_sec)
 
 
 def _info(name: str, slots: int) -> WorkerInfo:

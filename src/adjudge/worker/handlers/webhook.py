@@ -1,38 +1,24 @@
-"""The handler of webhooks: one signed POST, to a public address, within its time, and never further.
-
-The host's addresses are looked up here and the connection goes to the one that was looked at, so that a name cannot
-mean one address when it is checked and another when it is called. An address inside (loopback, private networks, a
-cloud's metadata) is refused unless the operator allows it. Redirects are not followed, no proxy is used.
-"""
+"""The handler of webhooks: one signed POST to a public address (``services.http_client``), without redirects."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
-import ipaddress
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
 import httpx
 
 from adjudge import __version__
 from adjudge.domain.errors import AdjudgeError, InvalidInput, Unavailable
-from adjudge.domain.ip_addresses import Address, Network, is_public, unwrap_ipv4
 from adjudge.domain.states import JobStatus
-from adjudge.observe.logs import get_logger
-from adjudge.services.http_client import Resolve, resolve_host, tls_context
+from adjudge.services.http_client import GuardedTransport, PrivateHostAllowList, Resolve, resolve_host
+from adjudge.services.signing import sign_delivery
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.webhooks import commands as webhook_commands
 from adjudge.store.webhooks.models import DeliveryRequest, WebhookDelivered, WebhookFailed, WebhookSkipped
 from adjudge.worker.handler import HandlerResult
-
-_log = get_logger(__name__)
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 class DeliveryFailed(Unavailable):
@@ -45,77 +31,22 @@ class DeliveryFailed(Unavailable):
         self.response_status = response_status
 
 
-@dataclass(frozen=True, slots=True)
-class HostAllowList:
-    """Hosts and networks inside that may be called all the same."""
-
-    hosts: frozenset[str] = frozenset()
-    networks: tuple[Network, ...] = ()
-
-    @classmethod
-    def parse(cls, text: str) -> HostAllowList:
-        """Read ``ci.internal, 10.0.0.0/8``."""
-        items = [item.strip().lower() for item in text.split(",") if item.strip()]
-        networks, hosts = [], set()
-        for item in items:
-            try:
-                networks.append(ipaddress.ip_network(item))
-            except ValueError:
-                if "/" in item:
-                    raise InvalidInput(f"webhooks.allow: {item!r} is no network.", field="webhooks.allow") from None
-                hosts.add(item)
-        return cls(frozenset(hosts), tuple(networks))
-
-    def check(self, host: str, address: Address) -> None:
-        """Refuse an address inside, unless it is allowed."""
-        real = unwrap_ipv4(address)
-        if is_public(real) or host in self.hosts:
-            return
-        if not any(real in network for network in self.networks if network.version == real.version):
-            # Which address it is stays in the log: a refusal must not tell what names mean inside.
-            _log.warning("outgoing_call_refused", host=host, address=str(real))
-            raise InvalidInput(
-                f"url: {host} has an address that is not a public one; an operator can add it to the setting "
-                "webhooks.allow.",
-                field="url",
-            )
-
-
-def sign_request(secret: str, timestamp: int, body: bytes) -> str:
-    """``t=…,v1=…``: HMAC-SHA256 over the time, a dot and the body, so that neither can be another one."""
-    digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
-    return f"t={timestamp},v1={digest}"
-
-
 class WebhookHandler:
-    """Delivers what a job names.
-
-    One transport serves them all, because trusting certificates takes longer to set up than a call. It keeps no
-    connection open and no cookie: one that was opened for one host must not carry what is meant for another with the
-    same address.
-    """
+    """Delivers what a job names."""
 
     def __init__(
         self,
         database: Database,
-        allowed: HostAllowList,
+        allowed: PrivateHostAllowList,
         *,
         timeout_sec: float = 10.0,
         resolve: Resolve = resolve_host,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = database
-        self._allowed = allowed
         self._timeout_sec = timeout_sec
-        self._resolve = resolve
         self._clock = clock
-        self._transport = httpx.AsyncHTTPTransport(
-            verify=tls_context(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
-        )
-
-    async def aclose(self) -> None:
-        """Let go of the network."""
-        await self._transport.aclose()
+        self._transport = GuardedTransport(allowed, resolve)
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """Nothing that is limited."""
@@ -143,48 +74,32 @@ class WebhookHandler:
         return HandlerResult(JobStatus.SUCCEEDED, {"response_status": status}, WebhookDelivered(status))
 
     async def _post(self, request: DeliveryRequest, attempt: int) -> int:
-        url = urlsplit(request.url)
-        host, port = (url.hostname or "").rstrip(".").lower(), url.port or _PORTS.get(url.scheme, 0)
-        if not host or not port:
-            raise InvalidInput(f"url: {request.url[:200]!r} cannot be called.", field="url")
         body, timestamp = request.body.encode(), int(self._clock())
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"adjudge/{__version__}",
-            "Host": url.netloc.rpartition("@")[2],
             "X-Adjudge-Event": request.event,
             "X-Adjudge-Delivery": request.delivery_id,
             "X-Adjudge-Attempt": str(attempt),
-            "X-Adjudge-Signature": sign_request(request.secret, timestamp, body),
+            "X-Adjudge-Signature": sign_delivery(request.secret, timestamp, body),
         }
-        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         try:
-            async with asyncio.timeout(self._timeout_sec):
-                literal = await self._literal(host, port)
-                status = await self._send(f"{url.scheme}://{literal}:{port}{target}", host, headers, body)
+            async with (
+                asyncio.timeout(self._timeout_sec),
+                self._transport.send(
+                    "POST", request.url, headers=headers, body=body, timeout_sec=self._timeout_sec
+                ) as response,
+            ):
+                status = response.status_code  # the body is not read
         except TimeoutError:
             raise DeliveryFailed(f"No answer within {self._timeout_sec} s.") from None
+        except ValueError as error:
+            raise InvalidInput(f"url: {request.url[:200]!r} cannot be called: {error}.", field="url") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
         if not 200 <= status < 300:
             raise DeliveryFailed(f"HTTP {status} from receiver; expected 2xx.", status)
         return status
-
-    async def _send(self, url: str, host: str, headers: Mapping[str, str], body: bytes) -> int:
-        extensions = {"sni_hostname": host, "timeout": httpx.Timeout(self._timeout_sec).as_dict()}
-        request = httpx.Request("POST", url, content=body, headers=headers, extensions=extensions)
-        response = await self._transport.handle_async_request(request)
-        await response.aclose()  # what else it says is not read
-        return response.status_code
-
-    async def _literal(self, host: str, port: int) -> str:
-        """The first address; all must be allowed, so that which is the first does not matter."""
-        addresses = [ipaddress.ip_address(item.partition("%")[0]) for item in await self._resolve(host, port)]
-        if not addresses:
-            raise DeliveryFailed(f"{host}: no address found.")
-        for address in addresses:
-            self._allowed.check(host, address)
-        return f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])
 
 
 def _given_up(error: AdjudgeError, response_status: int | None = None) -> HandlerResult:
