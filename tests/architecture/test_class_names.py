@@ -20,7 +20,6 @@ SHARED = {
     "Problem": _CLIENT,
     "RejudgePreview": _CLIENT,
     "SecretName": _CLIENT,
-    "HostAllowList": "webhooks keep a guard of their own until both use the one of services/http_client.py",
     "Step": "a statement of a script in store/engine, and the batched step of chains until follow-up claims replace it",
 }
 FEWER_THAN = 10

@@ -1,4 +1,4 @@
-"""Chains, their triggers and their runs: what people and programs ask of the engine."""
+"""Chain runs: start, read, watch, control."""
 
 from __future__ import annotations
 
@@ -34,16 +34,7 @@ from adjudge.store.engine.notify import Wakeup
 
 _POLL_MS: Final = 1_000
 _REST_SEC: Final = 0.1
-"""Between two looks at a run: the bell rings for every run, and a look reads all nodes of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainDraft:
-    """A chain as somebody wants it."""
-
-    name: str
-    dag: Mapping[str, Any]
-    description: str | None = None
+"""Pause between two reads of a run: notifications come for every run, and a read returns all nodes of one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""Chains, their triggers and their runs: what people and programs ask of the engine."""
+"""Triggers of chains: create, change, delete, and calls of webhook triggers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from adjudge.chains.triggers import CreatedTrigger, TriggerCommands
 from adjudge.domain.errors import InvalidInput
@@ -14,24 +14,8 @@ from adjudge.services.chains import ChainService
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.chains import triggers as chain_triggers
-from adjudge.store.chains.models import (
-    ChainNodeRow,
-)
 from adjudge.store.chains.triggers import TriggerRow
 from adjudge.store.ops import audit_log
-
-_POLL_MS: Final = 1_000
-_REST_SEC: Final = 0.1
-"""Between two looks at a run: the bell rings for every run, and a look reads all nodes of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainDraft:
-    """A chain as somebody wants it."""
-
-    name: str
-    dag: Mapping[str, Any]
-    description: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +115,3 @@ class ChainTriggerService:
                 tx, trigger_id, secret=secret, key=key, payload=payload
             )
         )
-
-
-def _scoped_key(viewer: Viewer, key: str | None) -> str | None:
-    """A key is its owner's: nobody's is answered with somebody else's run, nor does it stand for a trigger's tick."""
-    return None if key is None else f"{viewer.id}:{key}"
-
-
-def _mark(node: ChainNodeRow) -> tuple[object, ...]:
-    return node.status, node.attempt, node.updated_at, node.waiting_on, node.wait_on

@@ -1,10 +1,10 @@
-"""Chains, their triggers and their runs: what people and programs ask of the engine."""
+"""Definitions of chains: create, change, apply from a file, enable."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from adjudge.chains import apply
 from adjudge.chains.apply import ChainApplyResult
@@ -20,20 +20,15 @@ from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.chains import definitions
 from adjudge.store.chains.models import (
-    ChainNodeRow,
     ChainPage,
     ChainRow,
     ChainVersionRow,
 )
 
-_POLL_MS: Final = 1_000
-_REST_SEC: Final = 0.1
-"""Between two looks at a run: the bell rings for every run, and a look reads all nodes of one."""
-
 
 @dataclass(frozen=True, slots=True)
 class ChainDraft:
-    """A chain as somebody wants it."""
+    """The requested definition of a chain."""
 
     name: str
     dag: Mapping[str, Any]
@@ -128,12 +123,3 @@ class ChainService:
         return await self.database.read(
             lambda tx: definitions.page_number(tx, page=page, size=size, keyword=keyword, enabled=enabled)
         )
-
-
-def _scoped_key(viewer: Viewer, key: str | None) -> str | None:
-    """A key is its owner's: nobody's is answered with somebody else's run, nor does it stand for a trigger's tick."""
-    return None if key is None else f"{viewer.id}:{key}"
-
-
-def _mark(node: ChainNodeRow) -> tuple[object, ...]:
-    return node.status, node.attempt, node.updated_at, node.waiting_on, node.wait_on

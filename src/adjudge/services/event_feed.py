@@ -51,7 +51,7 @@ class SharedEvent:
         return known
 
 
-class Subscription:
+class FeedSubscription:
     """What one watcher has not read yet."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class EventFeed:
     def __init__(self, database: Database, *, poll_ms: int = _POLL_MS) -> None:
         self._database = database
         self._poll_ms = poll_ms
-        self._watchers: dict[EventFilter, set[Subscription]] = defaultdict(set)
+        self._watchers: dict[EventFilter, set[FeedSubscription]] = defaultdict(set)
         self._waiters: dict[tuple[str, str], set[asyncio.Future[None]]] = defaultdict(set)
         self._wakeup = Wakeup()
         self._reader: asyncio.Task[None] | None = None
@@ -161,13 +161,13 @@ class EventFeed:
         self._start()
 
     @asynccontextmanager
-    async def subscribe(self, which: EventFilter) -> AsyncIterator[Subscription]:
+    async def subscribe(self, which: EventFilter) -> AsyncIterator[FeedSubscription]:
         """Hear of everything from now on; whoever wants what was before reads it inside the block, after this."""
         if self._place is None:
             place = await self._database.read(events.safe_offset)
             if self._place is None:  # whoever was quicker has begun to read there: moving it on would lose events
                 self._place = place
-        subscription = Subscription()
+        subscription = FeedSubscription()
         self._watchers[which].add(subscription)
         self._start()
         try:

@@ -18,7 +18,7 @@ from adjudge.domain.permissions import Permission, Role
 from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title
 from adjudge.services.admission import AdmissionController
 from adjudge.services.problems import ProblemService, can_view_draft
-from adjudge.services.submission_events import BEAT, BEAT_SEC, Stream, SubmissionEvent
+from adjudge.services.submission_events import BEAT, BEAT_SEC, Stream, StreamEvent
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.engine.notify import CHANNEL_JUDGING, Wakeup
@@ -165,9 +165,9 @@ class ProblemImportService:
             last: ImportRead | None = None
             try:
                 while True:
-                    yield [BEAT if seen == last else SubmissionEvent("import", seen.model_dump(mode="json"))]
+                    yield [BEAT if seen == last else StreamEvent("import", seen.model_dump(mode="json"))]
                     if seen.finished_at is not None:
-                        yield [SubmissionEvent("end", {"import_id": import_id, "state": seen.state})]
+                        yield [StreamEvent("end", {"import_id": import_id, "state": seen.state})]
                         return
                     last, beat_at = seen, time.monotonic() + BEAT_SEC
                     while seen == last and time.monotonic() < beat_at:

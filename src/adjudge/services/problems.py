@@ -133,7 +133,7 @@ class ProblemService:
         found = await self.cache.get(CacheEntity.PROBLEM, selector, load, revision=revision)
         return found if found is not None else await self.get_draft(viewer, name, languages)
 
-    def cached_detail(self, name: str, languages: tuple[str, ...]) -> CachedValue | None:
+    def peek(self, name: str, languages: tuple[str, ...]) -> CachedValue | None:
         """A published problem's page, if this process has it at hand."""
         selector, revision = _detail_key(name, languages)
         return self.cache.peek(CacheEntity.PROBLEM, selector, revision=revision)

@@ -24,7 +24,7 @@ _READ_LIMIT: Final = 500
 
 
 @dataclass(frozen=True)
-class SubmissionEvent:
+class StreamEvent:
     """One event as it is sent; without a name it is a mere sign of life, without an id nothing to resume from."""
 
     name: str = ""
@@ -40,10 +40,10 @@ class SubmissionEvent:
         return f"{named}event: {self.name}\ndata: {json.dumps(self.data, separators=(',', ':'))}\n\n"
 
 
-Stream = AsyncGenerator[Sequence[SubmissionEvent], None]
+Stream = AsyncGenerator[Sequence[StreamEvent], None]
 """Events as they come, those that come together together."""
-BEAT: Final = SubmissionEvent()
-TOO_SLOW: Final = SubmissionEvent("reconnect", {"reason": "slow_consumer"})
+BEAT: Final = StreamEvent()
+TOO_SLOW: Final = StreamEvent("reconnect", {"reason": "slow_consumer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class SubmissionEventService:
                         if event.name == "status" and event.data is not None and event.id is not None:
                             last, told = event.data["to"], events.parse_event_offset(event.id)
                     if has_caught_up and told >= committed and submissions.is_finished(last):
-                        yield [SubmissionEvent("end", {"submission_id": submission_id, "status": last})]
+                        yield [StreamEvent("end", {"submission_id": submission_id, "status": last})]
                         return
 
         return stream()
@@ -122,11 +122,11 @@ def _already_replayed(event: Event, end: EventOffset) -> bool:
     return isinstance(event, SubmissionStatusEvent) and event.offset < end
 
 
-def _sent(event: Event, sees_all: bool) -> SubmissionEvent:
+def _sent(event: Event, sees_all: bool) -> StreamEvent:
     return _status(event) if isinstance(event, SubmissionStatusEvent) else _progress(event, sees_all=sees_all)
 
 
-def _status(change: SubmissionStatusEvent) -> SubmissionEvent:
+def _status(change: SubmissionStatusEvent) -> StreamEvent:
     data = {
         "submission_id": change.submission_id,
         "user_id": change.user_id,
@@ -137,10 +137,10 @@ def _status(change: SubmissionStatusEvent) -> SubmissionEvent:
         "version": change.version,
         "at": format_timestamp(change.at),
     }
-    return SubmissionEvent("status", data, str(change.offset))
+    return StreamEvent("status", data, str(change.offset))
 
 
-def _progress(made: JudgeProgressEvent, *, sees_all: bool) -> SubmissionEvent:
+def _progress(made: JudgeProgressEvent, *, sees_all: bool) -> StreamEvent:
     """Progress has no id: whoever comes back wants the latest, not what was missed."""
     seen = made.cases if sees_all else [coarse_case(case) for case in made.cases if case.get("shown")]
     cases = [{key: value for key, value in case.items() if key != "shown"} for case in seen]
@@ -153,4 +153,4 @@ def _progress(made: JudgeProgressEvent, *, sees_all: bool) -> SubmissionEvent:
         "total": made.total,
         "cases": cases,
     }
-    return SubmissionEvent("progress", data)
+    return StreamEvent("progress", data)

@@ -16,7 +16,7 @@ from adjudge.domain.permissions import ROLE_PERMISSIONS, Role
 from adjudge.domain.verdict import Verdict
 from adjudge.services import event_feed as tails
 from adjudge.services import submission_events as streams
-from adjudge.services.submission_events import SubmissionEvent
+from adjudge.services.submission_events import StreamEvent
 from adjudge.services.viewer import AuthMethod, Viewer
 from adjudge.store.jobs import progress
 from adjudge.store.judging import events
@@ -56,29 +56,29 @@ class EventReader:
 
     def __init__(self, stream: streams.Stream) -> None:
         self._stream = stream
-        self._unread: list[SubmissionEvent] = []
+        self._unread: list[StreamEvent] = []
         self.last_id: str | None = None
 
-    async def _next(self) -> SubmissionEvent:
+    async def _next(self) -> StreamEvent:
         while not self._unread:
             self._unread = [*await anext(self._stream)]
         return self._seen(self._unread.pop(0))
 
-    async def until_live(self) -> list[SubmissionEvent]:
+    async def until_live(self) -> list[StreamEvent]:
         """Everything that was missed."""
         missed = []
         while (event := await self._next()) is not streams.BEAT:
             missed.append(event)
         return missed
 
-    async def next(self, name: str = "status") -> SubmissionEvent:
+    async def next(self, name: str = "status") -> StreamEvent:
         """The next event of a name."""
         async with asyncio.timeout(120):
             while (event := await self._next()).name != name:
                 pass
         return event
 
-    def _seen(self, event: SubmissionEvent) -> SubmissionEvent:
+    def _seen(self, event: StreamEvent) -> StreamEvent:
         self.last_id = event.id or self.last_id
         return event
 
@@ -90,7 +90,7 @@ async def watching(published_problem: PublishedProblem, last_id: str | None = No
         yield EventReader(stream)
 
 
-def data_of(event: SubmissionEvent) -> tuple[str, str]:
+def data_of(event: StreamEvent) -> tuple[str, str]:
     assert event.data is not None
     return event.data["submission_id"], event.data["to"]
 
@@ -300,8 +300,8 @@ async def test_the_reader_rests_when_nobody_watches(sqlite_published_problem: Pu
 
 def test_events_on_the_wire() -> None:
     assert streams.BEAT.text == ": alive\n\n"
-    assert SubmissionEvent("status", {"a": "b\nc"}, "1-2").text == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
-    assert json.loads(SubmissionEvent("end", {}).text.partition("data: ")[2]) == {}
+    assert StreamEvent("status", {"a": "b\nc"}, "1-2").text == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
+    assert json.loads(StreamEvent("end", {}).text.partition("data: ")[2]) == {}
 
 
 @pytest.mark.parametrize("text", ["", "1", "1-", "-1-2", "1-2-3", "a-b", "9" * 30 + "-1"])

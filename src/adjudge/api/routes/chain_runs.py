@@ -36,7 +36,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ChainRunStatus
 from adjudge.services.chain_runs import ChainRunService
-from adjudge.services.submission_events import SubmissionEvent
+from adjudge.services.submission_events import StreamEvent
 from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.RUN_READ)]
@@ -117,13 +117,13 @@ async def _watched(chain_runs: ChainRunService, viewer: Viewer, run_id: str) -> 
     async with aclosing(chain_runs.watch_run(viewer, run_id)) as happening:
         async for found in happening:
             if found is None:
-                yield encode_event(SubmissionEvent())
+                yield encode_event(StreamEvent())
                 continue
             run, changed = found
             for node in changed:
-                yield encode_event(SubmissionEvent("node", NodeRead.of(node).model_dump(mode="json")))
-            yield encode_event(SubmissionEvent("run", ChainRunRead.of(run).model_dump(mode="json")))
-    yield encode_event(SubmissionEvent("end", {"run_id": run_id}))
+                yield encode_event(StreamEvent("node", NodeRead.of(node).model_dump(mode="json")))
+            yield encode_event(StreamEvent("run", ChainRunRead.of(run).model_dump(mode="json")))
+    yield encode_event(StreamEvent("end", {"run_id": run_id}))
 
 
 def _add_nodes(routes: APIRouter, chain_runs: ChainRunService) -> None:

@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from adjudge.api.dependencies import require_permission
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.domain.permissions import Permission
-from adjudge.services.submission_events import Stream, SubmissionEvent, SubmissionEventService
+from adjudge.services.submission_events import Stream, StreamEvent, SubmissionEventService
 from adjudge.services.viewer import Viewer
 
 _RETRY_MS: Final = 1_000
@@ -80,6 +80,6 @@ async def encode_stream(stream: Stream) -> AsyncGenerator[str, None]:
             yield "".join([encode_event(event) for event in batch])
 
 
-def encode_event(event: SubmissionEvent) -> str:
+def encode_event(event: StreamEvent) -> str:
     """One event as the wire has it."""
     return event.text

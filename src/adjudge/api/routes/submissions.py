@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
-from adjudge.api.dependencies import client_address, require_permission
+from adjudge.api.dependencies import client_address, current_viewer, require_permission
+from adjudge.api.fast_routes import fast_route
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.schema.submissions import (
     ReasonRequest,
@@ -70,32 +71,7 @@ def router(languages: Languages, submissions: SubmissionService, submitter: Subm
     """Everything about submissions but their events."""
     routes = APIRouter(tags=["submissions"])
 
-    @routes.post(
-        "/submissions",
-        status_code=202,
-        response_model=SubmissionCreated,
-        summary="Submit a solution",
-        description=(
-            "JSON, or a multipart form with a file. Judging is asynchronous: poll with `wait`, or subscribe to events."
-        ),
-        openapi_extra=_BODY,
-    )
-    async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
-        submitted = await _parse_body(request)
-        return _accepted_response(await submitter.submit(viewer, submitted, request_context(request, key)))
-
-    @routes.post(
-        "/submissions:batch",
-        status_code=202,
-        response_model=SubmissionBatchCreated,
-        summary="Submit a batch of solutions",
-        description="Up to 1,000 in one transaction: all are accepted, or none.",
-    )
-    async def submit_batch(
-        request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
-    ) -> Response:
-        requests = [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
-        return _accepted_response(await submitter.submit_batch(viewer, requests, request_context(request, key)))
+    routes.include_router(_submit_router(submitter))
 
     @routes.get(
         "/submissions",
@@ -210,9 +186,68 @@ def router(languages: Languages, submissions: SubmissionService, submitter: Subm
     return routes
 
 
+def _submit_router(submitter: SubmitService) -> APIRouter:
+    async def submit_json(request: Request) -> Response | None:
+        return await _fast_submit(request, submitter)
+
+    routes = APIRouter(route_class=fast_route(submit_json))
+
+    @routes.post(
+        "/submissions",
+        status_code=202,
+        response_model=SubmissionCreated,
+        summary="Submit a solution",
+        description=(
+            "JSON, or a multipart form with a file. Judging is asynchronous: poll with `wait`, or subscribe to events."
+        ),
+        openapi_extra=_BODY,
+    )
+    async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
+        submitted = await _parse_body(request)
+        return _accepted_response(await submitter.submit(viewer, submitted, request_context(request, key)))
+
+    @routes.post(
+        "/submissions:batch",
+        status_code=202,
+        response_model=SubmissionBatchCreated,
+        summary="Submit a batch of solutions",
+        description="Up to 1,000 in one transaction: all are accepted, or none.",
+    )
+    async def submit_batch(
+        request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
+    ) -> Response:
+        requests = _submit_requests(body)
+        return _accepted_response(await submitter.submit_batch(viewer, requests, request_context(request, key)))
+
+    return routes
+
+
 def request_context(request: Request, key: str | None = None) -> RequestContext:
     """Where a request came from."""
     return RequestContext(client_address(request), key, request.state.trace_id, request.state.request_id)
+
+
+async def _fast_submit(request: Request, submitter: SubmitService) -> Response | None:
+    """Submit valid JSON; anything else is left to the endpoint, which says what is wrong."""
+    if request.headers.get("Content-Type") != "application/json":
+        return None
+    viewer = await current_viewer(request)
+    viewer.require(Permission.SUBMISSION_CREATE)
+    body, context = await request.body(), request_context(request, request.headers.get("Idempotency-Key"))
+    try:
+        if request.url.path.endswith(":batch"):
+            batch = _submit_requests(SubmissionBatchCreate.model_validate_json(body))
+            return _accepted_response(await submitter.submit_batch(viewer, batch, context))
+        one = SubmissionCreate.model_validate_json(body)
+    except ValidationError:
+        return None
+    return _accepted_response(
+        await submitter.submit(viewer, SubmitRequest(one.problem, one.language, one.source), context)
+    )
+
+
+def _submit_requests(body: SubmissionBatchCreate) -> list[SubmitRequest]:
+    return [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
 
 
 async def _parse_body(request: Request) -> SubmitRequest:
@@ -241,6 +276,6 @@ async def _from_form(request: Request) -> SubmitRequest:
 
 
 def _accepted_response(answer: SubmitReply) -> Response:
-    """The answer to whoever handed in."""
+    """202 with what was created."""
     headers = {"Retry-After": str(answer.retry_after_sec)} if answer.retry_after_sec else {}
     return JSONResponse(answer.response, 202, headers)
