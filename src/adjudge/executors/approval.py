@@ -15,7 +15,7 @@ from adjudge.store.chains import waits
 class WaitApprovalExecutor:
     """Waits until a person says yes or no, with a reason. It holds no worker meanwhile.
 
-    The artifact has `approved`, `by` and `reason`. A no fails the node, unless `on_no` is `go_on`: then it succeeds and
+    The artifact has `approved`, `by` (name), `by_id` (user id) and `reason`. A rejection fails the node, unless `on_no` is `go_on`: then it succeeds and
     an `if` of a dependent decides (`artifacts.this.approved`). Nobody's answer within `timeout_sec` fails it.
     """
 

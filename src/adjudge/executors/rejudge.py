@@ -13,13 +13,8 @@ from adjudge.executors.impersonation import find_chain_run_principal, resolve_us
 from adjudge.store import Database, Tx
 from adjudge.store.contests import queries as contest_queries
 from adjudge.store.judging import rejudge
-from adjudge.store.judging.rejudge import (
-    NewRejudgeBatch,
-    RejudgeCommands,
-    RejudgeSelection,
-    RevisionChoice,
-    VerdictPolicy,
-)
+from adjudge.store.judging.models import NewRejudgeBatch, RejudgeSelection, RevisionChoice, VerdictPolicy
+from adjudge.store.judging.rejudge import RejudgeCommands
 from adjudge.store.problems import queries as problem_queries
 
 WAIT_REJUDGE: Final = "rejudge"

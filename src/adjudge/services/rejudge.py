@@ -14,18 +14,18 @@ from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import rejudge
-from adjudge.store.judging.queries import MAX_ID
-from adjudge.store.judging.rejudge import (
+from adjudge.store.judging.models import (
     NewRejudgeBatch,
     RejudgeApplyResult,
     RejudgeBatchRow,
-    RejudgeCommands,
     RejudgeItemRow,
     RejudgeSelection,
     RevisionChoice,
     VerdictChangeCount,
     VerdictPolicy,
 )
+from adjudge.store.judging.queries import MAX_ID
+from adjudge.store.judging.rejudge import RejudgeCommands
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class SubmissionEventService:
         sees_all = submissions.is_jury(viewer, row)
         start = events.parse_event_offset(last_event_id) if last_event_id else None
         # Read after the row: what changed in between has a later place, and is waited for.
-        committed = await self.database.read(lambda tx: events.last_place(tx, submission_id))
+        committed = await self.database.read(lambda tx: events.find_last_offset(tx, submission_id))
 
         async def stream() -> Stream:
             last, told, has_caught_up = row.status, start or START, False

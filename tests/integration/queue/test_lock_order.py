@@ -16,14 +16,8 @@ from adjudge.store import Database, Tx
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.models import Fence, Job
 from adjudge.store.judging.commands import SubmissionCommands
-from adjudge.store.judging.models import Judgement
-from adjudge.store.judging.rejudge import (
-    NewRejudgeBatch,
-    RejudgeCommands,
-    RejudgeSelection,
-    RevisionChoice,
-    VerdictPolicy,
-)
+from adjudge.store.judging.models import Judgement, NewRejudgeBatch, RejudgeSelection, RevisionChoice, VerdictPolicy
+from adjudge.store.judging.rejudge import RejudgeCommands
 from adjudge.worker.finisher import AttemptResult, Finisher, Places
 from adjudge.worker.handler import HandlerResult
 from tests.integration.queue.conftest import QUICK, QueueHarness

@@ -27,14 +27,16 @@ from adjudge.store.engine.statement import Row
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.models import BatchResult, Fence, JobResult, PoisonJob
 from adjudge.store.judging import commands as submission_commands
-from adjudge.store.judging.models import Judgement, NewSubmission, SubmissionUpdate
-from adjudge.store.judging.rejudge import (
+from adjudge.store.judging.models import (
+    Judgement,
     NewRejudgeBatch,
-    RejudgeCommands,
+    NewSubmission,
     RejudgeSelection,
     RevisionChoice,
+    SubmissionUpdate,
     VerdictPolicy,
 )
+from adjudge.store.judging.rejudge import RejudgeCommands
 from adjudge.store.problems import commands as problem_commands
 from adjudge.store.problems import models as problem_models
 from adjudge.store.schema import METADATA

@@ -14,14 +14,8 @@ from adjudge.store.accounts import users
 from adjudge.store.jobs import dead_letters, retention
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging import executions
-from adjudge.store.judging.models import Judgement
-from adjudge.store.judging.rejudge import (
-    NewRejudgeBatch,
-    RejudgeCommands,
-    RejudgeSelection,
-    RevisionChoice,
-    VerdictPolicy,
-)
+from adjudge.store.judging.models import Judgement, NewRejudgeBatch, RejudgeSelection, RevisionChoice, VerdictPolicy
+from adjudge.store.judging.rejudge import RejudgeCommands
 from adjudge.store.problems import imports
 from adjudge.store.problems.imports import ImportResult, NewImport
 from adjudge.store.problems.models import NewProblem, NewRevision

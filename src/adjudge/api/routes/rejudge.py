@@ -25,7 +25,7 @@ from adjudge.domain.permissions import Permission
 from adjudge.judge.languages import Languages
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer
-from adjudge.store.judging.rejudge import RejudgeSelection
+from adjudge.store.judging.models import RejudgeSelection
 
 Reader = Annotated[Viewer, require_permission(Permission.REJUDGE_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.REJUDGE_WRITE)]

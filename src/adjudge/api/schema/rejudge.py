@@ -7,8 +7,8 @@ from pydantic import Field, JsonValue
 from adjudge.api.schema.base import ApiModel
 from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.verdict import Verdict
-from adjudge.store.judging import rejudge
-from adjudge.store.judging.rejudge import RevisionChoice, VerdictPolicy
+from adjudge.store.judging import models as submission_models
+from adjudge.store.judging.models import RevisionChoice, VerdictPolicy
 
 
 class RejudgeFilter(ApiModel):
@@ -55,7 +55,7 @@ class RejudgeBatchRead(ApiModel):
     applied_at: str | None
 
     @classmethod
-    def of(cls, batch: rejudge.RejudgeBatchRow) -> RejudgeBatchRead:
+    def of(cls, batch: submission_models.RejudgeBatchRow) -> RejudgeBatchRead:
         """From the store's value."""
         return cls(
             id=batch.id,

@@ -2,15 +2,15 @@
 
 A field is read from the column of its name, unless the statement gives another SQL expression for it. ``bool`` and
 enumerations are converted, because SQLite has no booleans and both databases store text. ``tuple``, ``frozenset``,
-``list``, ``dict`` and ``Mapping`` are JSON columns; ``Annotated[Any, Json()]`` is a JSON column of any shape. A field
-whose type is a dataclass stands for the columns of that class. Everything else is taken as the driver returns it. NULL
-stays None.
+``list``, ``Sequence``, ``dict`` and ``Mapping`` are JSON columns; ``Annotated[Any, Json()]`` is a JSON column of any
+shape. A field whose type is a dataclass or NamedTuple stands for the columns of that class. Everything else is taken as
+the driver returns it. NULL stays None.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from itertools import islice
@@ -93,7 +93,7 @@ def _step(hint: Any) -> Callable[[Iterator[Any]], Any]:
 
 
 def _is_row_type(hint: Any) -> bool:
-    return isinstance(hint, type) and is_dataclass(hint)
+    return isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields"))
 
 
 def _hints(row_type: type[Any]) -> dict[str, Any]:
@@ -122,4 +122,4 @@ def _class_converter(kind: type[Any]) -> Converter | None:
         return lambda found: kind(decode_json(found))
     if issubclass(kind, Enum):
         return {member.value: member for member in kind}.__getitem__
-    return decode_json if issubclass(kind, (list, Mapping)) else None
+    return decode_json if kind is Sequence or issubclass(kind, (list, Mapping)) else None

@@ -1,6 +1,6 @@
-"""What admission asks of the rows: how much waits, and how much of it is one user's.
+"""Counts for admission control: waiting jobs, and the usage of one user.
 
-Every count is taken of the rows themselves and stops at its limit, so that it costs no more when there is far more.
+Rows are counted up to a limit, so that the cost does not grow with the backlog.
 """
 
 from __future__ import annotations
@@ -9,6 +9,15 @@ from dataclasses import dataclass
 
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class UserUsage:
+    """A user's unfinished submissions and executions, and those created today."""
+
+    in_flight: int
+    submitted_today: int
+
 
 COUNT_WAITING = Statement(
     "admission.count_waiting",
@@ -42,21 +51,13 @@ COUNT_USAGE = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UserUsage:
-    """What one user has under way, and has made since the day began."""
-
-    in_flight: int
-    submitted_today: int
-
-
 async def count_waiting(tx: Tx, *, limit: int) -> int:
-    """How many jobs wait for a worker."""
+    """The number of waiting jobs, up to ``limit``."""
     return int((await tx.fetch(COUNT_WAITING, limit=limit))[0]["n"])
 
 
 async def count_usage(tx: Tx, user_id: str, *, since_id: str, open_limit: int, since_limit: int) -> UserUsage:
-    """Count over rows. ``since_id`` is the smallest id of the day: ids sort by the time they were made."""
+    """Count a user's usage. ``since_id`` is the smallest id of the day: ids sort by creation time."""
     (row,) = await tx.fetch(
         COUNT_USAGE, user_id=user_id, since_id=since_id, open_limit=open_limit, since_limit=since_limit
     )

@@ -1,7 +1,7 @@
-"""Submissions: written by version, judged by their jobs.
+"""Changes of submissions. Every update requires the version that was read.
 
-A submission's status is never set by hand: it follows its judge run, in the transaction that claims or ends the run.
-Once it is terminal it changes only together with the run that judged it.
+The status of a submission follows its judge run, in the transaction that claims or finishes the run. A terminal status
+changes only together with the judge run that decided it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,17 @@ from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.notify import CHANNEL_JUDGING
-from adjudge.store.engine.statement import Row
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.judging import statements as sql
-from adjudge.store.judging.models import Judgement, JudgeTask, NewSubmission, SubmissionIds, SubmissionUpdate
+from adjudge.store.judging.models import (
+    Judgement,
+    JudgeTask,
+    LockedSubmission,
+    NewSubmission,
+    SubmissionIds,
+    SubmissionUpdate,
+)
 
 JOB_KIND_JUDGE = "judge"
 """The kind of job that judges a submission."""
@@ -29,7 +35,7 @@ _log = get_logger(__name__)
 
 
 class SubmissionCommands:
-    """The operations that people ask for."""
+    """Operations on submissions."""
 
     def __init__(self, jobs: JobCommands, new_id: IdFactory = new_id) -> None:
         self._jobs = jobs
@@ -62,10 +68,10 @@ class SubmissionCommands:
         return [SubmissionIds(item.id, job_id) for item, job_id in zip(submissions, job_ids, strict=True)]
 
     async def cancel(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
-        """Cancel a submission that has no verdict yet, by canceling the run that would have given it one."""
+        """Cancel a submission without a verdict, by canceling its judge run."""
         runs = await _open_runs(tx, submission_id)
         row = await _lock_submission(tx, submission_id)
-        SUBMISSION.check(SubmissionStatus(row["status"]), SubmissionStatus.CANCELED)
+        SUBMISSION.check(row.status, SubmissionStatus.CANCELED)
         await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
 
     async def change_status(
@@ -79,42 +85,34 @@ class SubmissionCommands:
         reason: str,
         verdict: str | None = None,
     ) -> int:
-        """Change a submission's status by hand, for operators; return its new version.
+        """Set a submission's status manually, for operators; return its new version.
 
-        Refuses an unknown status, an edge that does not exist, a missing submission and a version that has moved on,
-        each with its own code.
+        Rejects an unknown status, an invalid transition, a missing submission and an outdated version, each with its
+        own error code.
         """
         target = SUBMISSION.parse(status)
         runs = await _open_runs(tx, submission_id)
         row = await _lock_submission(tx, submission_id)
-        if row["version"] != version:  # before the edge: whoever decided by an old version is told to read it again
+        if row.version != version:  # checked first: the caller must read the submission again
             raise _conflict([submission_id])
-        SUBMISSION.check(SubmissionStatus(row["status"]), target)
-        judgement = _stated(target, verdict)
-        await update(tx, [SubmissionUpdate(submission_id, version, target, actor, reason, row["job_id"], judgement)])
+        SUBMISSION.check(row.status, target)
+        judgement = _manual_judgement(target, verdict)
+        await update(tx, [SubmissionUpdate(submission_id, version, target, actor, reason, row.job_id, judgement)])
         if target in SUBMISSION.terminal:
             await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
         return version + 1
 
 
 async def find_judge_task(tx: Tx, submission_id: str, revision_id: str | None = None) -> JudgeTask:
-    """Read what is to be judged, against what: the revision pinned when it was handed in, unless another is named."""
-    row = await fetch_one(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id)
-    if row is None:
+    """Read what is to be judged; against the pinned revision, unless another one is given."""
+    task = await fetch_one(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id)
+    if task is None:
         raise NotFound("submission", submission_id)
-    return JudgeTask(
-        row["id"],
-        row["language"],
-        row["source_digest"],
-        row["revision_id"],
-        row["manifest_digest"],
-        row["definition"],
-        row["source_text"],
-    )
+    return task
 
 
 async def update(tx: Tx, changes: Sequence[SubmissionUpdate]) -> None:
-    """Apply guarded changes, all or none; a version that has moved on is a CONFLICT."""
+    """Apply updates, all or none; an outdated version is a VersionConflict."""
     if not changes:
         return
     ordered = sorted(changes, key=lambda item: item.submission_id)
@@ -129,29 +127,29 @@ async def update(tx: Tx, changes: Sequence[SubmissionUpdate]) -> None:
 
 
 def _conflict(late: Sequence[str]) -> VersionConflict:
-    """Count and log a write by an old version; what to raise."""
+    """Count and log a write with an outdated version; return the error."""
     metrics.SUBMISSION_CONFLICTS.inc(len(late))
     _log.info("submission_write_refused", submission_ids=late, reason="version_conflict")
-    return VersionConflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
+    return VersionConflict("The submission was changed concurrently; read it again and retry.", submission_ids=late)
 
 
 class JudgeRunListener:
-    """Keeps submissions in step with their judge runs."""
+    """Updates submissions with their judge runs."""
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """A submission is being judged from its first claim on; it never goes back."""
+        """Set submissions to judging; they do not go back."""
         await self._start_judging(tx, [job for job in jobs if _decides(job)])
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """A submission stays judging while its run waits for another attempt."""
+        """A submission stays judging while its run waits for a retry."""
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """Write the verdict, test by test, and what it makes of the submission."""
+        """Store the test case results and the verdicts, and update the submissions."""
         cases = [row for item in ended for row in _case_rows(item)]
         if cases:
             await tx.execute(sql.INSERT_CASES, cases)
         deciding = [item for item in ended if _decides(item.job)]
-        # A run that was buried before anybody claimed it ends a submission that was never judged: through judging.
+        # A run that was dead-lettered before its first claim: the submission still passes through judging.
         failed = [item.job for item in deciding if item.job.status is JobStatus.FAILED]
         await self._start_judging(tx, failed)
         locked = await _lock(tx, [item.job for item in deciding])
@@ -163,41 +161,41 @@ class JudgeRunListener:
         await update(
             tx,
             [
-                SubmissionUpdate(row["id"], row["version"], SubmissionStatus.JUDGING, job.actor, job.reason, job.id)
+                SubmissionUpdate(row.id, row.version, SubmissionStatus.JUDGING, job.actor, job.reason, job.id)
                 for job in jobs
                 for row in (locked[_submission_id(job)],)
-                if row["status"] == SubmissionStatus.PENDING
+                if row.status is SubmissionStatus.PENDING
             ],
         )
 
 
 def _decides(job: Job) -> bool:
-    """Whether the run's verdict is the submission's at once; a rejudged one becomes so when its batch is applied."""
+    """Whether the run decides its submission; the verdicts of a rejudge are applied with their batch."""
     return job.submission_id is not None and job.rejudge_batch_id is None
 
 
-def _keeps_verdict(item: FinishedJob, row: Row) -> bool:
-    """Whether a canceled run changes nothing: what it was to replay, or what was decided by hand, stays decided."""
-    return item.job.status is JobStatus.CANCELED and SubmissionStatus(row["status"]) in SUBMISSION.terminal
+def _keeps_verdict(item: FinishedJob, row: LockedSubmission) -> bool:
+    """Whether a canceled run changes nothing, because its submission was already decided."""
+    return item.job.status is JobStatus.CANCELED and row.status in SUBMISSION.terminal
 
 
 def _submission_id(job: Job) -> str:
     if job.submission_id is None:
-        raise InvalidInput(f"Job {job.id!r} judges no submission.", field="submission_id")
+        raise InvalidInput(f"Job {job.id!r} has no submission.", field="submission_id")
     return job.submission_id
 
 
-def _verdict_change(item: FinishedJob, row: Row) -> SubmissionUpdate:
+def _verdict_change(item: FinishedJob, row: LockedSubmission) -> SubmissionUpdate:
     job = item.job
     if job.status is JobStatus.CANCELED:
-        return SubmissionUpdate(row["id"], row["version"], SubmissionStatus.CANCELED, job.actor, job.reason, job.id)
+        return SubmissionUpdate(row.id, row.version, SubmissionStatus.CANCELED, job.actor, job.reason, job.id)
     judgement = item.typed_result if isinstance(item.typed_result, Judgement) else Judgement(Verdict.SE)
     status = judgement.verdict.status
-    return SubmissionUpdate(row["id"], row["version"], status, job.actor, job.reason, job.id, judgement)
+    return SubmissionUpdate(row.id, row.version, status, job.actor, job.reason, job.id, judgement)
 
 
-def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
-    """The verdict that a change by hand must name, and name rightly."""
+def _manual_judgement(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
+    """The verdict of a manual status change, checked against the status."""
     needed = target in SUBMISSION.terminal and target is not SubmissionStatus.CANCELED
     if not needed and verdict is None:
         return None
@@ -209,7 +207,7 @@ def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
 
 
 def _payload(submission: NewSubmission) -> dict[str, str]:
-    """Identifiers, and nothing else."""
+    """The payload of the judge job: identifiers only."""
     payload = {
         "submission_id": submission.id,
         "revision_id": submission.revision_id,
@@ -220,26 +218,26 @@ def _payload(submission: NewSubmission) -> dict[str, str]:
 
 
 async def _open_runs(tx: Tx, submission_id: str) -> list[str]:
-    """Runs first, submissions second: the order in which a finishing run takes them, so that the two never deadlock."""
+    """Lock the runs before the submission, as a finishing run does, to avoid deadlocks."""
     return [run["id"] for run in await tx.fetch(sql.LOCK_OPEN_RUNS, submission_id=submission_id)]
 
 
-async def _lock_submission(tx: Tx, submission_id: str) -> Row:
+async def _lock_submission(tx: Tx, submission_id: str) -> LockedSubmission:
     rows = await tx.fetch(sql.LOCK, [(submission_id,)])
     if not rows:
         raise NotFound("submission", submission_id)
     return rows[0]
 
 
-async def _lock(tx: Tx, jobs: Sequence[Job]) -> dict[str, Row]:
+async def _lock(tx: Tx, jobs: Sequence[Job]) -> dict[str, LockedSubmission]:
     if not jobs:
         return {}
     rows = await tx.fetch(sql.LOCK, [(_submission_id(job),) for job in jobs])
-    return {row["id"]: row for row in rows}
+    return {row.id: row for row in rows}
 
 
 def record_transitions(edges: Sequence[tuple[str, str]]) -> None:
-    """Count changes of submissions, once they are committed."""
+    """Count status transitions; called after the commit."""
     for source, target in edges:
         metrics.SUBMISSION_TRANSITIONS.labels(source, target).inc()
 
@@ -259,13 +257,13 @@ def _insert_row(item: NewSubmission) -> tuple[object, ...]:
 
 def _change_row(item: SubmissionUpdate) -> tuple[object, ...]:
     found = item.judgement
-    figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None, None, None, None)
+    measured = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None, None, None, None)
     ends = item.status in SUBMISSION.terminal
     return (
         item.submission_id,
         item.version,
         str(item.status),
-        *figures,
+        *measured,
         item.job_id,
         item.actor,
         item.reason,

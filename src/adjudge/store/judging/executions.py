@@ -1,4 +1,4 @@
-"""Executions: a program run on inputs of the caller's, without a problem and without a verdict on its answers."""
+"""Executions: programs that run on the caller's inputs, without a problem."""
 
 from __future__ import annotations
 
@@ -37,6 +37,93 @@ RUN_COLUMNS = (
     "is_base64",
     "is_truncated",
 )
+_LOCK_USER = "SELECT id FROM users WHERE id = :user_id"
+
+
+@dataclass(frozen=True, slots=True)
+class NewExecution:
+    """An execution to be created."""
+
+    id: str
+    user_id: str
+    language: str
+    source: str
+    stdins: tuple[str, ...]
+    limits: Mapping[str, int]
+    ttl_ms: int
+    """Retention."""
+    output_bytes: int = 0
+    """Size limit of its outputs; reserved until it is finished."""
+    priority: int = 2
+    delay_ms: int = 0
+    timeout_ms: int | None = None
+    trace_id: str | None = None
+    request_id: str | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """The maximum size in the database."""
+        return input_bytes(self.source, self.stdins) + self.output_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedExecutionRun:
+    """Result of one input."""
+
+    ordinal: int
+    verdict: Verdict
+    time_ms: int
+    wall_ms: int
+    mem_kb: int
+    exit_code: int
+    exit_signal: int
+    limit_hit: str | None
+    stdout: str
+    stderr: str
+    is_base64: bool
+    is_truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedExecution:
+    """Typed result of an execution job."""
+
+    verdict: Verdict
+    compile_message: str
+    runs: tuple[FinishedExecutionRun, ...] = ()
+    kept_bytes: int | None = None
+    """The stored size including inputs; None keeps the reserved size."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionTask:
+    """What a worker needs to run a program."""
+
+    execution_id: str
+    language: str
+    source: str
+    limits: Mapping[str, int]
+    stdins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRow:
+    """An execution with its results."""
+
+    id: str
+    user_id: str
+    job_id: str
+    language: str
+    limits: Mapping[str, int]
+    state: str
+    verdict: str | None
+    compile_message: str | None
+    created_at: int
+    finished_at: int | None
+    expires_at: int
+    runs: tuple[Mapping[str, Any], ...] = ()
+
+
 STDINS = Statement(
     "execution_runs.stdins",
     "Read the inputs of an execution.",
@@ -73,7 +160,6 @@ FINISH_RUNS = Statement(
         "given_is_truncated": "boolean",
     },
 )
-_LOCK_USER = "SELECT id FROM users WHERE id = :user_id"
 LOCK_USER = Statement(
     "executions.lock_user",
     "Lock a user, so that two calls do not both count the same free space.",
@@ -82,97 +168,13 @@ LOCK_USER = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewExecution:
-    """A program to be run."""
-
-    id: str
-    user_id: str
-    language: str
-    source: str
-    stdins: tuple[str, ...]
-    limits: Mapping[str, int]
-    ttl_ms: int
-    """How long it is kept."""
-    output_bytes: int = 0
-    """How much its outputs may take; reserved until it has ended."""
-    priority: int = 2
-    delay_ms: int = 0
-    timeout_ms: int | None = None
-    trace_id: str | None = None
-    request_id: str | None = None
-
-    @property
-    def kept_bytes(self) -> int:
-        """How much of the database it takes at most."""
-        return input_bytes(self.source, self.stdins) + self.output_bytes
-
-
 def input_bytes(source: str, stdins: Sequence[str]) -> int:
-    """How much is kept of what an execution was given."""
+    """The size of the source and the inputs."""
     return len(source.encode()) + sum(len(stdin.encode()) for stdin in stdins)
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedExecutionRun:
-    """What one input came to."""
-
-    ordinal: int
-    verdict: Verdict
-    time_ms: int
-    wall_ms: int
-    mem_kb: int
-    exit_code: int
-    exit_signal: int
-    limit_hit: str | None
-    stdout: str
-    stderr: str
-    is_base64: bool
-    is_truncated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedExecution:
-    """What running came to: the outcome that a ``Finish`` of an execution carries."""
-
-    verdict: Verdict
-    compile_message: str
-    runs: tuple[FinishedExecutionRun, ...] = ()
-    kept_bytes: int | None = None
-    """How much is kept of the execution, its inputs included; None leaves what was reserved."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionTask:
-    """What a worker needs to run a program."""
-
-    execution_id: str
-    language: str
-    source: str
-    limits: Mapping[str, int]
-    stdins: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionRow:
-    """An execution as it stands."""
-
-    id: str
-    user_id: str
-    job_id: str
-    language: str
-    limits: Mapping[str, int]
-    state: str
-    verdict: str | None
-    compile_message: str | None
-    created_at: int
-    finished_at: int | None
-    expires_at: int
-    runs: tuple[Mapping[str, Any], ...] = ()
-
-
 def _payload(item: NewExecution) -> dict[str, Any]:
-    """What its worker needs, and what every line of its log says of it."""
+    """The payload of the job: what the worker and the log lines need."""
     payload = {"execution_id": item.id, "language": item.language, "user_id": item.user_id}
     return payload if item.request_id is None else {**payload, "request_id": item.request_id}
 
@@ -214,7 +216,7 @@ async def create(tx: Tx, jobs: JobCommands, items: Sequence[NewExecution], *, ne
 
 
 async def find_task(tx: Tx, execution_id: str) -> ExecutionTask | None:
-    """What is to be run; nothing where it is gone."""
+    """Read what is to be executed; None if the execution was deleted."""
     row = await fetch_one(tx, FIND, id=execution_id)
     if row is None:
         return None
@@ -223,7 +225,7 @@ async def find_task(tx: Tx, execution_id: str) -> ExecutionTask | None:
 
 
 async def find(tx: Tx, execution_id: str, user_id: str) -> ExecutionRow:
-    """One of a user's executions with its runs; another's does not exist."""
+    """Read one of a user's executions with its results; that of another user is NotFound."""
     row = await fetch_one(tx, FIND, id=execution_id)
     if row is None or row["user_id"] != user_id:
         raise NotFound("execution", execution_id)
@@ -231,34 +233,34 @@ async def find(tx: Tx, execution_id: str, user_id: str) -> ExecutionRow:
 
 
 async def page(tx: Tx, user_id: str, *, before: str, limit: int) -> list[ExecutionRow]:
-    """A user's executions without their runs, the newest first."""
+    """List a user's executions without their results, newest first."""
     rows = await tx.fetch(PAGE, user_id=user_id, before=before, limit=limit)
     return [_execution(row, ()) for row in rows]
 
 
 async def kept_bytes(tx: Tx, user_id: str) -> int:
-    """How much is kept of a user's executions, and reserved for those under way; the user is locked until commit."""
+    """The stored and reserved size of a user's executions; locks the user until the commit."""
     await tx.fetch(LOCK_USER, user_id=user_id)
     row = await fetch_one(tx, KEPT_BYTES, user_id=user_id)
     return int(row["kept_bytes"]) if row else 0
 
 
 async def delete_expired(tx: Tx, *, limit: int = 200) -> int:
-    """Remove what was kept long enough; return how many."""
+    """Delete expired executions; return their number."""
     return await tx.execute(DELETE_EXPIRED, limit=limit)
 
 
 class ExecutionListener:
-    """Keeps executions in step with their jobs."""
+    """Updates executions with their jobs."""
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Its job says that it runs."""
+        """The status is that of the job."""
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Its job says that it waits."""
+        """The status is that of the job."""
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """Write what came out, input by input."""
+        """Store the results of all inputs."""
         runs = [row for item in ended for row in _run_rows(item)]
         if runs:
             await tx.execute(FINISH_RUNS, runs)
@@ -271,7 +273,7 @@ def _end_row(item: FinishedJob) -> tuple[object, ...]:
     found = item.typed_result if isinstance(item.typed_result, FinishedExecution) else None
     state = states.get(item.job.status, "failed")
     verdict = found.verdict.value if found else Verdict.SE.value if state == "failed" else None
-    execution_id = item.job.payload["execution_id"]  # not its job's id: a replay is another job
+    execution_id = item.job.payload["execution_id"]  # a replay is another job of the same execution
     message, kept_bytes = (found.compile_message, found.kept_bytes) if found else (None, None)
     return (execution_id, item.job.id, state, verdict, message, kept_bytes)
 
@@ -322,7 +324,7 @@ INSERT = Statement(
     """
     INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at, kept_bytes)
     SELECT given_id, given_user_id, given_job_id, given_language, given_source, given_limits, {now},
-           {now} + given_life_us, given_kept_bytes
+           {now} + given_ttl_us, given_kept_bytes
     FROM {given}
     """,
     input_columns={
@@ -332,7 +334,7 @@ INSERT = Statement(
         "given_language": "text",
         "given_source": "text",
         "given_limits": "jsonb",
-        "given_life_us": "bigint",
+        "given_ttl_us": "bigint",
         "given_kept_bytes": "bigint",
     },
 )
@@ -372,7 +374,7 @@ FINISH = Statement(
 )
 KEPT_BYTES = Statement(
     "executions.kept_bytes",
-    "Sum up how much is kept of a user's executions, and reserved for those under way.",
+    "Sum the stored and reserved size of a user's executions.",
     "SELECT COALESCE(SUM(kept_bytes), 0) AS kept_bytes FROM executions WHERE user_id = :user_id",
 )
 DELETE_EXPIRED = Statement(

@@ -1,4 +1,4 @@
-"""Several owners of one kind of job: each is told in turn, in the one transaction."""
+"""Combines several listeners of one kind of job."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from adjudge.store.webhooks.commands import SubmissionWebhookListener
 
 
 class CompositeJobListener:
-    """Owners that are told together. The order is part of the meaning: what the first wrote, the next may read."""
+    """Calls several listeners in their order, in one transaction: each may read what the previous ones wrote."""
 
     def __init__(self, *listeners: JobListener) -> None:
         self._listeners = listeners
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """These jobs were claimed."""
-        for owner in self._listeners:
-            await owner.on_started(tx, jobs)
+        """Jobs were claimed."""
+        for listener in self._listeners:
+            await listener.on_started(tx, jobs)
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """These jobs went back to waiting."""
-        for owner in self._listeners:
-            await owner.on_released(tx, jobs)
+        """Jobs were released."""
+        for listener in self._listeners:
+            await listener.on_released(tx, jobs)
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """These jobs ended."""
-        for owner in self._listeners:
-            await owner.on_finished(tx, ended)
+        """Jobs are finished."""
+        for listener in self._listeners:
+            await listener.on_finished(tx, ended)
 
 
 def judge_run_listeners() -> CompositeJobListener:
-    """All that a judge run belongs to: its batch, then its submission, then those who want to be told of it."""
+    """The listeners of judge runs: rejudge batch, submission, webhooks."""
     return CompositeJobListener(RejudgeListener(), JudgeRunListener(), SubmissionWebhookListener())

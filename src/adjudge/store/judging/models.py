@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.verdict import Verdict
@@ -212,3 +215,137 @@ class SubmissionState:
     score: float | None
     time_ms: int | None
     mem_kb: int | None
+
+
+class VerdictPolicy(StrEnum):
+    """Which new verdicts replace old ones."""
+
+    LATEST = "latest"
+    BEST = "best"
+    FIRST_ACCEPTED_STAYS = "first_accepted_stays"
+
+
+class RevisionChoice(StrEnum):
+    """The revision whose test data is used."""
+
+    PINNED = "pinned"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeSelection:
+    """Selects the submissions to rejudge: those with a verdict that match all given values."""
+
+    ids: tuple[str, ...] = ()
+    problem_id: str | None = None
+    contest_id: str | None = None
+    user_id: str | None = None
+    language: str | None = None
+    verdict: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The filter values by name, without the ids."""
+        names = ("problem_id", "contest_id", "user_id", "language", "verdict", "since_us", "until_us")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class NewRejudgeBatch:
+    """A rejudge batch to be created."""
+
+    id: str
+    created_by: str
+    selection: RejudgeSelection
+    policy: VerdictPolicy
+    revision: RevisionChoice
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeBatchRow:
+    """A rejudge batch."""
+
+    id: str
+    created_by: str
+    filter: Mapping[str, Any]
+    policy: str
+    revision: str
+    state: str
+    reason: str | None
+    total: int
+    ended: int
+    version: int
+    created_at: int
+    updated_at: int
+    applied_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeItemRow:
+    """A submission of a rejudge batch with its old result and that of the new judge run."""
+
+    submission_id: str
+    job_id: str | None
+    outcome: str | None
+    old_verdict: str | None
+    new_verdict: str | None
+    old_score: float | None
+    new_score: float | None
+    old_time_ms: int | None
+    new_time_ms: int | None
+    old_mem_kb: int | None
+    new_mem_kb: int | None
+    applied: bool
+    has_changed: bool
+    """Whether the submission changed since the batch was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictChangeCount:
+    """The number of submissions with the same old and new verdict."""
+
+    old_verdict: str | None
+    new_verdict: str | None
+    outcome: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeApplyResult:
+    """Result of applying a rejudge batch."""
+
+    changed: int
+    kept: int
+    """Unchanged because of the policy, or because the new judge run failed."""
+    skipped: int
+    """Unchanged because the submission changed after the batch was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSubmission:
+    """A submission that was selected for a rejudge."""
+
+    id: str
+    version: int
+    verdict: str | None
+    score: float | None
+    time_ms: int | None
+    mem_kb: int | None
+    job_id: str | None
+    language: str
+    user_id: str
+    pinned_revision_id: str
+    current_revision_id: str | None
+    timeout_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSubmission:
+    """Status and version of a locked submission."""
+
+    id: str
+    status: SubmissionStatus
+    version: int
+    job_id: str | None

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound
 from adjudge.domain.ids import IdFactory, new_id
@@ -21,12 +19,21 @@ from adjudge.observe import metrics
 from adjudge.store.chains import triggers as chain_triggers
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.notify import CHANNEL_JUDGING
-from adjudge.store.engine.statement import Row
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.judging import rejudge_statements as sql
 from adjudge.store.judging.commands import JOB_KIND_JUDGE, record_transitions
-from adjudge.store.judging.models import Judgement
+from adjudge.store.judging.models import (
+    Judgement,
+    NewRejudgeBatch,
+    RejudgeApplyResult,
+    RejudgeBatchRow,
+    RejudgeItemRow,
+    RejudgeSelection,
+    RevisionChoice,
+    SelectedSubmission,
+    VerdictChangeCount,
+)
 from adjudge.store.judging.rejudge_statements import LOCK_BATCH_STATE
 from adjudge.store.ops import audit_log
 from adjudge.store.webhooks import commands as webhook_commands
@@ -34,113 +41,7 @@ from adjudge.store.webhooks import commands as webhook_commands
 MAX_SUBMISSIONS: Final = 20_000
 """How many submissions one batch may hold: it is applied in one transaction."""
 PRIORITY: Final = 3
-"""Those who submit now go first."""
-
-
-class VerdictPolicy(StrEnum):
-    """Which new verdicts replace old ones."""
-
-    LATEST = "latest"
-    BEST = "best"
-    FIRST_ACCEPTED_STAYS = "first_accepted_stays"
-
-
-class RevisionChoice(StrEnum):
-    """Against which test data."""
-
-    PINNED = "pinned"
-    CURRENT = "current"
-
-
-@dataclass(frozen=True, slots=True)
-class RejudgeSelection:
-    """Which submissions to judge again: those that match everything that is given, and have a verdict."""
-
-    ids: tuple[str, ...] = ()
-    problem_id: str | None = None
-    contest_id: str | None = None
-    user_id: str | None = None
-    language: str | None = None
-    verdict: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """What is given, by name."""
-        names = ("problem_id", "contest_id", "user_id", "language", "verdict", "since_us", "until_us")
-        return {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class NewRejudgeBatch:
-    """A batch to be created."""
-
-    id: str
-    created_by: str
-    selection: RejudgeSelection
-    policy: VerdictPolicy
-    revision: RevisionChoice
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RejudgeBatchRow:
-    """A batch as it stands."""
-
-    id: str
-    created_by: str
-    filter: Mapping[str, Any]
-    policy: str
-    revision: str
-    state: str
-    reason: str | None
-    total: int
-    ended: int
-    version: int
-    created_at: int
-    updated_at: int
-    applied_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RejudgeItemRow:
-    """One submission of a batch: how it stood when the batch was made, and what its new run found."""
-
-    submission_id: str
-    job_id: str | None
-    outcome: str | None
-    old_verdict: str | None
-    new_verdict: str | None
-    old_score: float | None
-    new_score: float | None
-    old_time_ms: int | None
-    new_time_ms: int | None
-    old_mem_kb: int | None
-    new_mem_kb: int | None
-    applied: bool
-    has_changed: bool
-    """Whether the submission changed since: by a newer rejudge, a replay, or by hand."""
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictChangeCount:
-    """How many submissions went from one verdict to another."""
-
-    old_verdict: str | None
-    new_verdict: str | None
-    outcome: str | None
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class RejudgeApplyResult:
-    """What applying a batch did."""
-
-    changed: int
-    kept: int
-    """Left as they were by the policy, or because their new run failed."""
-    skipped: int
-    """Left as they were because they had changed meanwhile."""
+"""Below the priority of new submissions."""
 
 
 class RejudgeCommands:
@@ -151,8 +52,8 @@ class RejudgeCommands:
         self._new_id = new_id
 
     async def create(self, tx: Tx, batch: NewRejudgeBatch) -> int:
-        """Start new runs for the submissions that are wanted; return how many."""
-        rows = await self._chosen(tx, batch.selection)
+        """Create a batch with judge runs for the selected submissions; return their number."""
+        rows = await self._select(tx, batch.selection)
         await tx.execute(
             sql.INSERT_BATCH,
             id=batch.id,
@@ -170,12 +71,12 @@ class RejudgeCommands:
         await _audit(tx, batch.created_by, "create", batch.id, batch.reason, total=len(rows))
         return len(rows)
 
-    async def _chosen(self, tx: Tx, wanted: RejudgeSelection) -> list[Row]:
-        if wanted.ids:
-            given = [(item,) for item in dict.fromkeys(wanted.ids)]
-            rows = await tx.fetch(sql.SELECT_BY_IDS, given, **wanted.as_dict())
+    async def _select(self, tx: Tx, selection: RejudgeSelection) -> list[SelectedSubmission]:
+        if selection.ids:
+            given = [(item,) for item in dict.fromkeys(selection.ids)]
+            rows = await tx.fetch(sql.SELECT_BY_IDS, given, **selection.as_dict())
         else:
-            rows = await tx.fetch(sql.SELECT_BY_FILTER, limit=MAX_SUBMISSIONS + 1, **wanted.as_dict())
+            rows = await tx.fetch(sql.SELECT_BY_FILTER, limit=MAX_SUBMISSIONS + 1, **selection.as_dict())
         if not rows:
             raise InvalidInput("filter: no submission with a verdict matches it.", field="filter")
         if len(rows) > MAX_SUBMISSIONS:
@@ -184,29 +85,28 @@ class RejudgeCommands:
             )
         return rows
 
-    def _job(self, batch: NewRejudgeBatch, row: Row) -> NewJob:
-        revision_id = (
-            row["current_id"] if batch.revision is RevisionChoice.CURRENT and row["current_id"] else row["pinned_id"]
-        )
+    def _job(self, batch: NewRejudgeBatch, row: SelectedSubmission) -> NewJob:
+        current = row.current_revision_id if batch.revision is RevisionChoice.CURRENT else None
+        revision_id = current or row.pinned_revision_id
         return NewJob(
             id=self._new_id(),
             kind=JOB_KIND_JUDGE,
-            dedupe_key=f"{batch.id}:{row['id']}",
-            submission_id=row["id"],
+            dedupe_key=f"{batch.id}:{row.id}",
+            submission_id=row.id,
             rejudge_batch_id=batch.id,
             priority=PRIORITY,
-            timeout_ms=row["timeout_ms"],
+            timeout_ms=row.timeout_ms,
             payload={
-                "submission_id": row["id"],
+                "submission_id": row.id,
                 "revision_id": revision_id,
-                "language": row["language"],
-                "user_id": row["user_id"],
+                "language": row.language,
+                "user_id": row.user_id,
             },
             actor=batch.created_by,
         )
 
     async def apply(self, tx: Tx, batch_id: str, *, actor: str, skip_changed: bool = False) -> RejudgeApplyResult:
-        """Let the new verdicts be the submissions', by the batch's policy: all of them at once."""
+        """Set the new verdicts according to the policy of the batch, in one transaction."""
         batch = await _lock(tx, batch_id)
         _check_state(batch, "ready", "applied")
         standing = await tx.fetch(sql.LOCK_SUBMISSIONS, batch_id=batch_id)
@@ -236,17 +136,17 @@ class RejudgeCommands:
         return done
 
     async def discard(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
-        """Let everything stay as it is."""
+        """Discard a batch without changing verdicts."""
         batch = await _lock(tx, batch_id)
         _check_state(batch, "ready", "discarded")
         await tx.execute(sql.SET_STATE, id=batch_id, state="discarded", is_applied=0)
         await _audit(tx, actor, "discard", batch_id, reason)
 
     async def cancel(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
-        """End a running batch, and the runs of it that have not ended.
+        """Cancel a running batch with its unfinished judge runs.
 
-        Runs are held before the batch: the order in which they finish. The batch is canceled before its runs are, so
-        that its last run does not make it ready, and whoever waits for it is told that it was canceled.
+        Runs are locked before the batch, in the order in which a finishing run locks them. The batch is canceled before
+        its runs, so that its last run does not make it ready, and nodes that wait for it see that it was canceled.
         """
         open_runs = [row["id"] for row in await tx.fetch(sql.LOCK_OPEN_RUNS, batch_id=batch_id)]
         _check_state(await _lock(tx, batch_id), "running", "canceled")
@@ -257,40 +157,38 @@ class RejudgeCommands:
 
 async def find(tx: Tx, batch_id: str) -> RejudgeBatchRow:
     """Read one batch."""
-    row = await fetch_one(tx, sql.FIND, id=batch_id)
-    if row is None:
+    batch = await fetch_one(tx, sql.FIND, id=batch_id)
+    if batch is None:
         raise NotFound("rejudge_batch", batch_id)
-    return _batch(row)
+    return batch
 
 
 async def page(tx: Tx, *, before: str, limit: int) -> list[RejudgeBatchRow]:
-    """List batches, the newest first."""
-    return [_batch(row) for row in await tx.fetch(sql.PAGE, before=before, limit=limit)]
+    """List batches, newest first; ``before`` is the last id of the previous page."""
+    return await tx.fetch(sql.PAGE, before=before, limit=limit)
 
 
 async def items(tx: Tx, batch_id: str, *, after: str, limit: int, only_different: bool) -> list[RejudgeItemRow]:
     """List the submissions of a batch with their old and new verdicts."""
-    rows = await tx.fetch(sql.ITEMS, batch_id=batch_id, after=after, limit=limit, only_different=int(only_different))
-    return [_item(row) for row in rows]
+    return await tx.fetch(sql.ITEMS, batch_id=batch_id, after=after, limit=limit, only_different=int(only_different))
 
 
 async def count_verdict_changes(tx: Tx, batch_id: str) -> list[VerdictChangeCount]:
-    """Count what would become of what."""
-    rows = await tx.fetch(sql.COUNT_VERDICT_CHANGES, batch_id=batch_id)
-    return [VerdictChangeCount(row["old_verdict"], row["new_verdict"], row["outcome"], row["n"]) for row in rows]
+    """Count the items of a batch by old and new verdict."""
+    return await tx.fetch(sql.COUNT_VERDICT_CHANGES, batch_id=batch_id)
 
 
 class RejudgeListener:
-    """Keeps batches in step with their runs."""
+    """Updates rejudge batches with their judge runs."""
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Nothing to note: a batch counts ends."""
+        """A batch counts finished runs only."""
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Nothing to note: a run that waits again has not ended."""
+        """A released run is not finished."""
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """Note what runs found; a batch whose last run this was is ready to be looked at."""
+        """Store the results of runs; a batch becomes ready with its last run."""
         rows = [_ended_row(item) for item in ended if item.job.rejudge_batch_id is not None]
         if not rows:
             return
@@ -307,15 +205,15 @@ def _ended_row(item: FinishedJob) -> tuple[object, ...]:
     job, found = item.job, item.typed_result if isinstance(item.typed_result, Judgement) else None
     is_verdict = found is not None and found.verdict is not Verdict.SE
     outcome = "judged" if is_verdict else "canceled" if job.status is JobStatus.CANCELED else "failed"
-    figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None,) * 4
-    return (job.rejudge_batch_id, job.submission_id, job.id, outcome, *figures)
+    measured = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None,) * 4
+    return (job.rejudge_batch_id, job.submission_id, job.id, outcome, *measured)
 
 
 async def _lock(tx: Tx, batch_id: str) -> RejudgeBatchRow:
-    row = await fetch_one(tx, sql.LOCK_BATCH, id=batch_id)
-    if row is None:
+    batch = await fetch_one(tx, sql.LOCK_BATCH, id=batch_id)
+    if batch is None:
         raise NotFound("rejudge_batch", batch_id)
-    return _batch(row)
+    return batch
 
 
 def _check_state(batch: RejudgeBatchRow, needed: str, target: str) -> None:
@@ -333,44 +231,21 @@ async def _audit(tx: Tx, actor: str, action: str, batch_id: str, reason: str, **
     )
 
 
-def _item_row(job: NewJob, row: Row) -> tuple[object, ...]:
+def _item_row(job: NewJob, row: SelectedSubmission) -> tuple[object, ...]:
     return (
-        row["id"],
+        row.id,
         job.id,
         job.payload["revision_id"],
-        row["version"],
-        row["verdict"],
-        row["score"],
-        row["time_ms"],
-        row["mem_kb"],
-        row["job_id"],
+        row.version,
+        row.verdict,
+        row.score,
+        row.time_ms,
+        row.mem_kb,
+        row.job_id,
     )
-
-
-def _batch(row: Row) -> RejudgeBatchRow:
-    return RejudgeBatchRow(
-        row["id"],
-        row["created_by"],
-        json.loads(row["filter"]),
-        row["policy"],
-        row["revision"],
-        row["state"],
-        row["reason"],
-        row["total"],
-        row["ended"],
-        row["version"],
-        row["created_at"],
-        row["updated_at"],
-        row["applied_at"],
-    )
-
-
-def _item(row: Row) -> RejudgeItemRow:
-    found = RejudgeItemRow(*row)
-    return replace(found, applied=bool(found.applied), has_changed=bool(found.has_changed))
 
 
 async def lock_batch_state(tx: Tx, batch_id: str) -> str | None:
-    """Where a rejudge batch stands; nobody can change it before this transaction ends."""
+    """Read the state of a batch and lock it against changes until the transaction ends."""
     row = await fetch_one(tx, LOCK_BATCH_STATE, batch_id=batch_id)
     return str(row["state"]) if row else None

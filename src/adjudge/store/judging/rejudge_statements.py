@@ -1,12 +1,16 @@
-"""The SQL of rejudging."""
+"""SQL statements of rejudge batches."""
 
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Statement
+from adjudge.store.judging.models import RejudgeBatchRow, RejudgeItemRow, SelectedSubmission, VerdictChangeCount
 
-_CHOSEN = """submissions.id AS id, submissions.version AS version, verdict, score, time_ms, mem_kb,
-        judged_by_job_id AS job_id, language, submissions.user_id AS user_id, submissions.revision_id AS pinned_id,
-        problems.published_revision_id AS current_id, jobs.timeout_ms AS timeout_ms"""
+_COLUMNS = {
+    "job_id": "judged_by_job_id",
+    "pinned_revision_id": "submissions.revision_id",
+    "current_revision_id": "problems.published_revision_id",
+    "timeout_ms": "jobs.timeout_ms",
+}
 _JOINED = """JOIN problems ON problems.id = submissions.problem_id
         LEFT JOIN jobs ON jobs.id = judged_by_job_id"""
 _MATCH = """verdict IS NOT NULL
@@ -21,17 +25,21 @@ _MATCH = """verdict IS NOT NULL
 SELECT_BY_FILTER = Statement(
     "rejudge.select_by_filter",
     "Select judged submissions by filter.",
-    f"SELECT {_CHOSEN} FROM submissions {_JOINED} WHERE {_MATCH} ORDER BY submissions.id LIMIT :limit",
+    f"SELECT {{columns:submissions}} FROM submissions {_JOINED} WHERE {_MATCH} ORDER BY submissions.id LIMIT :limit",
+    row=SelectedSubmission,
+    columns=_COLUMNS,
     force_custom_plan=True,
 )
 SELECT_BY_IDS = Statement(
     "rejudge.select_by_ids",
     "Select judged submissions by id and filter.",
     f"""
-    SELECT {_CHOSEN} FROM {{given}} JOIN submissions ON submissions.id = given_id {_JOINED}
+    SELECT {{columns:submissions}} FROM {{given}} JOIN submissions ON submissions.id = given_id {_JOINED}
     WHERE {_MATCH} ORDER BY submissions.id
     """,
     input_columns={"given_id": "text"},
+    row=SelectedSubmission,
+    columns=_COLUMNS,
 )
 INSERT_BATCH = Statement(
     "rejudge.insert_batch",
@@ -103,42 +111,44 @@ COUNT_FINISHED = Statement(
     input_columns={"given_id": "text", "given_n": "bigint"},
 )
 
-_BATCH = """id, created_by, filter, policy, revision, state, reason, total, ended, version, created_at, updated_at,
-        applied_at"""
-FIND = Statement("rejudge.find", "Read one rejudge batch.", f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id")
+_BATCH = "SELECT {columns} FROM rejudge_batches WHERE id = :id"
+FIND = Statement("rejudge.find", "Read one rejudge batch.", _BATCH, row=RejudgeBatchRow)
 LOCK_BATCH = Statement(
     "rejudge.lock_batch",
     "Lock a rejudge batch.",
-    f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id FOR UPDATE",
-    sqlite_sql=f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id",
+    _BATCH + " FOR UPDATE",
+    sqlite_sql=_BATCH,
+    row=RejudgeBatchRow,
 )
 PAGE = Statement(
     "rejudge.page",
     "List rejudge batches, newest first, keyset-paginated.",
-    f"SELECT {_BATCH} FROM rejudge_batches WHERE id < :before ORDER BY id DESC LIMIT :limit",
+    "SELECT {columns} FROM rejudge_batches WHERE id < :before ORDER BY id DESC LIMIT :limit",
+    row=RejudgeBatchRow,
 )
 ITEMS = Statement(
     "rejudge.items",
     "List the items of a batch with old and new verdicts.",
     """
-    SELECT submission_id, job_id, outcome, old_verdict, new_verdict, old_score, new_score, old_time_ms, new_time_ms,
-           old_mem_kb, new_mem_kb, applied,
-           CASE WHEN applied OR submissions.version = old_version THEN 0 ELSE 1 END AS has_changed
-    FROM rejudge_items JOIN submissions ON submissions.id = submission_id
+    SELECT {columns} FROM rejudge_items JOIN submissions ON submissions.id = submission_id
     WHERE batch_id = :batch_id AND submission_id > :after
       AND (CAST(:only_different AS bigint) = 0
            OR (outcome IS NOT NULL AND (COALESCE(old_verdict, '') <> COALESCE(new_verdict, '')
                OR COALESCE(old_score, 0) <> COALESCE(new_score, 0))))
     ORDER BY submission_id LIMIT :limit
     """,
+    row=RejudgeItemRow,
+    columns={"has_changed": "CASE WHEN applied OR submissions.version = old_version THEN 0 ELSE 1 END"},
 )
 COUNT_VERDICT_CHANGES = Statement(
     "rejudge.count_verdict_changes",
     "Count the items of a batch by old and new verdict.",
     """
-    SELECT old_verdict, new_verdict, outcome, count(*) AS n FROM rejudge_items WHERE batch_id = :batch_id
-    GROUP BY old_verdict, new_verdict, outcome ORDER BY n DESC, old_verdict, new_verdict
+    SELECT {columns} FROM rejudge_items WHERE batch_id = :batch_id
+    GROUP BY old_verdict, new_verdict, outcome ORDER BY count(*) DESC, old_verdict, new_verdict
     """,
+    row=VerdictChangeCount,
+    columns={"count": "count(*)"},
 )
 _LOCK = """
     SELECT submissions.id AS id, submissions.version AS version, old_version

@@ -1,8 +1,9 @@
-"""The SQL of submissions."""
+"""SQL statements of submissions and judge runs."""
 
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Statement
+from adjudge.store.judging.models import JudgeTask, LockedSubmission
 
 INSERT = Statement(
     "submissions.insert",
@@ -27,8 +28,7 @@ INSERT = Statement(
 )
 
 _LOCK = """
-    SELECT submissions.id AS id, status, version, judged_by_job_id AS job_id
-    FROM {given} JOIN submissions ON submissions.id = given_id
+    SELECT {columns:submissions} FROM {given} JOIN submissions ON submissions.id = given_id
     """
 LOCK = Statement(
     "submissions.lock",
@@ -36,6 +36,8 @@ LOCK = Statement(
     _LOCK + "ORDER BY submissions.id FOR UPDATE OF submissions",
     input_columns={"given_id": "text"},
     sqlite_sql=_LOCK,
+    row=LockedSubmission,
+    columns={"job_id": "judged_by_job_id"},
 )
 
 UPDATE = Statement(
@@ -75,13 +77,13 @@ SELECT_TASK = Statement(
     "submissions.select_task",
     "Read what the judge needs to know of a submission.",
     """
-    SELECT submissions.id AS id, language, source_digest, problem_revisions.id AS revision_id, manifest_digest,
-           definition, body AS source_text
-    FROM submissions
+    SELECT {columns} FROM submissions
     JOIN problem_revisions ON problem_revisions.id = COALESCE(CAST(:revision_id AS text), submissions.revision_id)
     LEFT JOIN source_texts ON digest = source_digest
     WHERE submissions.id = :submission_id
     """,
+    row=JudgeTask,
+    columns={"submission_id": "submissions.id", "revision_id": "problem_revisions.id", "source_text": "body"},
 )
 
 LOCK_OPEN_RUNS = Statement(

@@ -14,7 +14,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Languages
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer
-from adjudge.store.judging.rejudge import RejudgeSelection, RevisionChoice, VerdictPolicy
+from adjudge.store.judging.models import RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, redirect
 from adjudge.web.routes.router import page_router
