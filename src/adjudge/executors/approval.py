@@ -13,10 +13,11 @@ from adjudge.store.chains import waits
 
 
 class WaitApprovalExecutor:
-    """Waits until a person says yes or no, with a reason. It holds no worker meanwhile.
+    """Waits until a user approves or rejects, with a reason. It holds no worker meanwhile.
 
-    The artifact has `approved`, `by` (name), `by_id` (user id) and `reason`. A rejection fails the node, unless `on_no` is `go_on`: then it succeeds and
-    an `if` of a dependent decides (`artifacts.this.approved`). Nobody's answer within `timeout_sec` fails it.
+    The artifact has `approved`, `by` (name), `by_id` (user id) and `reason`. A rejection fails the node, unless `on_no`
+    is `go_on`: then it succeeds and an `if` of a dependent decides (`artifacts.this.approved`). Without an answer
+    within `timeout_sec` it fails.
     """
 
     type: ClassVar[str] = APPROVAL_TYPE
