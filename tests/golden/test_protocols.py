@@ -137,7 +137,7 @@ async def test_a_checker_that_does_not_compile_is_ours(judge: Judge, files: Pack
     problem = files.checked(CheckerProtocol.TESTLIB, "int main() { broken }", "checker.cpp")
     result = await judged(judge, problem, files, "echo right")
     assert result.verdict is Verdict.SE
-    assert "checker.cpp does not compile" in result.message
+    assert "checker.cpp: compilation failed" in result.message
 
 
 ASK = """

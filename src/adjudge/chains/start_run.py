@@ -11,7 +11,7 @@ from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.chains.standing import LockedChainRun, NodeCountDelta, update_counts
-from adjudge.domain.authority import Authority, as_json
+from adjudge.domain.authority import Authority, authority_to_json
 from adjudge.domain.chain import Dag
 from adjudge.domain.errors import ChainDisabled, InvalidInput, NotFound, VersionConflict
 from adjudge.domain.ids import IdFactory
@@ -137,7 +137,7 @@ class ChainRunStarter:
             wanted.parent_node_id,
             origin,
             slot,
-            as_json(wanted.authority),
+            authority_to_json(wanted.authority),
         )
         if await tx.fetch(sql.INSERT_RUN, [row]):
             tx.on_commit(metrics.CHAIN_RUNS.labels("started").inc)

@@ -1,7 +1,7 @@
-"""On whose authority a chain run acts: user ids with the credentials they used, never names or copied permissions.
+"""The authority of a chain run: user ids and the credentials they used, never names or copied permissions.
 
-What that allows is looked up when a node acts, so a user who was disabled, a role that was taken away and a token that
-was revoked or has expired count at once.
+Permissions are looked up when a node acts, so a disabled user, a changed role and a revoked or expired token take
+effect immediately.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from adjudge.domain.permissions import ALL_SCOPES, Permission, Role, effective_p
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A user, and the API token they used; none where they were logged in by a session."""
+    """A user and the API token they used; no token if they used a session."""
 
     user_id: str
     token_id: str | None = None
@@ -24,44 +24,44 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Whose permissions a run has: those that every grant has. The first grant is whoever acts.
+    """The permissions of a chain run: the intersection of all grants. The first grant is the acting user.
 
-    A run that somebody started has one grant; one that a trigger started has that of whoever saved the trigger and that
-    of whoever saved the chain, because either of them could make it do something else.
+    A run started by a user has one grant. A run started by a trigger has two, of the users who saved the trigger and
+    the chain, because either of them can change what it does.
     """
 
     grants: tuple[Grant, ...]
 
     def document(self) -> list[dict[str, str | None]]:
-        """As it is kept."""
+        """The JSON form in which it is stored."""
         return [{"user_id": grant.user_id, "token_id": grant.token_id} for grant in self.grants]
 
-    def and_of(self, other: Authority) -> Authority:
-        """Only what both allow."""
+    def intersect(self, other: Authority) -> Authority:
+        """The intersection of two authorities."""
         return Authority(tuple(dict.fromkeys((*self.grants, *other.grants))))
 
 
-def authority_of(document: Sequence[Any] | None) -> Authority | None:
-    """Read what ``Authority.document`` wrote."""
+def parse_authority(document: Sequence[Any] | None) -> Authority | None:
+    """Parse the result of ``Authority.document``."""
     if not document:
         return None
     return Authority(tuple(Grant(item["user_id"], item.get("token_id")) for item in document))
 
 
-def as_json(authority: Authority | None) -> str | None:
-    """An authority as it is written into a column."""
+def authority_to_json(authority: Authority | None) -> str | None:
+    """Encode an authority for its database column."""
     return None if authority is None else json.dumps(authority.document())
 
 
-def both(one: str | None, other: str | None) -> Authority | None:
-    """What two columns allow together; nothing where one of them is empty."""
-    first, second = (authority_of(json.loads(item)) if item else None for item in (one, other))
-    return None if first is None or second is None else first.and_of(second)
+def intersect_stored(one: str | None, other: str | None) -> Authority | None:
+    """The intersection of two stored authorities; None if one of them is empty."""
+    first, second = (parse_authority(json.loads(item)) if item else None for item in (one, other))
+    return None if first is None or second is None else first.intersect(second)
 
 
 @dataclass(frozen=True, slots=True)
 class GrantedRole:
-    """What is known now of a grant that still holds."""
+    """The current role and scopes of a grant that is still valid."""
 
     grant: Grant
     role: Role
@@ -69,7 +69,7 @@ class GrantedRole:
 
 
 def permissions_of(authority: Authority | None, granted_roles: Sequence[GrantedRole]) -> frozenset[Permission]:
-    """What an authority allows; nothing where one of its grants no longer holds."""
+    """The permissions of an authority; none if one of its grants is no longer valid."""
     known = {item.grant: item for item in granted_roles}
     if authority is None or not authority.grants or any(grant not in known for grant in authority.grants):
         return frozenset()

@@ -1,10 +1,9 @@
-"""A chain's DAG and the rules by which it advances: pure values and functions.
+"""The DAG of a chain and the rules by which a run advances: pure values and functions.
 
-What belongs here: what a node is, when it may run, what an ended node means for the others. What does not: reading a
-DAG from JSON (``chain_document``), keeping it (``store``), running it (``chains``, ``worker``).
+Parsing a DAG is in ``chain_parser``, storing it in ``store``, running it in ``chains`` and ``worker``.
 
-Every rule is decided once *all* of a node's dependencies have ended, never earlier. So no node runs before its
-dependencies, and how a run ends follows from how its nodes ended, not from the order in which they happened to.
+A rule is evaluated when *all* dependencies of a node have finished, never earlier. So no node runs before its
+dependencies, and the status of a run depends on the statuses of its nodes, not on their order.
 """
 
 from __future__ import annotations
@@ -24,33 +23,33 @@ _INSTANCE = re.compile(r"(?P<base>.+)\[(?P<index>\d+)\]")
 
 
 class DependencyRule(StrEnum):
-    """What a node asks of its dependencies, all of which have ended."""
+    """What a node requires of its finished dependencies."""
 
     ALL_SUCCESS = "all_success"
-    """Every one succeeded."""
+    """Every dependency succeeded."""
     ALL_DONE = "all_done"
-    """However they ended."""
+    """Every dependency finished, with any status."""
     ONE_SUCCESS = "one_success"
-    """At least one succeeded."""
+    """At least one dependency succeeded."""
     ONE_FAILED = "one_failed"
-    """At least one failed or was stopped."""
+    """At least one dependency failed or was stopped."""
     NONE_FAILED = "none_failed"
-    """None failed or was stopped; some may have been skipped."""
+    """No dependency failed or was stopped; some may have been skipped."""
     ALWAYS = "always"
-    """However they ended, and whatever ``if`` says: for cleaning up."""
+    """As ``all_done``, and ``if`` is ignored: for clean-up nodes."""
 
 
 class MaxRunsPolicy(StrEnum):
-    """What becomes of a start while as many runs as may be at once are under way."""
+    """What happens to a new run while ``max_runs`` runs of the chain are active."""
 
     WAIT = "wait"
-    """The run is made, and waits for its turn; the oldest goes first."""
+    """The run is created and waits; the oldest starts first."""
     REFUSE = "refuse"
-    """There is no run."""
+    """The run is not created."""
 
 
 class NodeDecision(StrEnum):
-    """What becomes of a node that has not begun."""
+    """The decision on a node that has not started."""
 
     WAIT = "wait"
     RUN = "run"
@@ -59,7 +58,7 @@ class NodeDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeRetry:
-    """How often a node is tried, and how long the first pause is; pauses double."""
+    """Number of attempts of a node and the first delay; delays double."""
 
     max_attempts: int = 4
     backoff_ms: int = 2_000
@@ -70,15 +69,15 @@ class MapSpec:
     """A node that runs once for every item of a list."""
 
     over: Any
-    """The list itself, or a template that becomes one."""
+    """A list, or a template that evaluates to one."""
     item: str = "item"
-    """What templates call the item."""
+    """The name of the item in templates."""
     max_parallel: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One step of a chain."""
+    """A node of a DAG."""
 
     id: str
     type: str
@@ -93,13 +92,13 @@ class Node:
 
     @property
     def needs_only_success(self) -> bool:
-        """Whether success of all its dependencies is all it takes to become one job."""
+        """Whether the node becomes one job as soon as all its dependencies succeeded."""
         return self.when is DependencyRule.ALL_SUCCESS and self.condition is None and self.map_spec is None
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLimits:
-    """What all runs of a chain share: how many of them, and of their nodes, may be under way at once."""
+    """Limits over all runs of a chain: concurrent runs and concurrent nodes."""
 
     max_runs: int | None = None
     when_full: MaxRunsPolicy = MaxRunsPolicy.WAIT
@@ -108,13 +107,13 @@ class ChainLimits:
 
     @property
     def limits_nodes(self) -> bool:
-        """Whether a node may have to wait for one of another run."""
+        """Whether a node may have to wait for a node of another run."""
         return self.max_parallel is not None or bool(self.max_parallel_by_type)
 
 
 @dataclass(frozen=True)
 class Dag:
-    """The nodes of a chain, and how many of them may run at once: in one run, and over all runs."""
+    """The nodes of a chain and its concurrency limits, per run and over all runs."""
 
     nodes: tuple[Node, ...]
     max_parallel: int | None = None
@@ -123,12 +122,11 @@ class Dag:
 
     @cached_property
     def by_id(self) -> Mapping[str, Node]:
-        """The nodes by their ids."""
         return {node.id: node for node in self.nodes}
 
     @cached_property
     def dependents(self) -> Mapping[str, tuple[str, ...]]:
-        """Who waits for whom, in the order of the document."""
+        """Node id → ids of the nodes that depend on it, in document order."""
         found: dict[str, list[str]] = {node.id: [] for node in self.nodes}
         for node in self.nodes:
             for dep in node.deps:
@@ -137,26 +135,26 @@ class Dag:
 
     @cached_property
     def has_concurrency_limits(self) -> bool:
-        """Whether a node that may run can still have to wait for a place."""
+        """Whether a runnable node may have to wait for a concurrency slot."""
         return self.max_parallel is not None or self.has_per_node_limits or self.chain_limits.limits_nodes
 
     @cached_property
     def has_per_node_limits(self) -> bool:
-        """Whether a free place of a run may be one that the next node cannot take, and a later one can."""
+        """Whether limits apply to some nodes only, so that a later node may use a slot that the next one cannot."""
         fans = any(node.map_spec is not None and node.map_spec.max_parallel is not None for node in self.nodes)
         return bool(self.max_parallel_by_type) or fans
 
     @cached_property
     def has_cross_run_limits(self) -> bool:
-        """Whether runs of the chain have to wait for each other in any way."""
+        """Whether runs of the chain may have to wait for each other."""
         return self.chain_limits.max_runs is not None or self.chain_limits.limits_nodes
 
     def node_for(self, node_id: str) -> Node:
-        """The node that a row speaks of; an instance of a mapped node is the node it was made from."""
+        """The node of a row; for an instance of a mapped node, the mapped node."""
         return self.by_id[dag_node_id(node_id)]
 
     def downstream(self, node_id: str) -> set[str]:
-        """The node and everything that waits for it, directly or not."""
+        """The node and all nodes that depend on it, directly or indirectly."""
         found, front = {node_id}, [node_id]
         while front:
             for dependent in self.dependents[front.pop()]:
@@ -168,7 +166,7 @@ class Dag:
 
 @dataclass(frozen=True, slots=True)
 class DependencyCounts:
-    """How a node's dependencies stand."""
+    """Number of dependencies of a node, by status."""
 
     waiting: int = 0
     success: int = 0
@@ -177,7 +175,7 @@ class DependencyCounts:
 
 
 def decide(when: DependencyRule, counts: DependencyCounts) -> NodeDecision:
-    """What the rule says."""
+    """Evaluate the rule of a node."""
     if counts.waiting:
         return NodeDecision.WAIT
     met = {
@@ -192,12 +190,12 @@ def decide(when: DependencyRule, counts: DependencyCounts) -> NodeDecision:
 
 
 def is_failed(status: NodeStatus) -> bool:
-    """Whether dependents count it as failed. One that was stopped did not do its work either."""
+    """Whether dependents count the node as failed; a stopped node counts as failed."""
     return status in (NodeStatus.FAILED, NodeStatus.STOPPED)
 
 
 def count_statuses(statuses: Iterable[NodeStatus]) -> DependencyCounts:
-    """Sum up how dependencies stand."""
+    """Count dependencies by status."""
     waiting = success = failed = skipped = 0
     for status in statuses:
         if status is NodeStatus.SUCCESS:
@@ -215,15 +213,15 @@ States = Mapping[str, NodeStatus]
 
 
 def dependency_counts(dag: Dag, node_id: str, states: States) -> DependencyCounts:
-    """How the dependencies of one node stand."""
+    """Count the dependencies of one node by status."""
     return count_statuses(states[dep] for dep in dag.by_id[node_id].deps)
 
 
 def decide_pending(dag: Dag, states: States, holds: Callable[[Node], bool] = lambda _: True) -> dict[str, NodeDecision]:
-    """Decide on every pending node that can be decided: it runs, or it is skipped and others with it.
+    """Decide all pending nodes that can be decided: a node runs, or it is skipped, which may decide further nodes.
 
-    ``holds`` says whether a node's ``if`` is true. This is the whole of the rules at once; a run in the database
-    arrives at the same by counting (``decide``) as its nodes end.
+    ``holds`` evaluates the ``if`` of a node. This is the reference implementation; the engine reaches the same
+    decisions incrementally, by counters in the database (``decide``).
     """
     statuses, decisions = dict(states), dict[str, NodeDecision]()
     front = [node.id for node in dag.nodes]
@@ -245,18 +243,18 @@ def decide_pending(dag: Dag, states: States, holds: Callable[[Node], bool] = lam
 
 @dataclass(frozen=True, slots=True)
 class SkipCascade:
-    """What skipping some nodes does to the others."""
+    """The effect of skipping some nodes on their dependents."""
 
     skipped: Mapping[str, DependencyCounts]
-    """Skipped in their turn, and how their dependencies stood."""
+    """Skipped as well, with the counts of their dependencies."""
     runnable: Mapping[str, DependencyCounts]
-    """All their dependencies have ended now, and their rule lets them run."""
+    """All dependencies have finished and the rule allows them to run."""
     still_waiting: Mapping[str, DependencyCounts]
-    """They still wait, for less."""
+    """Still waiting, for fewer dependencies."""
 
 
 def cascade_skips(dag: Dag, waiting: Mapping[str, DependencyCounts], skips: Iterable[str]) -> SkipCascade:
-    """Follow skips through pending nodes, given how the dependencies of each stand without them."""
+    """Propagate skips through pending nodes; ``waiting`` has the counts of each without these skips."""
     counts, touched = dict(waiting), dict[str, None]()
     skipped: dict[str, DependencyCounts] = {}
     front, gone = list(skips), set(skips)
@@ -280,10 +278,10 @@ def cascade_skips(dag: Dag, waiting: Mapping[str, DependencyCounts], skips: Iter
 
 
 def nodes_to_reopen(dag: Dag, states: States, began: Callable[[str], bool], node_id: str) -> list[str]:
-    """The nodes that wait again once ``node_id`` is no longer ended as it was.
+    """The nodes that become pending again when ``node_id`` is retried or completed.
 
-    A node that was skipped because of it, and one that was stopped before it began, get another chance, and so does
-    what was skipped because of those. What did run stays as it is.
+    Nodes that were skipped because of it, or stopped before they started, and nodes skipped because of those. Nodes
+    that ran keep their status.
     """
     found: dict[str, None] = {}
     front = [node_id]
@@ -298,7 +296,7 @@ def nodes_to_reopen(dag: Dag, states: States, began: Callable[[str], bool], node
 
 
 def final_run_status(states: Iterable[NodeStatus]) -> str | None:
-    """How a run ends whose nodes stand so: ``success``, ``failed``, or nothing while a node has not ended."""
+    """The final status of a run (``success`` or ``failed``), or None while a node is unfinished."""
     seen = set(states)
     if not seen <= NODE.terminal:
         return None
@@ -306,15 +304,14 @@ def final_run_status(states: Iterable[NodeStatus]) -> str | None:
 
 
 def instance_id(node_id: str, index: int) -> str:
-    """The id of one instance of a mapped node."""
     return f"{node_id}[{index}]"
 
 
 def dag_node_id(node_id: str) -> str:
-    """The id in the DAG of the node that ``node_id`` is, or is an instance of."""
+    """The id of the node in the DAG; for an instance, of the mapped node."""
     return node_id.partition("[")[0]
 
 
 def is_instance(node_id: str) -> bool:
-    """Whether it is an instance of a mapped node."""
+    """Whether it is the id of an instance of a mapped node."""
     return _INSTANCE.fullmatch(node_id) is not None

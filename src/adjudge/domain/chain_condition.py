@@ -1,4 +1,4 @@
-"""The language of a node's ``if``: a small expression over what a run knows, and nothing else.
+"""Parser and evaluator of a node's ``if``: a small expression over the parameters and artifacts of a run.
 
 ``artifacts.count.tests > 0 and parameters.mode in ["full", "fast"] and not artifacts.lint.broken``
 
@@ -11,7 +11,7 @@
     operand    = path | JSON string, number, true, false, null | "[" list of operands "]" | "(" expression ")"
     path       = name { "." name | "[" index "]" | "[" string "]" }
 
-A path that leads nowhere is ``null``. There are no calls, no arithmetic and no loops, so it always ends, and at once.
+A path that does not exist is ``null``. There are no calls, no arithmetic and no loops, so evaluation always terminates.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ _Evaluate = Callable[[Scope], Any]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression that has been read."""
+    """A parsed expression."""
 
     text: str
     paths: tuple[tuple[str | int, ...], ...]
-    """What it looks at."""
+    """All paths that the expression refers to."""
     _evaluate: _Evaluate
 
     def evaluate(self, scope: Scope) -> bool:
-        """Whether it is true of ``scope``; raises InvalidInput where values cannot be compared."""
+        """Evaluate the expression; raises InvalidInput if values cannot be compared."""
         return _truth(self._evaluate(scope))
 
 
 def parse_condition(text: str) -> Condition:
-    """Read an expression, or say where it cannot be read."""
+    """Parse an expression; a syntax error raises InvalidInput with its position."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(f"the condition is longer than {MAX_CHARACTERS} characters")
     reader = _ConditionParser(text)
@@ -77,7 +77,7 @@ def parse_condition(text: str) -> Condition:
 
 
 class _ConditionParser:
-    """A reader by recursive descent, one token ahead."""
+    """Recursive-descent parser with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -94,9 +94,8 @@ class _ConditionParser:
         self.kind, self._token = match.lastgroup, match[match.lastgroup]
 
     def refusal(self, wanted: str) -> InvalidInput:
-        """What is wrong, and where."""
         if self.kind == "end":
-            return InvalidInput(f"the condition {self._text!r} ends where {wanted} must stand")
+            return InvalidInput(f"the condition {self._text!r}: expected {wanted} at the end")
         start = max(0, self._at - len(self._token))
         return InvalidInput(f"the condition {self._text!r}: expected {wanted} at {self._text[start : start + 20]!r}")
 
@@ -236,7 +235,7 @@ def _compared(sign: str, left: _Evaluate, right: _Evaluate) -> _Evaluate:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equality as in JSON: ``true`` is not ``1``."""
+    """JSON equality: ``true`` is not ``1``."""
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 

@@ -1,4 +1,4 @@
-"""From a JSON document to a DAG: every problem found, each said with its place, all of them at once.
+"""Parses a DAG from its JSON document and reports all problems at once, each with its path.
 
 ::
 
@@ -37,15 +37,15 @@ _NODE_KEYS: Final = frozenset(
 _ROOTS: Final = frozenset({"artifacts", "parameters"})
 
 CheckNode = Callable[[Node], Iterable[str]]
-"""Says what is wrong with a node's type and cfg; what it says starts with a place, as in ``cfg.url: …``."""
+"""Returns the problems of a node's type and cfg, each with its path: ``cfg.url: …``."""
 
 
 CheckType = Callable[[str], str | None]
-"""Says what is wrong with the name of a type that is limited."""
+"""Returns the problem with a type named in ``max_parallel_by_type``, if any."""
 
 
 def parse_dag(document: Any, check: CheckNode | None = None, check_type: CheckType | None = None) -> Dag:
-    """Read and check a DAG; what is wrong with it is one InvalidInput that names everything."""
+    """Parse and validate a DAG; all problems are reported in one InvalidInput."""
     reader = _DagParser()
     try:
         encode_json(document, "dag")
@@ -66,7 +66,7 @@ def parse_dag(document: Any, check: CheckNode | None = None, check_type: CheckTy
 
 
 def parse_validated_dag(document: Mapping[str, Any]) -> Dag:
-    """Read a DAG that was checked when it was defined."""
+    """Parse a DAG that was validated when it was saved."""
     return _DagParser().dag(document)
 
 
@@ -75,7 +75,7 @@ def _sentence(problem: str) -> str:
 
 
 class _DagParser:
-    """Collects problems while it reads; what it returns is only meant to be used where there are none."""
+    """Collects problems while parsing; its result is valid only if there are none."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -90,7 +90,7 @@ class _DagParser:
         self._unknown_keys("dag", document, _DAG_KEYS)
         listed = document.get("nodes")
         if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-            self._report("nodes", "dag must have nodes: give a list of at least one")
+            self._report("nodes", "dag must have nodes: must be a non-empty list")
             return Dag(())
         if len(listed) > MAX_NODES:
             self._report("nodes", f"{len(listed)} nodes are more than {MAX_NODES}; split the chain into sub-chains")
@@ -101,11 +101,11 @@ class _DagParser:
         return dag
 
     def _limits(self, path: str, fields: Mapping[str, Any]) -> tuple[int | None, Mapping[str, int]]:
-        """How many nodes may run at once, in all and by type."""
+        """The limits on concurrent nodes, in total and per type."""
         types = self._object(f"{path}max_parallel_by_type", fields.get("max_parallel_by_type", {}))
         return self._integer(f"{path}max_parallel", fields.get("max_parallel"), 1, MAX_NODES), {
-            name: self._integer(f"{path}max_parallel_by_type.{name}", most, 1, MAX_NODES) or 1
-            for name, most in types.items()
+            name: self._integer(f"{path}max_parallel_by_type.{name}", limit, 1, MAX_NODES) or 1
+            for name, limit in types.items()
         }
 
     def _over_runs(self, value: Any) -> ChainLimits:
@@ -113,19 +113,19 @@ class _DagParser:
             return ChainLimits()
         fields = self._object("over_runs", value)
         self._unknown_keys("over_runs", fields, _OVER_RUNS_KEYS)
-        most = self._integer("over_runs.max_runs", fields.get("max_runs"), 1, MAX_RUNS)
+        max_runs = self._integer("over_runs.max_runs", fields.get("max_runs"), 1, MAX_RUNS)
         when = fields.get("when_full", MaxRunsPolicy.WAIT)
         if not isinstance(when, str) or when not in MaxRunsPolicy._value2member_map_:
-            self._report("over_runs.when_full", f"{when!r} is not known; use one of {', '.join(MaxRunsPolicy)}")
+            self._report("over_runs.when_full", f"{when!r} is unknown; use one of {', '.join(MaxRunsPolicy)}")
             when = MaxRunsPolicy.WAIT
         elif "when_full" in fields and "max_runs" not in fields:
             self._report("over_runs.when_full", "when_full requires max_runs")
-        return ChainLimits(most, MaxRunsPolicy(when), *self._limits("over_runs.", fields))
+        return ChainLimits(max_runs, MaxRunsPolicy(when), *self._limits("over_runs.", fields))
 
     def _unknown_keys(self, path: str, document: Mapping[str, Any], known: frozenset[str]) -> None:
         for key in document:
             if key not in known:
-                self._report(path, f"{key!r} is not known; use {', '.join(sorted(known))}")
+                self._report(path, f"{key!r} is unknown; known keys: {', '.join(sorted(known))}")
 
     def _node(self, index: int, item: Any) -> Node | None:
         path = f"nodes[{index}]"
@@ -134,7 +134,7 @@ class _DagParser:
             return None
         node_id = item.get("id")
         if not isinstance(node_id, str) or not _ID.fullmatch(node_id):
-            self._report(f"{path}.id", f"bad id {node_id!r}: use 1 to 64 letters, digits, '_' and '-'")
+            self._report(f"{path}.id", f"invalid id {node_id!r}: must be 1 to 64 letters, digits, '_' and '-'")
             return None
         path = f"node {node_id!r}"
         self._unknown_keys(path, item, _NODE_KEYS)
@@ -148,7 +148,7 @@ class _DagParser:
             timeout_ms=self._integer(f"{path}: timeout_ms", item.get("timeout_ms"), 1, MAX_TIMEOUT_MS),
             when=self._when(path, item.get("when"), deps),
             condition=self._condition(path, item.get("if"), deps),
-            map_spec=self._fan(f"{path}: map", item.get("map")),
+            map_spec=self._map_spec(f"{path}: map", item.get("map")),
             priority=self._priority(path, item.get("priority")),
         )
 
@@ -166,36 +166,36 @@ class _DagParser:
             return ()
         for dep, times in Counter(value).items():
             if times > 1:
-                self._report(path, f"depends on {dep!r} {times} times; once is enough")
+                self._report(path, f"depends on {dep!r} {times} times; list it once")
         return tuple(value)
 
     def _when(self, path: str, value: Any, deps: tuple[str, ...]) -> DependencyRule:
         if value is None:
             return DependencyRule.ALL_SUCCESS
         if not isinstance(value, str) or value not in DependencyRule._value2member_map_:
-            self._report(path, f"when {value!r} is not known; use one of {', '.join(DependencyRule)}")
+            self._report(path, f"when {value!r} is unknown; use one of {', '.join(DependencyRule)}")
             return DependencyRule.ALL_SUCCESS
         when = DependencyRule(value)
         if not deps and when in (DependencyRule.ONE_SUCCESS, DependencyRule.ONE_FAILED):
             self._report(path, f"when {when} requires deps")
         return when
 
-    def _condition(self, place: str, value: Any, deps: tuple[str, ...]) -> Condition | None:
+    def _condition(self, path: str, value: Any, deps: tuple[str, ...]) -> Condition | None:
         if value is None:
             return None
         if not isinstance(value, str):
-            self._report(place, f"if must be an expression in a string, not {value!r}")
+            self._report(path, f"if must be an expression in a string, not {value!r}")
             return None
         try:
             condition = chain_condition.parse_condition(value)
         except InvalidInput as error:
-            self._report(place, f"if: {error.message}")
+            self._report(path, f"if: {error.message}")
             return None
-        for path in condition.paths:
-            if path[0] not in _ROOTS:
-                self._report(place, f"if: there is no {path[0]!r}; begin with artifacts or parameters")
-            elif path[0] == "artifacts" and (len(path) < 2 or path[1] not in deps):
-                self._report(place, f"if: it can see artifacts of its deps only ({', '.join(deps) or 'it has none'})")
+        for reference in condition.paths:
+            if reference[0] not in _ROOTS:
+                self._report(path, f"if: unknown name {reference[0]!r}; paths start with artifacts or parameters")
+            elif reference[0] == "artifacts" and (len(reference) < 2 or reference[1] not in deps):
+                self._report(path, f"if: only artifacts of its deps are available ({', '.join(deps) or 'none'})")
         return condition
 
     def _retry(self, path: str, value: Any) -> NodeRetry:
@@ -210,16 +210,16 @@ class _DagParser:
             usual.max_attempts if attempts is None else attempts, usual.backoff_ms if backoff is None else backoff
         )
 
-    def _fan(self, path: str, value: Any) -> MapSpec | None:
+    def _map_spec(self, path: str, value: Any) -> MapSpec | None:
         if value is None:
             return None
         fields = self._object(path, value)
         self._unknown_keys(path, fields, frozenset({"over", "as", "max_parallel"}))
         over, name = fields.get("over"), fields.get("as", "item")
         if not isinstance(over, list) and not (isinstance(over, str) and "{{" in over):
-            self._report(f"{path}.over", "give a list, or a template like {{ artifacts.tests.names }}")
+            self._report(f"{path}.over", "must be a list, or a template like {{ artifacts.tests.names }}")
         if not isinstance(name, str) or not _ID.fullmatch(name) or name in {*_ROOTS, "run"}:
-            self._report(f"{path}.as", f"{name!r} cannot name an item")
+            self._report(f"{path}.as", f"{name!r} is not a valid item name")
         return MapSpec(over, str(name), self._integer(f"{path}.max_parallel", fields.get("max_parallel"), 1, MAX_NODES))
 
     def _priority(self, path: str, value: Any) -> int:
@@ -232,12 +232,12 @@ class _DagParser:
         self._report(path, f"must be an object, not {value!r}")
         return {}
 
-    def _integer(self, path: str, value: Any, least: int, most: int) -> int | None:
+    def _integer(self, path: str, value: Any, minimum: int, maximum: int) -> int | None:
         if value is None:
             return None
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
             return value
-        self._report(path, f"must be a whole number from {least} to {most}, not {value!r}")
+        self._report(path, f"must be an integer from {minimum} to {maximum}, not {value!r}")
         return None
 
     def _check_graph(self, nodes: Sequence[Node]) -> None:
@@ -255,7 +255,7 @@ class _DagParser:
 
 
 def find_cycle(deps: Mapping[str, Sequence[str]]) -> list[str] | None:
-    """Spell out one cycle, from a node to the one that waits for it and so on back to itself."""
+    """Find a cycle: node ids from a node through its dependents back to itself."""
     done: set[str] = set()
     for start in deps:
         path: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Every failure Adjudge can name, as one tree with stable codes.
+"""The tree of Adjudge's errors, with stable codes.
 
 ::
 
@@ -7,40 +7,40 @@
     │   ├── InvalidStatus            a status value that does not exist
     │   ├── InvalidTransition        an edge the state machine does not have
     │   └── ChainNameTaken           another chain has that name
-    ├── Unauthenticated         401  we do not know who you are
-    │   └── LoginFailed              that name and password do not belong together
-    ├── Forbidden               403  we do, and you may not
-    │   ├── CsrfRefused              a page of somebody else's may have sent that
-    │   └── PasswordChangeRequired   the password was given by somebody else: choose your own first
+    ├── Unauthenticated         401  not logged in
+    │   └── LoginFailed              wrong user name or password
+    ├── Forbidden               403  permission denied
+    │   ├── CsrfRefused              the CSRF check failed
+    │   └── PasswordChangeRequired   the user must choose a new password first
     ├── NotFound                404  <KIND>_NOT_FOUND
-    ├── Conflict                409  somebody else was first
-    │   ├── VersionConflict          the version that was read is not the current one
+    ├── Conflict                409  the state does not allow it
+    │   ├── VersionConflict          the object changed since it was read
     │   ├── NameTaken                another object has that name
-    │   ├── ChainDisabled            no run of a disabled chain starts
-    │   ├── ChainFull                the chain has as many runs as it allows, and lets none wait
-    │   ├── TriggerDisabled          a disabled trigger takes no calls
+    │   ├── ChainDisabled            the chain is disabled
+    │   ├── ChainFull                the chain has max_runs active runs and when_full is refuse
+    │   ├── TriggerDisabled          the trigger is disabled
     │   ├── WrongRunState            the run's status does not allow it
     │   ├── WrongNodeState           the node's status does not allow it
-    │   ├── IdempotencyKeyReused     the key stands for another request
-    │   ├── FenceRefused             a write by a claimant that no longer holds the job
+    │   ├── IdempotencyKeyReused     the key was used for a different request
+    │   ├── FenceRefused             a write of a worker that no longer holds the job
     │   └── NodeRefused              a chain node failed for good: another attempt would not help
-    ├── BodyTooLarge            413  more than is read of a request
-    ├── TooManyRequests         429  not now: come back after Retry-After
-    │   ├── RateLimited              too fast
-    │   ├── QuotaExhausted           enough for today
-    │   ├── StorageFull              too much is kept of one user
-    │   ├── InFlightCap              too many of yours wait for a verdict
-    │   ├── QueueFull                everybody's wait is too long already
-    │   └── TooManyStreams           as many event streams are open as may be
-    ├── Unavailable             503  a part we need is away: try again
-    │   ├── NoWorkerForLanguage      nobody alive can run that language
-    │   ├── TimedOut                 a request took longer than it may
-    │   └── OutcomeUnknown           a commit was sent and its answer lost: look it up
-    └── InternalFault           500  our own fault
-        └── NodeFailed               a chain node's work failed; another attempt may help
+    ├── BodyTooLarge            413  the request body exceeds the limit
+    ├── TooManyRequests         429  retry after Retry-After
+    │   ├── RateLimited              rate limit exceeded
+    │   ├── QuotaExhausted           daily quota used up
+    │   ├── StorageFull              storage limit of a user's executions reached
+    │   ├── InFlightCap              too many unfinished submissions of one user
+    │   ├── QueueFull                the queue is too long
+    │   └── TooManyStreams           too many open event streams
+    ├── Unavailable             503  a dependency is unavailable: retry
+    │   ├── NoWorkerForLanguage      no live worker supports the language
+    │   ├── TimedOut                 the request timed out
+    │   └── OutcomeUnknown           the connection was lost during a commit
+    └── InternalFault           500  internal error
+        └── NodeFailed               a chain node failed; another attempt may help
 
-A class's docstring is its default message. ``code`` is stable and documented; ``fields`` carry what a reader needs
-to act (ids, the offending field), never secrets.
+The docstring of a class is its default message. ``code`` is stable and documented; ``fields`` have ids and names that
+help the caller to act, never secrets.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Conflict(AdjudgeError):
 
 
 class VersionConflict(Conflict):
-    """It was changed since you read it: read it again, then decide."""
+    """The object was changed concurrently (version conflict): reload it and retry."""
 
     code = "VERSION_CONFLICT"
 
@@ -155,7 +155,7 @@ class ChainDisabled(Conflict):
 
 
 class ChainFull(Conflict):
-    """The chain has as many runs under way as it allows: try again when one has ended, or stop one."""
+    """The chain has reached its limit of active runs: retry when one has finished, or stop one."""
 
     code = "CHAIN_FULL"
 
@@ -167,13 +167,13 @@ class TriggerDisabled(Conflict):
 
 
 class WrongRunState(Conflict):
-    """The run's status does not allow that: read it again, then decide."""
+    """The run's status does not allow this operation: reload it."""
 
     code = "WRONG_RUN_STATE"
 
 
 class WrongNodeState(Conflict):
-    """The node's status does not allow that: read it again, then decide."""
+    """The node's status does not allow this operation: reload it."""
 
     code = "WRONG_NODE_STATE"
 
@@ -185,7 +185,7 @@ class IdempotencyKeyReused(Conflict):
 
 
 class RefusalReason(StrEnum):
-    """Why a guarded write changed no row. An update of no rows is never silent."""
+    """Why a guarded write changed no row."""
 
     NOT_FOUND = "not_found"
     NOT_DUE = "not_due"
@@ -234,7 +234,7 @@ class QuotaExhausted(TooManyRequests):
 
 
 class StorageFull(TooManyRequests):
-    """What is kept of your executions takes as much as it may: wait until the oldest are removed."""
+    """Storage limit of your executions reached: wait until the oldest are deleted."""
 
     code = "STORAGE_FULL"
 

@@ -1,7 +1,7 @@
-"""Where the nodes of a graph without cycles go when it is drawn: in layers, with few crossings.
+"""Layered layout of a DAG with few edge crossings (Sugiyama), for pages and for the terminal.
 
-Every edge leads to a later layer. An edge that passes over layers gets a bend in each of them, so that it does not run
-through a node. Used for pages and for the terminal alike.
+Every edge leads to a later layer. An edge over several layers gets a waypoint in each of them, so that it does not
+cross a node.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 _SWEEPS = 6
-"""Orderings after which another pass hardly removes a crossing."""
+"""Number of sweeps after which further ones remove hardly any crossing."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeWaypoint:
-    """Where the edge from ``source`` to ``target`` passes a layer."""
+    """The point where the edge from ``source`` to ``target`` passes through a layer."""
 
     source: str
     target: str
@@ -28,21 +28,21 @@ LayoutVertex = str | EdgeWaypoint
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """Nodes and bends, layer by layer, each layer in drawing order; and every edge as the places it goes through."""
+    """Nodes and waypoints by layer, in drawing order, and every edge as the vertices it passes through."""
 
     layers: tuple[tuple[LayoutVertex, ...], ...]
     edges: tuple[tuple[LayoutVertex, ...], ...]
 
 
 def count_vertices(dependencies: Mapping[str, Sequence[str]]) -> int:
-    """How many places a layering would have: what arranging it costs, found out for next to nothing."""
+    """The number of vertices of a layout: a cheap estimate of the cost of computing it."""
     depth = _depths(dependencies)
     edges = ((source, target) for target, sources in dependencies.items() for source in set(sources) if source in depth)
     return len(depth) + sum(depth[target] - depth[source] - 1 for source, target in edges)
 
 
 def layout_graph(dependencies: Mapping[str, Sequence[str]]) -> GraphLayout:
-    """Arrange nodes, given what each depends on. Names that are no node are passed over."""
+    """Arrange nodes by their dependencies. Unknown names are ignored."""
     depth = _depths(dependencies)
     layers: list[list[LayoutVertex]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for node in dependencies:
@@ -60,7 +60,7 @@ def layout_graph(dependencies: Mapping[str, Sequence[str]]) -> GraphLayout:
 
 
 def _depths(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The longest way to each node, without recursion: a chain may be thousands of nodes long."""
+    """The longest path to each node; iterative, because a chain may have thousands of nodes."""
     waiting = {node: {name for name in names if name in dependencies} for node, names in dependencies.items()}
     dependents: dict[str, list[str]] = {node: [] for node in dependencies}
     for node, names in waiting.items():
@@ -68,7 +68,7 @@ def _depths(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
             dependents[name].append(node)
     depth = dict.fromkeys(dependencies, 0)
     ready = [node for node, names in waiting.items() if not names]
-    for node in ready:  # grows while it is gone through
+    for node in ready:  # appended to while iterating
         for dependent in dependents[node]:
             depth[dependent] = max(depth[dependent], depth[node] + 1)
             waiting[dependent].discard(node)
@@ -78,7 +78,7 @@ def _depths(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 
 def _untangle(layers: list[list[LayoutVertex]], edges: Sequence[tuple[LayoutVertex, ...]]) -> None:
-    """Put each place near the middle of its neighbours, sweeping down and up."""
+    """Order each layer by the median of the neighbours, sweeping down and up."""
     above: dict[LayoutVertex, list[LayoutVertex]] = {}
     below: dict[LayoutVertex, list[LayoutVertex]] = {}
     for edge in edges:

@@ -1,4 +1,4 @@
-"""Identifiers: UUID version 7 as text, so that they sort by time of creation and mean the same everywhere."""
+"""Identifiers: UUID version 7 as text, which sorts by creation time; and W3C trace ids."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from adjudge.domain.errors import InvalidInput, NotFound
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 IdFactory = Callable[[], str]
-"""Mints ids. It is passed in wherever ids are made, so that a simulation can own them."""
+"""Creates ids. Passed as a parameter wherever ids are created, so that a simulation can replace it."""
 
 
 def uuid7(unix_ms: int, random_bits: int) -> str:
-    """Lay out an RFC 9562 version 7 UUID from a time in milliseconds and 74 random bits."""
+    """Build an RFC 9562 version 7 UUID from a time in milliseconds and 74 random bits."""
     rand_a, rand_b = random_bits >> 62 & 0xFFF, random_bits & (1 << 62) - 1
     value = (unix_ms & (1 << 48) - 1) << 80 | 0x7 << 76 | rand_a << 64 | 0b10 << 62 | rand_b
     text = f"{value:032x}"
@@ -26,17 +26,17 @@ def uuid7(unix_ms: int, random_bits: int) -> str:
 
 
 _DRAWN: list[str] = []
-"""Randomness drawn ahead: asking the system costs more than everything else about an id. Every piece is used once."""
+"""Random digits drawn in advance, because the system call is the most expensive part of an id. Each is used once."""
 _AT_ONCE, _DIGITS = 128, 16
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
-"""Two of the four bits of a digit, below the two that say which layout this is."""
+"""Maps a random digit to the variant digit of a UUID: two fixed bits, two random bits."""
 
 
 def new_id() -> str:
-    """Make an id from the machine's clock and randomness: the layout of ``uuid7``, put together from text.
+    """Create an id from the system clock and random bits; the same layout as ``uuid7``, but built from text for speed.
 
-    The 12 bits below the milliseconds hold their fraction (RFC 9562, 6.2, method 3), so that ids made one after the
-    other within a millisecond sort in that order; 62 random bits keep apart what is made in the same 244 ns.
+    The 12 bits below the milliseconds hold their fraction (RFC 9562, 6.2, method 3), so ids created within one
+    millisecond still sort by creation; 62 random bits distinguish ids created within the same 244 ns.
     """
     now_ms, rest_ns = divmod(time.time_ns(), 1_000_000)
     timestamp, drawn = f"{now_ms:012x}{(rest_ns << 12) // 1_000_000:03x}", _random_digits()
@@ -44,7 +44,7 @@ def new_id() -> str:
 
 
 def _random_digits() -> str:
-    """16 random digits to the base 16, from the system's own generator; threads never get the same ones."""
+    """16 random hexadecimal digits from the system's generator; safe for threads."""
     try:
         return _DRAWN.pop()
     except IndexError:
@@ -54,16 +54,16 @@ def _random_digits() -> str:
         return first
 
 
-os.register_at_fork(after_in_child=_DRAWN.clear)  # parent and child must not mint the same ids
+os.register_at_fork(after_in_child=_DRAWN.clear)  # parent and child must not create the same ids
 
 
 def is_id(value: str) -> bool:
-    """Whether ``value`` is an id, in its one spelling. Nothing that people name by hand may be one."""
+    """Whether ``value`` is an id in canonical form. Names chosen by people must not be ids."""
     return _ID.fullmatch(value) is not None
 
 
 def parse_id(value: str, field: str = "id") -> str:
-    """Return ``value`` in its one spelling, or say which field holds no id."""
+    """Return the canonical form of an id, or raise InvalidInput that names the field."""
     lowered = value.strip().lower()
     if not is_id(lowered):
         raise InvalidInput(f"{field}: {value[:64]!r} is not a valid id (lowercase UUID version 7).", field=field)
@@ -71,7 +71,7 @@ def parse_id(value: str, field: str = "id") -> str:
 
 
 def parse_id_or_not_found(value: str, kind: str) -> str:
-    """Return ``value`` in its one spelling; what cannot be an id at all names no ``kind`` of thing."""
+    """As ``parse_id``, but an invalid id is reported as a missing ``kind``."""
     lowered = value.strip().lower()
     if not is_id(lowered):
         raise NotFound(kind, value[:64])
@@ -82,7 +82,7 @@ _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16
 
 
 def parse_traceparent(traceparent: str | None) -> str | None:
-    """The trace that a ``traceparent`` header continues; nothing if there is none, or it means nothing."""
+    """The trace id of a ``traceparent`` header; None if it is missing or invalid."""
     match = _TRACEPARENT.fullmatch((traceparent or "").strip())
     if match is None or not match[1].strip("0") or not match[2].strip("0"):
         return None
@@ -90,5 +90,5 @@ def parse_traceparent(traceparent: str | None) -> str | None:
 
 
 def trace_id_from(object_id: str) -> str:
-    """The trace that begins with an object of ours: its id, in the spelling of a trace."""
+    """The trace id of a trace that starts with one of our objects: its id without hyphens."""
     return object_id.replace("-", "")

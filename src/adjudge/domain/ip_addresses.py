@@ -1,8 +1,8 @@
-"""IP addresses: which of them a server may call on a user's behalf, and which are internal or special.
+"""IP addresses: which are public, and so may be called on behalf of a user.
 
-The lists are IANA's special-purpose address registries plus what those leave out (multicast, deprecated ranges, IPv6
-outside the global unicast block). They are written out here, because ``ipaddress.is_global`` differs between versions
-of Python and calls several ranges global that reach machines inside.
+The lists are IANA's special-purpose address registries plus ranges that those omit (multicast, deprecated ranges, IPv6
+outside the global unicast block). They are listed here because ``ipaddress.is_global`` differs between Python versions
+and calls some ranges global that reach internal hosts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DENIED_IPV4: Final = tuple(
         "10.0.0.0/8",  # private use
         "100.64.0.0/10",  # shared address space of carriers
         "127.0.0.0/8",  # loopback
-        "169.254.0.0/16",  # link local; metadata services of clouds
+        "169.254.0.0/16",  # link local; cloud metadata services
         "172.16.0.0/12",  # private use
         "192.0.0.0/24",  # IETF protocol assignments
         "192.0.2.0/24",  # documentation
@@ -37,16 +37,16 @@ _DENIED_IPV4: Final = tuple(
     )
 )
 _GLOBAL_UNICAST_IPV6: Final = ipaddress.IPv6Network("2000::/3")
-"""The only block of IPv6 from which addresses are given out. Outside it lie, among others, ``::/96`` (IPv4-compatible),
-``::ffff:0:0:0/96`` (IPv4-translated), ``64:ff9b:1::/48`` (NAT64 of local networks), ``100::/64`` (discard only),
-``5f00::/16`` (segment routing), ``fc00::/7`` (unique local), ``fe80::/10`` (link local), ``fec0::/10`` (site local) and
+"""The only IPv6 block with allocated unicast addresses. Outside it are, among others, ``::/96`` (IPv4-compatible),
+``::ffff:0:0:0/96`` (IPv4-translated), ``64:ff9b:1::/48`` (local NAT64), ``100::/64`` (discard only), ``5f00::/16``
+(segment routing), ``fc00::/7`` (unique local), ``fe80::/10`` (link local), ``fec0::/10`` (site local) and
 ``ff00::/8`` (multicast)."""
 _DENIED_IPV6: Final = tuple(
     ipaddress.IPv6Network(network)
     for network in (
-        "2001::/23",  # IETF protocol assignments; Teredo (2001::/32), which wraps an IPv4 address, is one of them
+        "2001::/23",  # IETF protocol assignments; includes Teredo (2001::/32), which embeds an IPv4 address
         "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4; `behind` has replaced it by its IPv4 address where it wraps one
+        "2002::/16",  # 6to4; `unwrap_ipv4` has replaced those that embed an IPv4 address
         "2620:4f:8000::/48",  # AS112, direct delegation
         "3fff::/20",  # documentation
     )
@@ -55,7 +55,7 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def unwrap_ipv4(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address only wraps (mapped, 6to4, NAT64), else itself."""
+    """The IPv4 address embedded in an IPv6 address (mapped, 6to4, NAT64), else the address itself."""
     if not isinstance(address, ipaddress.IPv6Address):
         return address
     if address in _NAT64:
@@ -64,7 +64,7 @@ def unwrap_ipv4(address: Address) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one machine's on the public internet. Of a wrapped IPv4 address, the latter decides."""
+    """Whether an address is a unicast address of the public internet; an embedded IPv4 address is checked instead."""
     real = unwrap_ipv4(address)
     if isinstance(real, ipaddress.IPv4Address):
         return not any(real in network for network in _DENIED_IPV4)

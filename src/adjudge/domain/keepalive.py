@@ -1,4 +1,4 @@
-"""How the kernel finds out that the other end of a connection has vanished without closing it."""
+"""TCP keepalive options: detect a peer that disappeared without closing the connection."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ KEEPALIVE: Final[Mapping[int, int]] = MappingProxyType(
         socket.TCP_USER_TIMEOUT: 15_000,
     }
 )
-"""TCP option → seconds (milliseconds for the last): a peer that is silent for about 30 s is given up, and so is one
-that does not acknowledge what was sent within 15 s."""
+"""TCP option → seconds (milliseconds for the last). A peer that is silent for about 30 s, or does not acknowledge data
+within 15 s, is disconnected."""
 
 SOCKET_OPTIONS: Final = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),

@@ -1,4 +1,4 @@
-"""Limits of one run, with the unit in every name."""
+"""Resource limits of one sandbox run, with the unit in every name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a program may use, over its whole process tree."""
+    """Limits on a program and its whole process tree."""
 
     cpu_ms: int = 2_000
     wall_ms: int = 6_000
@@ -20,26 +20,26 @@ class Limits:
     processes: int = 64
     open_files: int = 256
     file_bytes: int = 64 * MIB
-    """The largest single file it may write."""
+    """Maximum size of a single written file."""
     output_bytes: int = 16 * MIB
     """stdout and stderr together."""
     input_bytes: int = 1024 * MIB
     work_bytes: int = 128 * MIB
-    """All files in the work directory; ``/tmp`` has as much again."""
+    """Total size of the work directory; ``/tmp`` has the same limit separately."""
     work_inodes: int = 4_096
     stack_bytes: int = 0
-    """0: as much as the memory limit."""
+    """0: same as the memory limit."""
 
     def __post_init__(self) -> None:
-        """Refuse what no run could honour, naming the field."""
+        """Reject limits that cannot be enforced."""
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name in ("stack_bytes", "input_bytes") else 1
-            if value < least:
-                raise InvalidInput(f"{field.name}: {value} is too small; give at least {least}.", field=field.name)
+            minimum = 0 if field.name in ("stack_bytes", "input_bytes") else 1
+            if value < minimum:
+                raise InvalidInput(f"{field.name}: {value} is too small; must be at least {minimum}.", field=field.name)
 
     def scaled(self, time_factor: float = 1.0, extra_memory_bytes: int = 0) -> Limits:
-        """These limits for a language that is slower or needs a larger runtime."""
+        """Adjust the limits for a slower language or a larger runtime."""
         return replace(
             self,
             cpu_ms=round(self.cpu_ms * time_factor),

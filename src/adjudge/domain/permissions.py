@@ -1,7 +1,7 @@
-"""Who may do what: permission points, and the roles that are made of them.
+"""Permissions, and the roles that consist of them.
 
-A route asks for a point, never for a role. Whether *this* object may be seen or changed (another user's submission, a
-draft of somebody else's) is decided where the object is read.
+A route requires a permission, never a role. Access to a particular object (another user's submission or draft) is
+checked where the object is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _USER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,38}")
 
 
 class Permission(StrEnum):
-    """One thing that somebody may or may not do."""
+    """A permission: one kind of operation."""
 
     PROBLEM_READ = "problem:read"
     PROBLEM_READ_DRAFT = "problem:read_draft"
@@ -30,7 +30,7 @@ class Permission(StrEnum):
     SUBMISSION_CANCEL_ALL = "submission:cancel_all"
     SUBMISSION_CHANGE = "submission:change"
     SUBMISSION_UNLIMITED = "submission:unlimited"
-    """No rate, no quota, no cap in flight; the queue's own limit holds for all but admins."""
+    """No rate limit, quota or in-flight limit; the queue limit applies to all but admins."""
     REJUDGE_READ = "rejudge:read"
     REJUDGE_WRITE = "rejudge:write"
     REJUDGE_APPLY = "rejudge:apply"
@@ -40,13 +40,13 @@ class Permission(StrEnum):
     RUN_READ = "run:read"
     RUN_READ_ALL = "run:read_all"
     RUN_ANSWER = "run:answer"
-    """Answering questions of nodes that name one; ``run:control`` will do as well."""
+    """Answering approval nodes that require it; ``run:control`` also suffices."""
     RUN_CONTROL = "run:control"
     RUN_CONTROL_ALL = "run:control_all"
     SECRET_WRITE = "secret:write"  # noqa: S105  # a permission
-    """Setting, listing and deleting named secrets; nobody reads one back."""
+    """Setting, listing and deleting named secrets; their values cannot be read."""
     SECRET_USE = "secret:use"  # noqa: S105  # a permission
-    """Saving chains that refer to secrets, and starting them."""
+    """Saving and starting chains that refer to secrets."""
     ACCOUNT_OWN = "account:own"
     WEBHOOK_OWN = "webhook:own"
     USER_READ = "user:read"
@@ -56,7 +56,7 @@ class Permission(StrEnum):
 
 
 class Role(StrEnum):
-    """A name for a set of points, given to a user."""
+    """A named set of permissions, assigned to users."""
 
     ADMIN = "admin"
     SETTER = "setter"
@@ -68,7 +68,7 @@ class Role(StrEnum):
 _P = Permission
 
 ANONYMOUS_PERMISSIONS: Final = frozenset({_P.PROBLEM_READ})
-"""What a visitor who is not logged in may do, where the settings let visitors in at all."""
+"""Permissions of a visitor who is not logged in, if ``accounts.visitors_may_read`` is on."""
 
 _CONTESTANT: Final = ANONYMOUS_PERMISSIONS | {
     _P.SUBMISSION_CREATE,
@@ -114,17 +114,17 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
     Role.ADMIN: frozenset(Permission),
 }
 ALL_SCOPES: Final = "*"
-"""The scope of a token that may do all that its user may."""
+"""The scope of a token with all permissions of its user."""
 
 
 def effective_permissions(role: Role, scopes: frozenset[str]) -> frozenset[Permission]:
-    """What a token of a user with ``role`` may do: never more than its user, never more than its scopes."""
+    """Permissions of a token: those of the user's role, restricted to the token's scopes."""
     points = ROLE_PERMISSIONS[role]
     return points if ALL_SCOPES in scopes else frozenset(point for point in points if point in scopes)
 
 
 def parse_user_name(given: str) -> str:
-    """Return a user's name in its one spelling, so that nobody can pass for somebody else by a capital letter."""
+    """Normalize a user name; case differences must not create a second, similar name."""
     name = given.strip().lower()
     if not _USER_NAME.fullmatch(name) or is_id(name):
         raise InvalidInput("name: must match [a-z0-9][a-z0-9._-]{1,38} and must not be an id.", field="name")

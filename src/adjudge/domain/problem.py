@@ -1,18 +1,18 @@
-"""A problem as the judge sees it, whatever format it came in.
+"""A problem as the judge sees it, independent of the package format.
 
-What belongs here: everything that decides how a submission is run, compared and scored, as plain values. What does
-not: the programs and their protocols (``programs``), file contents (named by package-relative paths, ``/`` as
-separator, and reached through ``programs.ProblemFiles``), and any knowledge of a package format.
+Everything that decides how a submission is run, compared and scored, as plain values. Jury programs and their protocols
+are in ``programs``; file contents are referred to by package-relative paths (``/`` as separator) and read through
+``programs.ProblemFiles``.
 
-Languages are the ICPC format's codes (``c``, ``cpp``, ``java``, ``python3``, …); an empty language means "by the names
-of the files". Groups form a tree by path: the root is ``""``, below it usually ``sample`` and ``secret``. A path is a
-group's only identity, and the parent of ``secret/1`` is ``secret``. ``Problem.groups`` lists every group, parents
-first; ``Problem.cases`` lists every case in the order in which they run.
+Languages are the ICPC codes (``c``, ``cpp``, ``java``, ``python3``, …); an empty language means "by file name". Groups
+form a tree by path: the root is ``""``, below it usually ``sample`` and ``secret``. The path identifies a group, and
+the parent of ``secret/1`` is ``secret``. ``Problem.groups`` lists every group, parents first; ``Problem.cases`` lists
+every case in running order.
 
-How a case earns: a rejected one earns ``reject_points``; an accepted one ``points``, unless its checker gave a score
-(read as ``Checker.score_unit`` says). ``points`` of None means that the case has no maximum and its checker must give
-an absolute score; with ``ScoreUnit.UNBOUNDED`` it may. How a group earns: ``Aggregate`` of its children, cases and
-groups alike.
+Score of a case: a rejected case earns ``reject_points``; an accepted one ``points``, unless its checker gave a score
+(interpreted by ``Checker.score_unit``). If ``points`` is None, the case has no maximum and its checker must give an
+absolute score; with ``ScoreUnit.UNBOUNDED`` it may. Score of a group: ``Aggregate`` of its children, cases and groups
+alike.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from adjudge.domain.verdict import Verdict
 
 
 class Grading(StrEnum):
-    """Whether a submission is only right or wrong, or earns a score."""
+    """Whether a submission is accepted or rejected only, or earns a score."""
 
     PASS_FAIL = "pass-fail"  # noqa: S105  # a way of grading, no secret
     SCORING = "scoring"
 
 
 class ProblemMode(StrEnum):
-    """How the submission meets the judge. Several passes are a matter of ``Problem.max_passes``, not of the mode."""
+    """How the submission is run. Multi-pass problems are a matter of ``Problem.max_passes``, not of the mode."""
 
     BATCH = "batch"
-    """It reads an input and writes an output."""
+    """Reads an input and writes an output."""
     INTERACTIVE = "interactive"
-    """It talks to the interactor through two pipes."""
+    """Exchanges data with the interactor through two pipes."""
     SUBMIT_ANSWER = "submit-answer"
-    """It is the output itself, one file for each case (``Case.output_name``); nothing of it runs."""
+    """The submission is the output, one file per case (``Case.output_name``); nothing is run."""
     COMMUNICATION = "communication"
-    """One or more processes of it talk to a manager (IOI)."""
+    """One or more processes exchange data with a manager (IOI)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test."""
+    """A test case."""
 
     name: str
-    """Unique, and its place in the tree: ``secret/2/03``."""
+    """Unique; the path in the tree of groups: ``secret/2/03``."""
     group: str
     input: str
     """Package path of the input."""
@@ -59,46 +59,46 @@ class Case:
     args: tuple[str, ...] = ()
     """Command-line arguments of the submission."""
     files: tuple[FileRef, ...] = ()
-    """Copied into the submission's work directory after compilation, over what is there."""
+    """Copied into the submission's work directory after compilation; overwrites existing files."""
     checker_args: tuple[str, ...] = ()
-    """All that its groups and the case itself say, in order."""
+    """Arguments of all its groups and of the case itself, in this order."""
     input_validator_args: tuple[str, ...] = ()
     checker: Checker | None = None
-    """Instead of the problem's."""
+    """Overrides the problem's checker."""
     points: float | None = 1.0
     reject_points: float = 0.0
     is_sample: bool = False
     full_feedback: bool = False
     output_name: str = ""
-    """The submitted file that is its output, where answers are submitted."""
+    """The submitted file that is the output of this case (submit-answer)."""
     description: str = ""
     hint: str = ""
 
 
 class Aggregate(StrEnum):
-    """How a group's score comes from its children's."""
+    """How the score of a group is computed from its children."""
 
     SUM = "sum"
     MIN = "min"
     MAX = "max"
     AVG = "avg"
     MUL = "mul"
-    """``max_points`` times the product of the children's fractions (score over points)."""
+    """``max_points`` times the product of the children's fractions (score / points)."""
     ALL = "all"
-    """``max_points`` if every child was accepted, else nothing (a pass-fail group)."""
+    """``max_points`` if every child was accepted, else 0 (a pass-fail group)."""
     THRESHOLD = "threshold"
-    """``max_points`` if every child's outcome is above 0 and at most ``threshold`` (an outcome is a cost)."""
+    """``max_points`` if the outcome of every child is above 0 and at most ``threshold`` (the outcome is a cost)."""
 
 
 class OnReject(StrEnum):
-    """What a group does after its first child that was not accepted."""
+    """What a group does after its first rejected child."""
 
     BREAK = "break"
     CONTINUE = "continue"
 
 
 class GroupVerdict(StrEnum):
-    """How a group's verdict comes from its children's."""
+    """How the verdict of a group is computed from its children."""
 
     FIRST = "first"
     WORST = "worst"
@@ -106,7 +106,7 @@ class GroupVerdict(StrEnum):
 
 
 class Feedback(StrEnum):
-    """What the author of a submission is told about a group."""
+    """What the author of a submission sees of a group."""
 
     NONE = "none"
     POINTS = "points"
@@ -116,46 +116,47 @@ class Feedback(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A node of the tree of tests: a subtask, a batch, or just a folder."""
+    """A node of the tree of test cases: a subtask, a batch or a folder."""
 
     path: str
     aggregate: Aggregate = Aggregate.SUM
     max_points: float | None = None
     """None: no maximum."""
     score_range: tuple[float, float] | None = None
-    """A score outside it is the checker's fault."""
+    """A score outside it is an error of the checker."""
     threshold: float = 0.0
     on_reject: OnReject = OnReject.BREAK
     verdict: GroupVerdict = GroupVerdict.FIRST
     accept_if_any: bool = False
-    """One accepted child is enough for it to be accepted."""
+    """One accepted child suffices."""
     ignore_sample: bool = False
-    """Of the root only: samples neither score nor decide."""
+    """Root only: samples neither score nor affect the verdict."""
     depends_on: tuple[str, ...] = ()
-    """Paths of groups that must be accepted wholly, or this one is skipped and earns nothing."""
+    """Paths of groups that must be fully accepted; otherwise this group is skipped and earns nothing."""
     static_points: float = 0.0
-    """Earned when the static validator accepts the submission's source."""
+    """Earned if the static validator accepts the source."""
     static_validator_args: tuple[str, ...] = ()
     feedback: Feedback = Feedback.FIRST_FAILURE
 
     @property
     def parent(self) -> str | None:
-        """The path of the group that it is a child of; the root has none."""
+        """The path of the parent group; None for the root."""
         return self.path.rpartition("/")[0] if self.path else None
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemLimits:
-    """What a submission and the jury's programs may use."""
+    """Limits of submissions and jury programs."""
 
     run: Limits = field(default_factory=Limits)
     has_explicit_time_limit: bool = True
-    """False: the package states no time limit and ``run`` holds our default; suggest one from the jury's times."""
+    """False: the package states no time limit and ``run`` has the default; suggest one from the times of jury
+    solutions."""
     per_language: Mapping[str, Limits] = field(default_factory=dict)
-    """Whole limits instead of ``run``; neither ``time_factors`` nor the language's own multiplier apply to them."""
+    """Complete limits that replace ``run``; ``time_factors`` and the language's own factor do not apply to them."""
     time_factors: Mapping[str, float] = field(default_factory=dict)
     code_bytes: int = 128 * 1024
-    """Of a submission, before anything is merged into it."""
+    """Maximum source size, before stubs are merged."""
     compile_ms: int = 60_000
     compile_memory_bytes: int = 2048 * MIB
     validation_ms: int = 60_000
@@ -170,10 +171,10 @@ ANY_VERDICT: frozenset[Verdict] = frozenset(Verdict) - {Verdict.SE, Verdict.CE}
 
 
 class TimeBound(StrEnum):
-    """Which side of the time limit a jury submission's times bound."""
+    """Which bound on the time limit the running times of a jury submission give."""
 
     AUTO = "auto"
-    """Follows from the verdicts it may have."""
+    """Derived from the permitted verdicts."""
     NEITHER = "neither"
     LOWER = "lower"
     UPPER = "upper"
@@ -182,28 +183,28 @@ class TimeBound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a jury submission must do on the cases that a glob names."""
+    """What a jury submission must do on the cases matched by a glob."""
 
     cases: str = ""
-    """Matches a case's name or that of a group it is in; empty: all cases."""
+    """Glob on case and group names; empty: all cases."""
     permitted: frozenset[Verdict] = ANY_VERDICT
-    """Every case's verdict must be one of these."""
+    """The verdict of every case must be in this set."""
     required: frozenset[Verdict] = ANY_VERDICT
-    """At least one case's verdict must be one of these."""
+    """The verdict of at least one case must be in this set."""
     result: frozenset[Verdict] = frozenset()
-    """The submission's own verdict must be one of these, where there are any."""
+    """The verdict of the submission must be in this set, unless it is empty."""
     score: tuple[float, float] | None = None
     message: str = ""
-    """Part of some case's message to the jury."""
+    """Must be contained in the jury message of some case."""
     time_bound: TimeBound = TimeBound.AUTO
 
 
 @dataclass(frozen=True, slots=True)
 class JurySubmission:
-    """A solution in the package and what it is there to show."""
+    """A solution in the package, with its expectations."""
 
     path: str
-    """Its place below the jury's folder, ``accepted/sol.cpp``: unique."""
+    """Path below the folder of submissions, ``accepted/sol.cpp``; unique."""
     program: Program
     expectations: tuple[Expectation, ...] = ()
     authors: tuple[str, ...] = ()
@@ -211,7 +212,7 @@ class JurySubmission:
 
 
 class SelfTestKind(StrEnum):
-    """What a package's own validators and checkers must say of a test that no submission sees."""
+    """What the validators and checkers of the package must report for a test that submissions do not see."""
 
     VALID_INPUT = "valid_input"
     INVALID_INPUT = "invalid_input"
@@ -221,7 +222,7 @@ class SelfTestKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """A test of the jury's programs: the input validators, or the checker on one output."""
+    """A test of the jury programs: of the input validators, or of the checker on one output."""
 
     kind: SelfTestKind
     name: str
@@ -234,19 +235,19 @@ class SelfTest:
 
 @dataclass(frozen=True, slots=True)
 class ProblemStatement:
-    """The task, or its solution, in one language and one format."""
+    """The statement, or the solution text, in one language and format."""
 
     language: str
     format: str
     """``tex``, ``md``, ``html``, ``pdf`` or ``txt``."""
     path: str
     assets: tuple[FileRef, ...] = ()
-    """Pictures and the like that it names."""
+    """Images and other files that it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemSource:
-    """Where a problem was used first."""
+    """Where the problem was first used."""
 
     name: str
     url: str = ""
@@ -254,7 +255,7 @@ class ProblemSource:
 
 @dataclass(frozen=True, slots=True)
 class PackageFormat:
-    """The format that the problem was read from."""
+    """The format that the package was read from."""
 
     format: str
     """``icpc``, ``polygon``, ``dmoj``, ``cms`` or ``plain``."""
@@ -263,12 +264,12 @@ class PackageFormat:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Everything that a package says."""
+    """Everything that the package defines."""
 
     short_name: str
     package_format: PackageFormat
     titles: Mapping[str, str] = field(default_factory=dict)
-    """By language code."""
+    """Language code → title."""
     uuid: str = ""
     version: str = ""
     grading: Grading = Grading.PASS_FAIL
@@ -276,17 +277,17 @@ class Problem:
     max_passes: int = 1
     """More than 1: a multi-pass problem."""
     is_minimised: bool = False
-    """The lower score is the better one."""
+    """Lower scores are better."""
     limits: ProblemLimits = field(default_factory=ProblemLimits)
     input_file: str = ""
-    """The submission reads this file in its work directory; empty: stdin."""
+    """File in the work directory that the submission reads; empty: stdin."""
     output_file: str = ""
-    """The submission writes this file in its work directory; empty: stdout."""
+    """File in the work directory that the submission writes; empty: stdout."""
     keeps_stdio: bool = False
-    """The named files are there beside stdin and stdout, not instead of them (DMOJ's links to them)."""
+    """The named files exist in addition to stdin and stdout (DMOJ links them)."""
     allow_file_writing: bool = False
     languages: tuple[str, ...] = ()
-    """Those that may be submitted; empty: all."""
+    """Allowed languages; empty: all."""
     cases: tuple[Case, ...] = ()
     groups: tuple[Group, ...] = (Group(""),)
     checker: Checker = field(default_factory=Checker)
@@ -301,9 +302,9 @@ class Problem:
     editorials: tuple[ProblemStatement, ...] = ()
     attachments: tuple[FileRef, ...] = ()
     constants: Mapping[str, str] = field(default_factory=dict)
-    """Already substituted in every text that the package's reader derives; kept for statements."""
+    """Already substituted in all texts that the package reader derived; kept for statements."""
     credits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Role (``authors``, ``testers``, …) to people."""
+    """Role (``authors``, ``testers``, …) → people."""
     sources: tuple[ProblemSource, ...] = ()
     license: str = "unknown"
     rights_owner: str = ""
@@ -312,7 +313,7 @@ class Problem:
 
     @property
     def title(self) -> str:
-        """The title for a reader whose language is unknown."""
+        """The title to show when the reader's language is unknown."""
         return self.titles.get("en") or next(iter(self.titles.values()), self.short_name)
 
     @property
@@ -321,15 +322,15 @@ class Problem:
         return self.grading is Grading.SCORING
 
     def has_maximum(self, case: Case) -> bool:
-        """Whether the points of a case are the most that it can earn."""
+        """Whether the points of a case are the maximum that it can earn."""
         return case.points is not None and (case.checker or self.checker).score_unit is not ScoreUnit.UNBOUNDED
 
     def group(self, path: str) -> Group:
-        """Return the group at ``path``; no reader lets a case pass whose group is not in the tree."""
+        """Return the group at ``path``; readers ensure that the group of every case exists."""
         return next(group for group in self.groups if group.path == path)
 
     def children(self, path: str) -> tuple[Group | Case, ...]:
-        """List what a group consists of, in the order of running; groups that hold no case come last."""
+        """The children of a group in running order; groups without cases come last."""
         below = {group.path: group for group in self.groups if group.parent == path}
         found: list[Group | Case] = []
         for case in self.cases:
@@ -341,7 +342,7 @@ class Problem:
 
 
 def _step_below(ancestor: str, path: str) -> str:
-    """Name the child of ``ancestor`` on the way to ``path``; nothing where ``path`` is not below it."""
+    """The child of ``ancestor`` that contains ``path``; empty if ``path`` is not below it."""
     prefix = f"{ancestor}/" if ancestor else ""
     if not path.startswith(prefix):
         return ""

@@ -1,4 +1,4 @@
-"""What a catalogue of problems is told apart and found by: slugs, tags, words."""
+"""Problem metadata: slugs, tags, titles, search words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_WORD: Final = 64
 
 
 def parse_slug(value: str, field: str = "slug") -> str:
-    """Return ``value`` if it may be a problem's name in addresses; one problem's slug must never be another's id."""
+    """Validate a slug. A slug must not be an id, so that a URL is unambiguous."""
     if not _SLUG.fullmatch(value) or is_id(value):
         raise InvalidInput(
             f"{field}: {value[:80]!r} must be 1 to 64 small letters, digits, - and _, "
@@ -33,7 +33,7 @@ def parse_slug(value: str, field: str = "slug") -> str:
 
 
 def parse_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
-    """Tags in their one spelling, each once."""
+    """Normalize tags and remove duplicates."""
     tags = tuple(dict.fromkeys(" ".join(_folded(value).split()) for value in values))
     for tag in tags:
         if not _TAG.fullmatch(tag):
@@ -46,13 +46,12 @@ def parse_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
 
 
 def tags_from_keywords(keywords: Iterable[str]) -> tuple[str, ...]:
-    """A package's keywords, as far as they may be tags."""
+    """The keywords of a package that are valid tags."""
     folded = (" ".join(_folded(keyword).split()) for keyword in keywords)
     return tuple(dict.fromkeys(tag for tag in folded if _TAG.fullmatch(tag)))[:MAX_TAGS]
 
 
 def parse_title(value: str, field: str = "title") -> str:
-    """A title that fits a line."""
     title = " ".join(value.split())
     if not title or len(title) > MAX_TITLE or not title.isprintable():
         raise InvalidInput(f"{field}: must be 1 to {MAX_TITLE} printable characters.", field=field)
@@ -60,14 +59,14 @@ def parse_title(value: str, field: str = "title") -> str:
 
 
 def parse_difficulty(value: float | None, field: str = "difficulty") -> float | None:
-    """A figure on whatever scale the setters agreed on, or none."""
+    """Validate a difficulty; the scale is up to the problem setters."""
     if value is not None and not 0 <= value <= MAX_DIFFICULTY:
-        raise InvalidInput(f"{field}: 0 to {MAX_DIFFICULTY:g}.", field=field)
+        raise InvalidInput(f"{field}: must be from 0 to {MAX_DIFFICULTY:g}.", field=field)
     return value
 
 
 def search_words(*texts: str) -> tuple[str, ...]:
-    """The words that a text is found by: case, accents' spelling and width folded, each once."""
+    """The words that a text is indexed by: case-folded, Unicode-normalized, without duplicates."""
     found = (word[:_LONGEST_WORD] for text in texts for word in _WORD.findall(_folded(text).replace("_", " ")))
     return tuple(dict.fromkeys(found))
 

@@ -1,7 +1,7 @@
-"""What to do about an error of a database, a queue, a file store or another server: one vocabulary for every driver.
+"""How to react to errors of databases, queues, file stores and other servers: one classification for all drivers.
 
-Each driver's package has a table from the driver's exception classes to a reaction; the tables together are
-``docs/reference/outages.md``. A class that is not in a table takes the reaction of its nearest base that is.
+Each driver has a table from its exception classes to a reaction; ``docs/reference/outages.md`` lists them. A class
+without an entry takes the reaction of its nearest base class.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, Una
 
 
 class Reaction(StrEnum):
-    """The three ways to react to a driver's error."""
+    """How to react to an error of a driver."""
 
     WAIT = "wait"
-    """The other side cannot serve now: ``Unavailable``. Long-lived tasks wait with growing pauses and try again."""
+    """The other side is temporarily unavailable: ``Unavailable``. Long-lived tasks retry with growing delays."""
     REFUSE = "refuse"
-    """What was asked is at fault: the caller gets an error about the request, and trying again would not help."""
+    """The request is invalid: the caller gets an error, and a retry would not help."""
     FATAL = "fatal"
-    """A defect of Adjudge or of its installation: ``InternalFault``. It is never waited out."""
+    """A defect of Adjudge or its installation: ``InternalFault``. It is not retried."""
 
 
 Reactions: TypeAlias = Mapping[type[BaseException], Reaction]
 
 
 def reaction_to(error: BaseException | type[BaseException], table: Reactions) -> Reaction:
-    """Look up the nearest base of an error's class; what no table knows is fatal."""
+    """The reaction to an error, by its nearest base class in the table; unknown classes are fatal."""
     kind = error if isinstance(error, type) else type(error)
     return next((table[base] for base in kind.__mro__ if base in table), Reaction.FATAL)
 
 
 def of_database(reaction: Reaction, name: str, words: str) -> AdjudgeError:
-    """Our own error for one of a database called ``name``, in its ``words``."""
+    """Convert a database error to an AdjudgeError."""
     if reaction is Reaction.WAIT:
-        return Unavailable(f"{name} cannot serve: {words}.")
+        return Unavailable(f"{name} is unavailable: {words}.")
     if reaction is Reaction.REFUSE:
-        return InvalidInput(f"A value that the database cannot hold: {words}.")
-    return InternalFault(f"{name} refused a statement: {words}.")
+        return InvalidInput(f"Invalid value for the database: {words}.")
+    return InternalFault(f"{name}: statement failed: {words}.")

@@ -1,4 +1,4 @@
-"""Which failures are worth another attempt, and when."""
+"""Which failures are retried, and after which delay."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from adjudge.domain.errors import AdjudgeError
 
 
 class RetryClass(StrEnum):
-    """The one classification of failures that every room uses."""
+    """Whether a failure is retried."""
 
     INFRASTRUCTURE = "infrastructure"
-    """Ours and passing: the sandbox could not start, storage or Redis or the database hiccuped, a worker was lost."""
+    """A transient failure of the system: sandbox start, storage, Redis, database, lost worker."""
     FINAL = "final"
-    """A verdict, or something another attempt cannot change: compile error, unknown language, policy violation."""
+    """A verdict, or a failure that another attempt cannot change: compile error, unknown language, policy violation."""
 
 
 def classify(error: BaseException) -> RetryClass:
-    """Say whether another attempt may help.
+    """Classify a failure.
 
-    A domain error knows it itself. Anything unforeseen counts as ours: retries are bounded, so the worst that a
-    wrong guess costs is three attempts and a dead letter that shows the error.
+    Domain errors know whether they are retryable. Unexpected exceptions count as infrastructure: attempts are bounded,
+    so a wrong guess costs at most three attempts and a dead letter that shows the error.
     """
     if isinstance(error, AdjudgeError) and not error.retryable and error.http_status < 500:
         return RetryClass.FINAL
@@ -30,7 +30,7 @@ def classify(error: BaseException) -> RetryClass:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential backoff with jitter, bounded."""
+    """Bounded exponential backoff with jitter."""
 
     max_retries: int = 3
     base_ms: int = 2_000
@@ -40,10 +40,9 @@ class RetryPolicy:
 
     @property
     def max_attempts(self) -> int:
-        """The first attempt and its retries."""
         return self.max_retries + 1
 
     def delay_ms(self, failures: int, random_unit: float) -> int:
-        """How long to wait after the ``failures``-th failure (from 1); ``random_unit`` in [0, 1) spreads the herd."""
+        """The delay after failure number ``failures`` (from 1); ``random_unit`` in [0, 1) is the source of jitter."""
         plain: int = min(self.cap_ms, self.base_ms * self.factor ** (max(1, failures) - 1))
         return round(plain * (1 + self.jitter * random_unit))

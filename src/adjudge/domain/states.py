@@ -1,6 +1,6 @@
-"""The state machines: one annotated table of legal edges each.
+"""The state machines: for each, one annotated table of legal transitions.
 
-Code, CHECK constraints, triggers, tests and the diagrams in the docs all come from these tables.
+Code, CHECK constraints, triggers, tests and the diagrams in the docs are derived from these tables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from adjudge.domain.errors import InvalidStatus, InvalidTransition
 
 
 class JobStatus(StrEnum):
-    """Where one unit of work stands."""
+    """The status of a job."""
 
     PENDING = "pending"
     QUEUED = "queued"
@@ -25,7 +25,7 @@ class JobStatus(StrEnum):
 
 
 class SubmissionStatus(StrEnum):
-    """Where a submission stands, as its author sees it."""
+    """The status of a submission, as its author sees it."""
 
     PENDING = "pending"
     JUDGING = "judging"
@@ -36,7 +36,7 @@ class SubmissionStatus(StrEnum):
 
 
 class ChainRunStatus(StrEnum):
-    """Where one run of a chain stands."""
+    """The status of a chain run."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -47,7 +47,7 @@ class ChainRunStatus(StrEnum):
 
 
 class NodeStatus(StrEnum):
-    """Where one node of a chain run stands."""
+    """The status of a node in a chain run."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -63,7 +63,7 @@ S = TypeVar("S", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Edge(Generic[S]):
-    """One legal change of status and what causes it."""
+    """A legal transition and its cause."""
 
     source: S
     target: S
@@ -72,7 +72,7 @@ class Edge(Generic[S]):
 
 @dataclass(frozen=True)
 class StateMachine(Generic[S]):
-    """A named table of legal edges."""
+    """A named table of legal transitions."""
 
     name: str
     statuses: type[S]
@@ -87,7 +87,7 @@ class StateMachine(Generic[S]):
         }
 
     def parse(self, value: str) -> S:
-        """Return the status that ``value`` names, or raise INVALID_STATUS."""
+        """Parse a status, or raise INVALID_STATUS."""
         try:
             return self.statuses(value)
         except ValueError:
@@ -95,11 +95,11 @@ class StateMachine(Generic[S]):
             raise InvalidStatus(f"{value[:64]!r} is not a {self.name} status; use one of {known}.") from None
 
     def allows(self, source: S, target: S) -> bool:
-        """Whether the edge exists."""
+        """Whether the transition is legal."""
         return target in self._targets[source]
 
     def check(self, source: S, target: S) -> None:
-        """Raise INVALID_TRANSITION unless the edge exists, and say which edges do."""
+        """Raise INVALID_TRANSITION with the legal transitions unless this one is legal."""
         if self.allows(source, target):
             return
         reachable = ", ".join(sorted(self._targets[source])) or "nothing: it is final"
@@ -110,7 +110,7 @@ class StateMachine(Generic[S]):
         )
 
     def mermaid(self) -> str:
-        """Draw the machine for the docs."""
+        """The state diagram in Mermaid syntax, for the docs."""
         lines = ["stateDiagram-v2", f"    [*] --> {self.initial}"]
         lines += [f"    {edge.source} --> {edge.target}: {edge.cause}" for edge in self.edges]
         lines += [f"    {status} --> [*]" for status in self.statuses if status in self.terminal]

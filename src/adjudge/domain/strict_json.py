@@ -1,8 +1,8 @@
-"""JSON documents that both databases hold and every answer can carry.
+"""JSON documents that both databases can store and every response can contain.
 
-Python reads more than that: NaN and infinity, which are no JSON; half a surrogate pair, which is no text; a zero byte,
-for which PostgreSQL has no place; values in values in values, until whoever writes the answer gives up. A document with
-one of them would be taken here and refused there, or could be kept and never be shown again.
+Python accepts more: NaN and infinity, unpaired surrogates, NUL characters (which PostgreSQL cannot store) and unlimited
+nesting (which encoders reject). Such a document would be accepted by one database only, or could be stored but never be
+returned.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Final
 from adjudge.domain.errors import InvalidInput
 
 MAX_DEPTH: Final = 100
-"""How many objects and lists may lie within each other: answers around a document add to them, and end at 255."""
+"""Maximum nesting depth. Responses nest a document further, and encoders stop at 255."""
 
 
 def encode_json(document: Any, path: str) -> str:
-    """The document as JSON; one that cannot be kept is refused, and what is wrong is said with its place."""
+    """Encode a document; raises InvalidInput with the path of the value that cannot be stored."""
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text.encode()
@@ -38,7 +38,7 @@ def _too_deep(path: str) -> InvalidInput:
 
 
 def _is_deep(document: Any) -> bool:
-    """Whether there is more below the last level that may be; every value is looked at once."""
+    """Whether the document is nested deeper than MAX_DEPTH; visits every value once."""
     level = [document] if isinstance(document, dict | list | tuple) else []
     for _ in range(MAX_DEPTH):
         items = (item for value in level for item in (value.values() if isinstance(value, dict) else value))
@@ -47,7 +47,7 @@ def _is_deep(document: Any) -> bool:
 
 
 def _find_problem(document: Any, path: str) -> str | None:
-    """The first thing that is wrong, by a walk without recursion: what is deep is no reason to fall over."""
+    """Find the first invalid value. Iterative, because the document may be nested deeply."""
     seen, waiting = set[int](), [(path, document)]
     while waiting:
         path, value = waiting.pop()

@@ -1,8 +1,7 @@
-"""Differences between two lists of lines, found at a bounded cost.
+"""Line differences at a bounded cost.
 
-``difflib`` takes time that grows with the square of the lines and worse: a file of some thousand equal lines keeps it
-busy for minutes. Here the shortest difference is looked for (Myers' algorithm) with a budget of edits and of steps;
-what would need more is told as one replacement.
+``difflib`` takes quadratic time or worse: some thousand equal lines take minutes. This is Myers' algorithm with a
+budget of edits and steps; a difference that exceeds it is reported as one replacement.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST_EDITS: Final = 400
-"""Looked for between two texts. Memory grows with the square of them."""
+"""Maximum edits. Memory grows with their square."""
 MOST_STEPS: Final = 1_000_000
-"""A fraction of a second. Equal lines in thousands need many steps for few edits."""
+"""A fraction of a second. Thousands of equal lines need many steps for few edits."""
 _CONTEXT: Final = 3
 
 
 @dataclass(slots=True)
 class Budget:
-    """What may be spent; several differences can share one."""
+    """Edits and steps left; may be shared by several diffs."""
 
     steps: int = MOST_STEPS
     edits: int = MOST_EDITS
@@ -28,7 +27,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines ``old[old_from:old_to]`` and ``new[new_from:new_to]``: the same ones, or one instead of the other."""
+    """The lines ``old[old_from:old_to]`` and ``new[new_from:new_to]``: equal, or one replaced by the other."""
 
     is_same: bool
     old_from: int
@@ -38,7 +37,7 @@ class Block:
 
 
 def blocks(old: Sequence[str], new: Sequence[str], budget: Budget | None = None) -> list[Block]:
-    """Both lists from their beginning to their end, in step; never two blocks of a kind in a row."""
+    """Both lists from start to end as blocks; equal and different blocks alternate."""
     begin = _common(old, new)
     end = _common(old[begin:][::-1], new[begin:][::-1])
     inner_old, inner_new = old[begin : len(old) - end], new[begin : len(new) - end]
@@ -49,7 +48,7 @@ def blocks(old: Sequence[str], new: Sequence[str], budget: Budget | None = None)
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many lines both begin with."""
+    """The length of the common prefix."""
     count = 0
     for one, other in zip(old, new, strict=False):
         if one != other:
@@ -59,7 +58,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _matches(old: Sequence[str], new: Sequence[str], budget: Budget) -> list[tuple[int, int]]:
-    """Which lines stay, as places in both; none where that takes more than there is to spend."""
+    """Index pairs of equal lines; empty if the budget is exceeded."""
     reached: dict[int, int] = {1: 0}
     history: list[dict[int, int]] = []
     for edits in range(min(budget.edits, len(old) + len(new)) + 1):
@@ -80,7 +79,7 @@ def _matches(old: Sequence[str], new: Sequence[str], budget: Budget) -> list[tup
 
 
 def _walked_back(history: Sequence[dict[int, int]], old_at: int, new_at: int) -> list[tuple[int, int]]:
-    """Which lines the shortest way keeps, found from its end."""
+    """Trace the shortest edit script back from its end; returns the index pairs of equal lines."""
     kept: list[tuple[int, int]] = []
     for edits in range(len(history) - 1, -1, -1):
         reached, diagonal = history[edits], old_at - new_at
@@ -98,10 +97,10 @@ def _walked_back(history: Sequence[dict[int, int]], old_at: int, new_at: int) ->
 
 
 def _joined(pairs: Sequence[tuple[int, int]], old_end: int, new_end: int) -> Iterator[Block]:
-    """Blocks out of the pairs of equal lines."""
+    """Blocks from the index pairs of equal lines."""
     old_at = new_at = begun = 0
     for i, j in [*pairs, (old_end, new_end)]:
-        if (i, j) != (old_at, new_at):  # lines differ before this pair
+        if (i, j) != (old_at, new_at):  # the lines before this pair differ
             if old_at > begun:
                 yield Block(True, begun, old_at, new_at - (old_at - begun), new_at)
             yield Block(False, old_at, i, new_at, j)
@@ -112,7 +111,7 @@ def _joined(pairs: Sequence[tuple[int, int]], old_end: int, new_end: int) -> Ite
 
 
 def unified(old: Sequence[str], new: Sequence[str], path: str, budget: Budget | None = None) -> Iterator[str]:
-    """Line by line, a difference as ``diff -u`` writes it; nothing where there is none."""
+    """The lines of a unified diff (``diff -u``); none if there is no difference."""
     found = blocks(old, new, budget)
     if not any(not block.is_same for block in found):
         return
@@ -130,7 +129,7 @@ def unified(old: Sequence[str], new: Sequence[str], path: str, budget: Budget | 
 
 
 def _hunks(found: Sequence[Block]) -> Iterator[list[Block]]:
-    """Changes that stand close together, with the lines around them."""
+    """Group nearby changes with their context lines."""
     hunk: list[Block] = []
     for number, block in enumerate(found):
         length = block.old_to - block.old_from

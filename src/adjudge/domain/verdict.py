@@ -1,4 +1,4 @@
-"""Verdicts: what people read, how bad each is, and how many become one."""
+"""Verdicts: names, severity, aggregation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from adjudge.domain.states import SubmissionStatus
 
 
 class Verdict(StrEnum):
-    """What is said of a program, on one test or on all. Declared from best to worst."""
+    """The verdict on one test case or on a submission, declared from best to worst."""
 
     AC = "AC"
     PA = "PA"
@@ -23,22 +23,22 @@ class Verdict(StrEnum):
 
     @property
     def title(self) -> str:  # type: ignore[override]  # a StrEnum member is a str, whose title() nobody needs here
-        """The verdict in words."""
+        """The verdict as readable text."""
         return _TITLES[self]
 
     @property
     def severity(self) -> int:
-        """Its place in the precedence: the higher one wins where the worst test decides."""
+        """Position in the precedence; the highest one decides under WORST."""
         return _SEVERITY[self]
 
     @property
     def is_system_error(self) -> bool:
-        """Whether Adjudge failed rather than the program; such a result is retried, never believed."""
+        """Whether Adjudge failed, not the program; such a result is retried."""
         return self is Verdict.SE
 
     @property
     def status(self) -> SubmissionStatus:
-        """The submission status that this verdict ends in."""
+        """The submission status of this verdict."""
         if self is Verdict.AC:
             return SubmissionStatus.ACCEPTED
         if self in (Verdict.WA, Verdict.PA):
@@ -61,17 +61,17 @@ _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 class VerdictAggregation(StrEnum):
-    """Which test's verdict becomes the submission's."""
+    """How the verdicts of test cases become the submission's verdict."""
 
     FIRST = "first"
     WORST = "worst"
 
 
 def aggregate_verdicts(verdicts: Iterable[Verdict], rule: VerdictAggregation = VerdictAggregation.FIRST) -> Verdict:
-    """Fold the verdicts of tests, in test order, into one.
+    """Aggregate the verdicts of test cases, in test order.
 
-    A fault of ours outranks everything under both rules: no verdict about the program may stand on tests that did
-    not really run. No tests at all is such a fault too.
+    A system error has precedence under both rules: no verdict may be based on test cases that did not run. No test
+    cases at all is a system error as well.
     """
     seen = list(verdicts)
     if not seen or Verdict.SE in seen:

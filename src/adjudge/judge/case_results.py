@@ -1,4 +1,4 @@
-"""What became of one test: values that the runners make and scoring and the result document read."""
+"""The result of one test case: produced by the runners, read by scoring and the result document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adjudge.sandbox import LimitKind, SandboxRunReport, SandboxVerdict
 
 MESSAGE_CHARS = 4_000
 EXCERPT_BYTES = 2_048
-"""How much of an output is kept to be shown beside what was expected."""
+"""Maximum length of the output excerpt that is shown beside the expected output."""
 _VERDICTS = {
     SandboxVerdict.OK: Verdict.AC,
     SandboxVerdict.TLE: Verdict.TLE,
@@ -25,7 +25,7 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class CheckerScore:
-    """A number that a checker gave, and what it is a number of."""
+    """A score given by a checker, with its unit."""
 
     value: Fraction
     unit: ScoreUnit
@@ -33,7 +33,7 @@ class CheckerScore:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a checker said of an output."""
+    """The result of a checker for one output."""
 
     verdict: Verdict
     message: str = ""
@@ -43,7 +43,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """What one run of the program used and how it ended."""
+    """Resource usage and end of one run of the program."""
 
     verdict: Verdict
     time_ms: int
@@ -55,7 +55,7 @@ class ResourceUsage:
 
     @property
     def reason(self) -> str:
-        """How it ended, in words; empty where it ended well."""
+        """The reason of a failure as text; empty on success."""
         if self.limit is not None:
             return f"over the {self.limit.value.replace('_', ' ')} limit"
         if self.exit_signal:
@@ -64,7 +64,7 @@ class ResourceUsage:
 
 
 def signal_name(number: int) -> str:
-    """``SIGSEGV`` rather than 11."""
+    """``SIGSEGV`` instead of 11."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -74,9 +74,9 @@ def signal_name(number: int) -> str:
 def usage_from_report(
     report: SandboxRunReport, cpu_limit_ms: int, out_of_memory: tuple[bytes, ...] = ()
 ) -> ResourceUsage:
-    """Read a run against the limit that was promised, which may be below the one that it was stopped at.
+    """Compare a run with the stated limit, which may be below the enforced one.
 
-    A runtime that gives up for want of memory crashes before the limit does its work; that is told apart here.
+    A runtime that runs out of memory may crash before the limit is reached; its messages identify this case.
     """
     verdict, limit = _VERDICTS[report.verdict], report.limit
     if verdict is Verdict.RE and any(sign in report.stderr for sign in out_of_memory):
@@ -90,7 +90,7 @@ def usage_from_report(
 
 @dataclass(frozen=True, slots=True)
 class OutputExcerpt:
-    """The beginnings of what a public test expects and of what the program wrote."""
+    """The beginnings of the expected output and of the program's output, for a public test case."""
 
     expected: str
     actual: str
@@ -98,7 +98,7 @@ class OutputExcerpt:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One test's row. ``verdict`` None: it was skipped, and ``message`` says why."""
+    """The result of one test case. ``verdict`` None: it was skipped, and ``message`` has the reason."""
 
     name: str
     group: str
@@ -107,34 +107,33 @@ class CaseResult:
     run: ResourceUsage | None = None
     """The run that counts."""
     first_run: ResourceUsage | None = None
-    """The run before it, where one near the time limit was repeated."""
+    """The first run, if it was near the time limit and was repeated."""
     passes: int = 1
     score: CheckerScore | None = None
     message: str = ""
-    """For the jury: may name expected values."""
+    """For the jury; may contain expected values."""
     author_message: str = ""
-    """From the checker to the author."""
+    """From the checker to the author of the submission."""
     output_excerpt: OutputExcerpt | None = None
-    """Of a public test that was answered wrongly."""
+    """Only for a public test case with a wrong answer."""
 
     @property
     def is_skipped(self) -> bool:
-        """Whether it never ran."""
         return self.verdict is None
 
     @property
     def is_rejected(self) -> bool:
-        """Whether it ran and earned neither full nor part of the points."""
+        """Whether it ran and earned neither full nor partial points."""
         return self.verdict not in (None, Verdict.AC, Verdict.PA)
 
 
 def text_excerpt(data: bytes) -> str:
-    """The beginning of a file, as text short enough to keep."""
+    """The beginning of a file as text."""
     text = data[:EXCERPT_BYTES].decode("utf-8", "replace").replace("\x00", "␀")
     return text if len(data) <= EXCERPT_BYTES else text + "…"
 
 
 def truncate_message(text: str) -> str:
-    """A message short enough to keep."""
+    """Limit the length of a message."""
     text = text.strip().replace("\x00", "␀")
     return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "…"

@@ -1,7 +1,7 @@
-"""One test: run the submission, check what it wrote, say what came of it.
+"""Runs one test case: run the submission, check its output, make the result.
 
-What belongs here: the flow that all kinds of problems share (passes, the repeated run near the limit, the choice of
-checker). How two programs talk is ``interactive``.
+This is the flow shared by all problem modes (passes, the repeated run near the limit, the choice of the checker);
+``interactive`` and ``communication`` connect two programs.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from adjudge.sandbox import InputFile, Sandbox, SandboxRunReport, SandboxRunSpec
 from adjudge.sandbox.spec import FILES_MAX
 
 SMALL_BYTES: Final = 1024 * 1024
-"""Outputs up to this size are compared at once; larger ones as streams on another thread."""
+"""Outputs up to this size are compared inline; larger ones as streams in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseLimits:
-    """What is promised to the submission, and what it is stopped at."""
+    """The limits stated in the problem, and those enforced by the sandbox."""
 
     stated: Limits
     memory_bytes: int
-    """The problem's own memory limit: what a runtime is told its heap may be."""
+    """The problem's memory limit, passed to runtimes as their heap size."""
     enforced: Limits
-    """The limits of the box."""
+    """The limits of the sandbox run."""
 
     @classmethod
     def with_margin(cls, promised: Limits, memory_bytes: int, margin: float) -> CaseLimits:
-        """Stop runs ``margin`` over their time: one that ends by itself before that is repeated alone."""
+        """Enforce a time limit ``margin`` above the stated one; a run that ends in between is repeated exclusively."""
         cpu_ms, wall_ms = (round(limit * (1 + margin)) for limit in (promised.cpu_ms, promised.wall_ms))
         return cls(promised, memory_bytes, replace(promised, cpu_ms=cpu_ms, wall_ms=wall_ms))
 
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """One pass of one case."""
+    """The result of one pass."""
 
     usage: ResourceUsage | None
     check: CheckResult
@@ -69,16 +69,16 @@ class PassResult:
 
 
 class InteractionRunner(Protocol):
-    """The way an interactive or communication problem runs one pass."""
+    """Runs one pass of an interactive or communication problem."""
 
     async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
-        """Run the submission against the other side."""
+        """Run the submission against the interactor or manager."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRunner:
-    """Everything that does not change from test to test."""
+    """Runs test cases; holds everything that is the same for all of them."""
 
     problem: Problem
     files: ProblemFiles
@@ -88,18 +88,18 @@ class CaseRunner:
     limits: CaseLimits
     program: Executable | None
     slots: asyncio.Semaphore
-    """As many runs at once as there are jobs. The next test waits here, ready, while this one runs."""
+    """Limits concurrent runs to the parallelism. The next test case waits here, prepared, while this one runs."""
     checkers: dict[int, ProgramChecker] = field(default_factory=dict)
-    """Checker programs by the identity of the ``Checker`` that they belong to."""
+    """Compiled checker programs by ``id`` of their ``Checker``."""
     interaction: InteractionRunner | None = None
     answers: dict[str, bytes] = field(default_factory=dict)
-    """Submitted answers by file name, where answers are submitted."""
+    """Submitted answers by file name (submit-answer)."""
     job_id: str = ""
     attempt_id: int = 0
     _comparators: dict[tuple[int, tuple[str, ...]], Comparator] = field(default_factory=dict)
 
     async def run(self, case: Case) -> CaseResult:
-        """Run and check one test; a fault of the sandbox raises, a fault of the jury's programs is SE."""
+        """Run and check one test case; a sandbox fault raises, a fault of a jury program is SE."""
         with self.workspace.scratch() as scratch:
             question = CheckRequest(
                 input=self.files.locate(case.input),
@@ -128,7 +128,7 @@ class CaseRunner:
             return replace(row, output_excerpt=_written(question, scratch)) if self._may_show(row) else row
 
     def _may_show(self, row: CaseResult) -> bool:
-        """Whether the author may see output and answer: public tests only, where the two can be compared at all."""
+        """Whether the author may see output and answer: only for public test cases whose answer can be compared."""
         is_plain = self.interaction is None and self.problem.max_passes == 1
         return row.is_sample and row.verdict is Verdict.WA and is_plain
 
@@ -146,7 +146,7 @@ class CaseRunner:
         return PassResult(run, checked, first)
 
     async def _submitted(self, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
-        """An answer that was handed in: nothing runs."""
+        """Check a submitted answer; nothing is run."""
         data = self.answers.get(case.output_name or f"{case.name}.out")
         if data is None:
             return PassResult(None, CheckResult(Verdict.WA, f"no file {case.output_name} was submitted"))
@@ -168,7 +168,7 @@ class CaseRunner:
 
     @asynccontextmanager
     async def acquire_slot(self) -> AsyncIterator[None]:
-        """A run beside others; when it ends, the next one starts before this one's output is looked at."""
+        """Run beside others; the slot is released before the output is checked."""
         async with self.slots, self.exclusive_gate.shared():
             yield
         await asyncio.sleep(0)
@@ -182,7 +182,7 @@ class CaseRunner:
         return report
 
     def ended(self, report: SandboxRunReport) -> SandboxRunReport:
-        """The report of a run of the submission; a fault of the sandbox raises."""
+        """Pass on the report of a submission's run; a sandbox fault raises."""
         return ended(report, self._program, "the submission")
 
     @property
@@ -191,13 +191,13 @@ class CaseRunner:
         return self.program
 
     def usage(self, report: SandboxRunReport) -> ResourceUsage:
-        """Read a report of the submission's against what it was promised."""
+        """Compare a report with the stated limits."""
         return usage_from_report(
             report, self.limits.stated.cpu_ms, self.program.out_of_memory_messages if self.program else ()
         )
 
     def _spec(self, case: Case, question: CheckRequest, scratch: Scratch) -> SandboxRunSpec:
-        """The submission's run, stdin and stdout or named files."""
+        """The run of the submission, with stdin and stdout or named files."""
         named_input, named_output = self.problem.input_file, self.problem.output_file
         files = self.case_files(case)
         if named_input:
@@ -222,7 +222,7 @@ class CaseRunner:
         collect_to: Path | None = None,
         args: Sequence[str] = (),
     ) -> SandboxRunSpec:
-        """A run of the submission, however it is connected."""
+        """The run of the submission, independent of how it is connected."""
         program = self._program
         return SandboxRunSpec(
             argv=program.argv(self.limits.memory_bytes, (*args, *case.args)),
@@ -239,14 +239,14 @@ class CaseRunner:
         )
 
     def case_files(self, case: Case) -> tuple[InputFile, ...]:
-        """Files that the case brings into the work directory."""
+        """Files of the case that are copied into the work directory."""
         return tuple(InputFile(file.name, self.files.locate(file.path)) for file in case.files)
 
     def _checker(self, case: Case) -> Checker:
         return case.checker or self.problem.checker
 
     async def check(self, case: Case, question: CheckRequest, scratch: Scratch) -> CheckResult:
-        """Check what lies on the desk with the case's checker."""
+        """Check the output in ``scratch`` with the checker of the case."""
         checker = self._checker(case)
         if checker.protocol is not CheckerProtocol.NATIVE:
             return await self.checkers[id(checker)].check(question)
@@ -269,7 +269,7 @@ class CaseRunner:
 
 
 def _with_siblings(files: tuple[InputFile, ...], siblings: tuple[InputFile, ...]) -> tuple[InputFile, ...]:
-    """The case's files, and those of a script of several files beside them where they fit; the case's come first."""
+    """The files of the case and, if there is space, those of a script of several files; the case's have precedence."""
     if not siblings:
         return files
     names = {file.name for file in files}
@@ -278,7 +278,7 @@ def _with_siblings(files: tuple[InputFile, ...], siblings: tuple[InputFile, ...]
 
 
 def check_result_from_comparison(said: Comparison) -> CheckResult:
-    """A comparison as a checker's answer."""
+    """A comparison as a checker's result."""
     score = None if said.score is None else CheckerScore(said.score, ScoreUnit.FRACTION)
     if said.status is ComparisonStatus.JURY_ERROR:
         return CheckResult(Verdict.SE, f"the jury's answer cannot be compared: {said.message}")
@@ -288,12 +288,12 @@ def check_result_from_comparison(said: Comparison) -> CheckResult:
 
 
 def is_near_limit(run: ResourceUsage, report: SandboxRunReport) -> bool:
-    """Whether the program ended by itself, a little late: worth a second look without neighbours."""
+    """Whether the program ended by itself slightly over the limit; then the run is repeated exclusively."""
     return run.verdict is Verdict.TLE and report.verdict.value in ("OK", "RE")
 
 
 def failure_message(run: ResourceUsage, report: SandboxRunReport) -> str:
-    """How the program ended, and the end of what it said on stderr."""
+    """How the program ended, and the end of its stderr."""
     said = report.stderr[-2000:].decode("utf-8", "replace").strip()
     return truncate_message(f"{run.reason}\n{said}" if said else run.reason)
 
@@ -305,7 +305,7 @@ def _written(question: CheckRequest, scratch: Scratch) -> OutputExcerpt:
 
 
 def _take_output(problem: Problem, scratch: Scratch, report: SandboxRunReport) -> None:
-    """Make the named file that the program wrote the output; none is an empty one. What stdout has stays before it."""
+    """Append the named output file to stdout's output; a missing file is empty."""
     if not problem.keeps_stdio:
         scratch.clear()
     os.lseek(scratch.output_fd, 0, os.SEEK_END)
@@ -318,7 +318,7 @@ def _take_output(problem: Problem, scratch: Scratch, report: SandboxRunReport) -
 
 
 def _next_input(scratch: Scratch, passed: PassResult) -> Path | None:
-    """The next pass's input, if the validator asked for one and was content with this pass."""
+    """The input of the next pass, if the validator accepted this one and wrote it."""
     path = scratch.feedback / FEEDBACK / "nextpass.in"
     if not path.is_file() or path.is_symlink():
         return None
@@ -332,7 +332,7 @@ def _keep(following: Path, scratch: Scratch, number: int) -> Path:
 
 
 def _after(before: CheckResult, passed: PassResult) -> PassResult:
-    """A pass, with what was said of those before it where it ended before the output validator could speak again."""
+    """The pass, with the check of the previous pass if it ended before the output validator ran."""
     if passed.usage is None or passed.usage.verdict is Verdict.AC:
         return passed
     now = passed.check
@@ -348,7 +348,7 @@ def _slower(one: PassResult, other: PassResult) -> bool:
 
 
 def _row(case: Case, passed: PassResult, passes: int, slowest: PassResult) -> CaseResult:
-    """The case's row: limits hold for each pass, so the slowest pass's figures are shown."""
+    """The result of the case. Limits apply to each pass, so the usage of the slowest one is shown."""
     run = passed.usage if passed.check.verdict is not Verdict.AC else slowest.usage
     return CaseResult(
         name=case.name,

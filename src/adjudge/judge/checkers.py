@@ -1,7 +1,7 @@
-"""Checker programs: called in the sandbox by their protocol, their answer read with suspicion.
+"""Checker programs: run in the sandbox by their protocol; their results are validated.
 
-Whatever a checker does wrong (a crash, a limit, a code that its protocol does not know) is ours to tell the jury as
-SE with its message; it never turns into a verdict about the submission.
+An error of a checker (crash, exceeded limit, unknown exit code) becomes SE with a message for the jury, never a verdict
+about the submission.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _STOCK_MESSAGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """One output to be checked, as files."""
+    """One output to check, as files."""
 
     input: Path
     answer: Path
-    """An empty file where the case has none."""
+    """An empty file if the case has no answer."""
     output: Path
     args: Sequence[str] = ()
     feedback: Path | None = None
-    """Where an ICPC validator's feedback is kept, from pass to pass."""
+    """Directory of an ICPC validator's feedback, kept from pass to pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramChecker:
-    """A checker whose programs are compiled."""
+    """A checker with its compiled programs."""
 
     checker: Checker
     programs: tuple[Executable, ...]
@@ -64,7 +64,7 @@ class ProgramChecker:
     sandbox: Sandbox = field(repr=False)
 
     async def check(self, question: CheckRequest) -> CheckResult:
-        """Ask every program; all must accept, and the last one's score counts."""
+        """Run all programs; all must accept, and the score of the last one counts."""
         said = CheckResult(Verdict.SE, "the problem has no checker program")
         for program in self.programs:
             said = await self._ask(program, question)
@@ -108,7 +108,7 @@ class ProgramChecker:
 
 
 def validation_limits(limits: ProblemLimits) -> Limits:
-    """What a problem grants its checkers."""
+    """The limits of the problem's checkers."""
     return Limits(
         cpu_ms=limits.validation_ms,
         wall_ms=limits.validation_ms * 2,
@@ -130,19 +130,19 @@ def checker_mounts(question: CheckRequest) -> tuple[Mount, ...]:
 
 
 def clear_feedback(feedback: Path) -> Path:
-    """Empty the place that the run's feedback is copied to."""
+    """Empty the directory that the feedback of a run is copied to."""
     shutil.rmtree(feedback / FEEDBACK, ignore_errors=True)
     return feedback
 
 
 def feedback_files(feedback: Path) -> tuple[InputFile, ...]:
-    """The feedback so far: files persist from pass to pass, all but the next pass's input."""
+    """The feedback files of previous passes, except the next pass's input."""
     kept = (InputFile(f"{FEEDBACK}/{path.name}", path.read_bytes()) for path in _kept_feedback(feedback))
     return (InputFile(f"{FEEDBACK}/.keep", b""), *kept)
 
 
 def feedback_failure(feedback: Path) -> CheckResult | None:
-    """Say so where a validator left more feedback than can be given to the run that follows."""
+    """An error if a validator left more feedback than can be passed to the next run."""
     count = len(_kept_feedback(feedback))
     if count < FILES_MAX:
         return None
@@ -160,7 +160,7 @@ def _kept_feedback(feedback: Path) -> list[Path]:
 
 
 def checker_failure(report: SandboxRunReport, what: str) -> CheckResult | None:
-    """Say what went wrong where a checker did not end by itself."""
+    """An error if a checker did not exit normally."""
     if report.verdict in (SandboxVerdict.OK, SandboxVerdict.RE) and not report.exit_signal:
         return None
     how = signal_name(report.exit_signal) if report.exit_signal else ""
@@ -175,7 +175,7 @@ def _text(data: bytes) -> str:
 
 
 def parse_testlib(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
-    """Read an exit code together with the first words on stderr, which alone tell part results apart."""
+    """Parse an exit code together with the first words on stderr, which alone distinguish partial results."""
     message = _text(report.stderr)
     if match := _PARTLY.match(report.stderr):
         # k is a percentage; the exit code alone would read as WA (1) or OK (0).
@@ -201,7 +201,7 @@ def read_coci(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
 
 
 def read_dmoj(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
-    """Read 0 as accepted, 1 as rejected, and nothing else."""
+    """Exit code 0 is accepted, 1 is rejected, others are checker errors."""
     message = _text(report.stdout or report.stderr)
     verdict = {0: Verdict.AC, 1: Verdict.WA}.get(report.exit_code)
     if verdict is None:
@@ -210,7 +210,7 @@ def read_dmoj(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
 
 
 def read_peg(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
-    """Read the exit code; two lines ``a`` and ``b`` on stdout give a of b points."""
+    """The exit code decides; two lines ``a`` and ``b`` on stdout mean a of b points."""
     said = read_dmoj(report, unit)
     lines = report.stdout.split()
     if said.verdict is Verdict.SE or len(lines) < 2 or not all(line.isdigit() and len(line) < 10 for line in lines[:2]):
@@ -222,7 +222,7 @@ def read_peg(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
 
 
 def read_cms(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
-    """Read the outcome on stdout, 0 to 1, and the message on stderr."""
+    """The outcome, from 0 to 1, on stdout and the message on stderr."""
     message = report.stderr.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
     if report.exit_code != 0:
         return CheckResult(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {_text(report.stderr)}")
@@ -236,7 +236,7 @@ def read_cms(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
 
 
 def read_icpc(report: SandboxRunReport, feedback: Path) -> CheckResult:
-    """Read 42 or 43 and the feedback files; anything else, 0 included, is the validator's failure."""
+    """Exit code 42 or 43 and the feedback files; any other code, including 0, is a validator error."""
     place = feedback / FEEDBACK
     message = "\n".join(filter(None, (read_feedback(place, name) for name in ("judgemessage.txt", "judgeerror.txt"))))
     author = read_feedback(place, "teammessage.txt")
@@ -259,7 +259,7 @@ def read_icpc(report: SandboxRunReport, feedback: Path) -> CheckResult:
 
 
 def _icpc_score(place: Path) -> CheckerScore | str | None:
-    """Read the score, or say what is wrong with it."""
+    """Read the score, or return an error message."""
     names = [name for name in _SCORE_FILES if (place / name).is_file()]
     if not names:
         return None
@@ -277,7 +277,7 @@ def _icpc_score(place: Path) -> CheckerScore | str | None:
 
 
 def read_feedback(place: Path, name: str) -> str:
-    """One feedback file, capped; empty where there is none. A link that a validator made is not followed."""
+    """Read one feedback file up to a limit; empty if missing. Symbolic links are not followed."""
     path = place / name
     if path.is_symlink() or not path.is_file():
         return ""

@@ -1,8 +1,8 @@
-"""Communication problems (CMS): one or more processes of the submission talk to a manager through fifos.
+"""Communication problems (CMS): processes of the submission exchange data with a manager through FIFOs.
 
-The manager gets for each process the fifo from it and the fifo to it, as arguments. A process gets the fifo from the
-manager and the fifo to it as arguments, or as stdin and stdout, and its number where there are several processes. How
-the fifos are held open and who sees which is ``fifos``.
+The manager gets as arguments, for each process, the FIFO from it and the FIFO to it. A process gets the FIFO from the
+manager and the FIFO to it as arguments, or as stdin and stdout, and its number if there are several processes.
+``fifos`` creates the FIFOs and keeps them open.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class CommunicationRunner:
     limits: Limits
 
     async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
-        """Run the manager and all processes; a process that was stopped for misuse of its fifos is a runtime error."""
+        """Run the manager and all processes; a process that was stopped for misuse of its FIFOs is a runtime error."""
         try:
             return await self._run(runner, case, question, scratch)
         except FifoMisuse as misuse:
             return PassResult(None, CheckResult(Verdict.RE, str(misuse)))
 
     async def _run(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
-        """Start the manager and all processes at once, and judge what came of it."""
+        """Start the manager and all processes concurrently and evaluate their reports."""
         count = self.interactor.processes
         scratch.clear()
         async with runner.acquire_slot(), runner.sandbox.reserve_slots(count + 1) as (first, *others):
@@ -58,7 +58,7 @@ class CommunicationRunner:
             return PassResult(run, said)
         failed = next((report for report in users if not report.ok), users[0])
         if said.verdict is Verdict.WA and manager.ended_ns < failed.ended_ns:
-            # The manager had rejected already; how a process ends after that, without its partner, says nothing.
+            # The manager had rejected before; how a process ends after that does not count.
             return PassResult(run, said)
         return PassResult(run, CheckResult(run.verdict, failure_message(run, failed)))
 
@@ -100,7 +100,7 @@ class CommunicationRunner:
 
 
 def _together(runs: list[ResourceUsage], cpu_limit_ms: int) -> ResourceUsage:
-    """All processes as one: CPU time adds up, and the first that failed decides."""
+    """Combine the processes: CPU times are added, and the first failed process decides."""
     total = sum(run.time_ms for run in runs)
     decisive = next((run for run in runs if run.verdict is not Verdict.AC), runs[0])
     verdict = decisive.verdict

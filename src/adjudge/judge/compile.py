@@ -1,7 +1,7 @@
-"""From sources to something that runs: compiled in the sandbox, once for the same sources, tools and flags.
+"""Compiles sources in the sandbox, once for the same sources, tools and flags.
 
-A compile error is the author's and final; a sandbox that could not run the compiler is ours and raises. Whatever a
-source contains leads to a program or to a compile error.
+A compile error is the author's and final; a sandbox that could not run the compiler raises. Any source leads to a
+program or to a compile error.
 """
 
 from __future__ import annotations
@@ -35,64 +35,64 @@ from adjudge.sandbox import (
 )
 
 PROGRAM_DIRECTORY: Final = "/app"
-"""Where a compiled program is mounted, read-only."""
+"""Mount point of compiled programs, read-only."""
 LOG_BYTES: Final = 64 * 1024
 NOT_EXECUTABLE: Final = 126
-"""The exit code that shells give for a file that cannot be executed."""
+"""Exit code of shells for a file that cannot be executed."""
 ARTIFACT_BYTES_MAX: Final = 128 * MIB
-"""A static C++ program has 2.5 MB; tables that were computed beforehand may be large. DMOJ's limit is the same."""
+"""A static C++ program has 2.5 MB; precomputed tables may be large. DMOJ has the same limit."""
 COMPILATIONS_MAX: Final = max(1, (os.cpu_count() or 1) // 2)
-"""Compilers take a gigabyte of memory, and submissions come in waves: half of the cores stay free to run programs."""
+"""A compiler may use a gigabyte, and submissions come in bursts: half of the cores stay free to run programs."""
 Turn = Callable[[], AbstractAsyncContextManager[None]]
 _CACHE_FORMAT: Final = 1
 _BUILD_DIRECTORY: Final = "package"
 
 
 class SandboxFailed(Unavailable):
-    """The sandbox could not run a program: try again."""
+    """The sandbox could not run a program: retry."""
 
     code = "SANDBOX_FAILED"
 
 
 class LanguageMissing(Unavailable):
-    """The tools of a language are not installed here."""
+    """The tools of the language are not installed here."""
 
     code = "LANGUAGE_MISSING"
 
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """A program that is ready to run, in any number of boxes at once."""
+    """A program that is ready to run, in any number of sandbox runs concurrently."""
 
     language: str
-    """Its id; empty for what needs none: a ready binary, a package's own ``run``."""
+    """Language id; empty for binaries and for a package's own ``run``."""
     version: str
     directory: Path
     command: tuple[str, ...]
-    """argv, with ``{memory_mib}`` where the runtime must be told."""
+    """argv, with ``{memory_mib}`` where the runtime needs the limit."""
     mounts: tuple[Mount, ...]
     env: Mapping[str, str] = field(default_factory=sandbox_env)
     out_of_memory_messages: tuple[bytes, ...] = ()
     artifact: CompiledArtifact | None = field(default=None, repr=False, compare=False)
-    """Keeps the directory on disk for as long as the program may be run."""
+    """Keeps the directory on disk as long as the program may be run."""
     files: tuple[InputFile, ...] = ()
-    """What lies in the working directory of a script of several files: scripts open their siblings as ``./name``."""
+    """Files in the working directory of a script with several files: scripts open their siblings as ``./name``."""
 
     @property
     def is_own_file(self) -> bool:
-        """Whether what is executed is the compiled file itself, and it is there."""
+        """Whether the executed file is the compiled file itself, and it exists."""
         own = self.command[0].removeprefix(f"{PROGRAM_DIRECTORY}/")
         return own != self.command[0] and os.path.lexists(self.directory / own)
 
     def argv(self, memory_bytes: int, args: Sequence[str] = ()) -> tuple[str, ...]:
-        """The command under a memory limit, with the run's own arguments."""
+        """The command for a memory limit, with additional arguments."""
         memory_mib = str(max(16, memory_bytes // MIB))
         return (*(part.replace("{memory_mib}", memory_mib) for part in self.command), *args)
 
 
 @dataclass(frozen=True, slots=True)
 class CompileFailure:
-    """Why there is no program: the author's fault, and final."""
+    """Why there is no program: an error of the author, and final."""
 
     message: str
     log: str
@@ -102,29 +102,29 @@ class CompileFailure:
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """What compiling came to."""
+    """A program, or the reason why there is none."""
 
     executable: Executable | None
     failure: CompileFailure | None = None
     log: str = ""
-    """Warnings of a compilation that went well; empty where it came from the cache."""
+    """Warnings of a successful compilation; empty if it came from the cache."""
     time_ms: int = 0
     cached: bool = False
 
     def without_artifact(self) -> CompileResult:
-        """For a result, which may be kept long after the program was run for the last time."""
+        """For a result, which may be stored long after the last run of the program."""
         return replace(self, executable=replace(self.executable, artifact=None)) if self.executable else self
 
 
 @dataclass(frozen=True, slots=True)
 class CompileLimits:
-    """What the problem grants; a language may need more memory and room."""
+    """The limits of the problem; a language may need more memory and disk space."""
 
     cpu_ms: int = 30_000
     memory_bytes: int = 1024 * MIB
 
     def for_language(self, language: Language, artifact_bytes: int = ARTIFACT_BYTES_MAX) -> Limits:
-        """The box of one compilation."""
+        """The limits of one compilation."""
         return Limits(
             cpu_ms=self.cpu_ms,
             wall_ms=self.cpu_ms * 2,
@@ -139,7 +139,7 @@ class CompileLimits:
 
 
 class Compiler:
-    """Compiles in a sandbox, and remembers."""
+    """Compiles in a sandbox and caches the programs."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Compiler:
         self._box, self.languages, self._cache = sandbox, languages, cache
         self._artifact_bytes = artifact_bytes
         self._compilations = asyncio.Semaphore(compilations)
-        # Weak: a lock lives as long as somebody compiles under it.
+        # Weak references: a lock exists while somebody compiles under it.
         self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def compile(
@@ -167,10 +167,10 @@ class Compiler:
         entry_point: str = "",
         turn: Turn | None = None,
     ) -> CompileResult:
-        """Turn sources into a program; ``extra`` files are merged in (graders, headers).
+        """Compile sources; ``extra`` files are merged in (graders, headers).
 
-        With a ``turn`` the compiler runs within it, and only programs that were compiled within a turn are reused:
-        a source can write what its compiler observed into the program.
+        With a ``turn``, the compiler runs inside it, and only programs compiled inside a turn are reused: a source can
+        write what its compiler observed into the program.
         """
         version = await self.languages.version(language, self._box)
         toolchain = self.languages.toolchain(language)
@@ -189,7 +189,7 @@ class Compiler:
                 return CompileResult(made, cached=cached)
             return CompileResult(made, log=_log(report), time_ms=report.time_ms, cached=cached)
 
-        # One compilation at a time for the same key: the second finds the first one's result.
+        # One compilation at a time per key: the second one uses the result of the first.
         async with self._in_flight.setdefault(key, asyncio.Lock()):
             if (artifact := self._cache.get(key)) is not None:
                 return ready(artifact, cached=True)
@@ -203,7 +203,7 @@ class Compiler:
             return ready(artifact, cached=False, report=report)
 
     async def _run(self, spec: SandboxRunSpec, what: str, turn: Turn | None = None) -> SandboxRunReport:
-        # The turn first: who waits for one holds up no other compilation, and no compilation under way waits for one.
+        # The turn first: waiting for it must not block a compilation slot, nor a running compilation wait for a turn.
         async with turn() if turn else nullcontext(), self._compilations:
             report = await self._box.run(spec)
         raise_on_sandbox_fault(report, what)
@@ -230,7 +230,7 @@ class Compiler:
         )
 
     async def build(self, name: str, files: Sequence[SourceFile], limits: CompileLimits | None = None) -> CompileResult:
-        """Prepare a package's program that brings scripts: ``build`` runs in a copy of its folder and makes ``run``."""
+        """Build a package's program that has scripts: ``build`` runs in a copy of its folder and creates ``run``."""
         key = sha256(ProgramSource(tuple(files)).digest.encode() + b"build").hexdigest()
         made = Executable("", "", Path(), (f"{PROGRAM_DIRECTORY}/{_BUILD_DIRECTORY}/run",), ())
         async with self._in_flight.setdefault(key, asyncio.Lock()):
@@ -266,11 +266,11 @@ class Compiler:
         report = await self._run(spec, f"the build script of {name}")
         failure = self._failure(report)
         if failure is None and not (staged / _BUILD_DIRECTORY / "run").is_file():
-            return CompileFailure(f"{name}: its build script left no file `run`", _log(report))
+            return CompileFailure(f"{name}: its build script created no file `run`", _log(report))
         return failure
 
     def binary(self, name: str, data: bytes) -> Executable:
-        """A ready executable of a package (CMS)."""
+        """An executable from a package (CMS)."""
         key = sha256(data + b"binary").hexdigest()
         artifact = self._cache.get(key)
         if artifact is None:
@@ -280,7 +280,7 @@ class Compiler:
         return _mounted(Executable("", name, Path(), (f"{PROGRAM_DIRECTORY}/main",), ()), artifact)
 
     def _failure(self, report: SandboxRunReport) -> CompileFailure | None:
-        """Why a compilation that was run gave no program; None where it gave one."""
+        """Why a compilation produced no program; None if it did."""
         if not report.ok:
             message = _LIMIT_MESSAGES.get(report.verdict, "compilation failed")
             return CompileFailure(message, _log(report), report.limit)
@@ -310,11 +310,11 @@ _LOST_MESSAGES: Final = {
     "EPERM": "an unreadable",
     "ENXIO": "something else than files as",
 }
-"""Names of errno that the source can bring about; any other while copying a program out of the box is ours."""
+"""errno names that a source can cause; any other error while copying a program out of the sandbox is a system error."""
 
 
 def raise_on_sandbox_fault(report: SandboxRunReport, what: str) -> None:
-    """Raise where the sandbox itself failed: no verdict about a program may follow from that."""
+    """Raise if the sandbox itself failed: no verdict may be based on that."""
     if report.verdict is SandboxVerdict.SE:
         raise SandboxFailed(
             f"The sandbox could not run {what}: {report.sandbox_error}.", step=str(report.sandbox_error)
@@ -322,10 +322,10 @@ def raise_on_sandbox_fault(report: SandboxRunReport, what: str) -> None:
 
 
 def ended(report: SandboxRunReport, program: Executable, what: str) -> SandboxRunReport:
-    """The report of a program's run, unless the sandbox failed.
+    """Pass on the report of a run, unless the sandbox failed.
 
-    A program file that the kernel cannot execute is the fault of who made it (an ELF file may name any interpreter), so
-    that is a runtime error; a tool of ours that cannot be executed is not.
+    A program file that the kernel cannot execute is an error of its author (an ELF file may name any interpreter), so
+    it is a runtime error; a tool of the host that cannot be executed is a system error.
     """
     fault = report.sandbox_error
     if fault is not None and fault.step == "exec" and program.is_own_file:
@@ -336,10 +336,10 @@ def ended(report: SandboxRunReport, program: Executable, what: str) -> SandboxRu
 
 
 def refuse_lost(report: SandboxRunReport) -> None:
-    """Raise where a file could not be copied out of the box because of us: a full disk is no fault of a program."""
+    """Raise if a file could not be copied out of the sandbox for a reason of the host, such as a full disk."""
     for entry in report.collected:
         if entry.error and entry.error not in _LOST_MESSAGES:
-            raise SandboxFailed(f"{entry.name} could not be copied out of the box: {entry.error}.", step="collect")
+            raise SandboxFailed(f"{entry.name} could not be copied out of the sandbox: {entry.error}.", step="collect")
 
 
 def _key(toolchain: Toolchain, version: str, layout: SourceLayout, flags: Sequence[str], *, in_turn: bool) -> str:
@@ -407,7 +407,7 @@ def _is_executable(file: SourceFile) -> bool:
 
 
 def _log(report: SandboxRunReport) -> str:
-    """What the compiler said, capped, with the box's own paths taken out."""
+    """The compiler output, truncated, without paths of the sandbox."""
     text = report.stdout[:LOG_BYTES].decode("utf-8", "replace").replace("/work/", "").replace("\0", "␀")
     if len(report.stdout) > LOG_BYTES or report.stdout_truncated:
         text += "\n… (cut)"

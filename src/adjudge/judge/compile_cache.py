@@ -1,9 +1,9 @@
-"""Compiled programs on disk: complete or absent, never more than the bound, the longest unused going first.
+"""Cache of compiled programs on disk, with a size limit and LRU eviction.
 
-An entry is a directory that appears by one rename, so readers never see half of it. Several worker processes may share
-one cache: who uses an entry holds a shared lock (``flock``) on its directory, and only an entry that nobody holds is
-removed. Room is made, under a lock on the whole cache, before an entry appears; a program for which no room can be made
-is used from a directory of its own, which is gone when its last user is.
+An entry is a directory that appears by one rename, so readers never see a partial one. Several worker processes may
+share a cache: a user of an entry holds a shared lock (``flock``) on its directory, and only entries without locks are
+removed. Space is freed, under a lock on the whole cache, before an entry appears; a program that does not fit is used
+from a temporary directory, which is removed with its last user.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Final
 
 DEFAULT_BOUND_BYTES: Final = 2 * 1024**3
 _BLOCK_BYTES: Final = 4096
-"""What a file or directory takes at least: many small files fill a disk too."""
+"""Minimum disk usage of a file or directory: many small files fill a disk, too."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class CompiledArtifact:
-    """A compiled program on disk. It stays there as long as this object does."""
+    """A compiled program on disk, kept as long as this object exists."""
 
     directory: Path
     _lock_fd: int = field(repr=False, compare=False)
@@ -43,14 +43,14 @@ class CompileCache:
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o755)
         self._sizes: dict[str, int] = {}
-        """Entries that were measured; an entry never changes."""
+        """Measured entries; an entry never changes."""
         self._locks: dict[Path, int] = {}
-        """The locks of directories in which something is being built."""
+        """Locks of directories in which something is being built."""
         with self._locked():
             self._remove_left_behind()
 
     def get(self, key: str) -> CompiledArtifact | None:
-        """The entry, marked as used now."""
+        """Find an entry and mark it as used."""
         entry = self._entries / key
         lock_fd = _lock(entry, fcntl.LOCK_SH)
         if lock_fd is None:
@@ -60,8 +60,8 @@ class CompileCache:
 
     @contextmanager
     def stage(self) -> Iterator[Path]:
-        """A directory to build an entry in; whatever was not put is removed."""
-        with self._locked():  # so that nobody takes it for one that was left behind before it is locked
+        """A directory to build an entry in; removed unless it is ``put``."""
+        with self._locked():  # so that nobody takes it for an abandoned one before it is locked
             staged = Path(tempfile.mkdtemp(dir=self._staging))
             self._locks[staged] = os.open(staged, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(self._locks[staged], fcntl.LOCK_EX)
@@ -74,7 +74,7 @@ class CompileCache:
                 os.close(lock_fd)
 
     def put(self, key: str, staged: Path) -> CompiledArtifact:
-        """Make a staged directory the entry; where another was first, its entry stays."""
+        """Make a staged directory an entry; if another process was first, its entry is used."""
         size_bytes = make_read_only(staged)
         with self._locked():
             if (entry := self.get(key)) is not None:
@@ -90,13 +90,13 @@ class CompileCache:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process and thread at a time adds or removes."""
+        """One process and thread at a time adds or removes entries."""
         with (self.root / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _make_room(self, size_bytes: int) -> bool:
-        """Remove entries, the longest unused first, until so much fits; False where too many are in use."""
+        """Evict entries, least recently used first, until ``size_bytes`` fit; False if too many are in use."""
         with os.scandir(self._entries) as found:
             entries = sorted((entry.stat().st_mtime_ns, entry.name) for entry in found)
         self._sizes = {name: self._sizes.get(name) or disk_bytes(self._entries / name) for _, name in entries}
@@ -111,12 +111,12 @@ class CompileCache:
         return total <= self.bound_bytes
 
     def _remove(self, entry: Path) -> bool:
-        """Remove an entry that nobody uses."""
+        """Remove an entry that is not in use."""
         lock_fd = _lock(entry, fcntl.LOCK_EX)
         if lock_fd is None:
             return False
         try:
-            # Renamed first: a reader finds it whole or not at all.
+            # Renamed first: a reader finds it complete or not at all.
             doomed = self._staging / f"removed-{entry.name}"
             entry.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
@@ -125,7 +125,7 @@ class CompileCache:
         return True
 
     def _remove_left_behind(self) -> None:
-        """Remove what processes that were killed had begun."""
+        """Remove staging directories of killed processes."""
         for staged in self._staging.iterdir():
             if (lock_fd := _lock(staged, fcntl.LOCK_EX)) is not None:
                 shutil.rmtree(staged, ignore_errors=True)
@@ -133,7 +133,7 @@ class CompileCache:
 
 
 def _lock(directory: Path, mode: int) -> int | None:
-    """Lock a directory without waiting; None where it is gone or somebody else's lock is in the way."""
+    """Lock a directory without waiting; None if it is gone or locked by another process."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -143,13 +143,13 @@ def _lock(directory: Path, mode: int) -> int | None:
         if os.path.samestat(os.fstat(fd), directory.stat()):
             return fd
     except (BlockingIOError, FileNotFoundError):
-        pass  # it is being removed, or was between the opening and the lock
+        pass  # removed between open and lock, or about to be
     os.close(fd)
     return None
 
 
 def _artifact(directory: Path, lock_fd: int, *, is_temporary: bool = False) -> CompiledArtifact:
-    """Take over a locked directory; a temporary one is removed with its last user."""
+    """An artifact for a locked directory; a temporary one is removed with its last user."""
     artifact = CompiledArtifact(directory, lock_fd)
     weakref.finalize(artifact, _release, directory, lock_fd, is_temporary)
     return artifact
@@ -162,7 +162,7 @@ def _release(directory: Path, lock_fd: int, is_temporary: bool) -> None:
 
 
 def make_read_only(directory: Path) -> int:
-    """Make a directory readable by every box, free of links, and say how much of the disk it takes."""
+    """Make a directory readable for all sandbox users and free of links; returns its disk usage."""
     for parent, names, files in os.walk(directory):
         for name in names:
             if not _drop_link(Path(parent, name)):
@@ -177,7 +177,7 @@ def make_read_only(directory: Path) -> int:
 
 
 def _drop_link(path: Path) -> bool:
-    """A link that a compiler run left behind could point anywhere on the host."""
+    """Remove a link that a compiler run left; it could point anywhere on the host."""
     if path.is_symlink():
         path.unlink()
         return True
@@ -185,7 +185,7 @@ def _drop_link(path: Path) -> bool:
 
 
 def disk_bytes(directory: Path) -> int:
-    """How much of the disk a directory takes with all that is in it, in whole blocks."""
+    """Disk usage of a directory tree, in whole blocks."""
     total = 0
     for parent, _, files in os.walk(directory):
         blocks = (max(1, -(-Path(parent, name).lstat().st_size // _BLOCK_BYTES)) for name in files)

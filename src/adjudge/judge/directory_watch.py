@@ -1,6 +1,6 @@
-"""Who opens and closes files of a directory: the kernel's inotify, read in the event loop.
+"""Reports who opens and closes files of a directory: inotify, read in the event loop.
 
-Python's standard library has no inotify, so libc is called. Only what ``fifos`` needs is here.
+Python's standard library has no inotify, so libc is called. Contains only what ``fifos`` needs.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from adjudge.domain.errors import Unavailable
 
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 16 * 1024
-"""How much one callback of the event loop reads: about 500 events, which take a few milliseconds."""
+"""Bytes read per callback of the event loop: about 500 events, a few milliseconds."""
 _QUEUE_OVERFLOW: Final = 0x4000
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class Change(IntFlag):
-    """What happened to a file, with inotify's numbers."""
+    """What happened to a file; the values are inotify's."""
 
     CLOSED_WRITE = 0x08
-    """Closed by somebody who could write to it."""
+    """Closed by a descriptor that could write."""
     CLOSED_READ = 0x10
-    """Closed by somebody who could only read from it."""
+    """Closed by a descriptor that could only read."""
     OPENED = 0x20
 
 
@@ -47,10 +47,10 @@ class FileEvent:
 
 
 class DirectoryWatch:
-    """Reports opened and closed files of some directories, by the name that was used to open them."""
+    """Reports opened and closed files of directories, by the name used to open them."""
 
     def __init__(self, listener: Callable[[FileEvent], None], on_overflow: Callable[[], None]) -> None:
-        """Call ``listener`` for each event, ``on_overflow`` when the kernel's queue was full and events were lost."""
+        """Call ``listener`` for each event, and ``on_overflow`` if the kernel's queue was full and events were lost."""
         self._listener = listener
         self._on_overflow = on_overflow
         self._is_stopped = False
@@ -59,15 +59,14 @@ class DirectoryWatch:
         asyncio.get_running_loop().add_reader(self._fd, self.read_some)
 
     def add(self, directory: Path) -> None:
-        """Watch one more directory."""
         mask = int(Change.OPENED | Change.CLOSED_WRITE | Change.CLOSED_READ)
         number = _checked(_libc.inotify_add_watch(self._fd, os.fsencode(directory), mask), "inotify_add_watch")
         self._directories[number] = directory
 
     def read_some(self) -> int:
-        """Pass on a bounded number of events and return how many bytes they took; 0 when there are none.
+        """Pass on a bounded number of events; returns their size in bytes, 0 if there are none.
 
-        A program can make events faster than they are read, so reading until none is left might never end. The event
+        A program can create events faster than they are read, so reading until none is left might never end. The event
         loop calls again while there are more.
         """
         if self._is_stopped:
@@ -89,19 +88,18 @@ class DirectoryWatch:
         return len(data)
 
     def read_queued(self) -> None:
-        """Pass on the events that are queued at the time of the call, and few of those that come meanwhile."""
+        """Pass on the events that are queued now; events that arrive meanwhile may be included."""
         left = int.from_bytes(fcntl.ioctl(self._fd, termios.FIONREAD, bytes(4)), sys.byteorder)
         while left > 0 and (size := self.read_some()):
             left -= size
 
     def stop(self) -> None:
-        """Pass on no more events."""
         if not self._is_stopped:
             self._is_stopped = True
             asyncio.get_running_loop().remove_reader(self._fd)
 
     def close(self) -> None:
-        """Stop, and release the descriptor."""
+        """Stop, and close the descriptor."""
         self.stop()
         os.close(self._fd)
 

@@ -1,7 +1,7 @@
-"""Which tests run, decided in their order: what fails early may spare the rest.
+"""Decides which test cases run, in test order: early failures may make later ones unnecessary.
 
-Tests that run side by side are decided in the same order as those that run one by one, so that the verdict is the
-same: a test that ran ahead and would have been skipped counts as skipped.
+Concurrent test cases are decided in the same order as sequential ones, so the verdict is the same: a test case that ran
+ahead and would have been skipped counts as skipped.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from adjudge.judge.scoring import ScoreTree, score_case
 
 
 class StopPolicy(StrEnum):
-    """When to stop running tests."""
+    """When to stop running test cases."""
 
     POLICY = "policy"
-    """As the problem's groups say."""
+    """As the groups of the problem define."""
     FIRST = "first"
     """At the first failure."""
     GROUP = "group"
@@ -28,19 +28,19 @@ class StopPolicy(StrEnum):
 
 
 class EarlyStop:
-    """The results so far, in order, and what they mean for the tests to come."""
+    """The results so far, in order, and their effect on later test cases."""
 
     def __init__(self, problem: Problem, stop: StopPolicy = StopPolicy.POLICY) -> None:
         self._problem, self._stop = problem, stop
         self._groups = {group.path: group for group in problem.groups}
         self._broken: dict[str, str] = {}
-        """Group → the test that ended it."""
+        """Group → the test case that stopped it."""
         self._unmet: dict[str, str] = {}
         self._current: str | None = None
         self.results: dict[str, CaseResult] = {}
 
     def skip_reason(self, case: Case) -> str:
-        """Why this test, the next one in order, is not needed; empty: it is."""
+        """Why the next test case in order is not needed; empty if it is."""
         if case.group != self._current:
             self._leave(case)
         if self._stop is StopPolicy.NEVER:
@@ -53,11 +53,11 @@ class EarlyStop:
         return ""
 
     def may_run(self, case: Case) -> bool:
-        """Whether what is known already leaves the test needed: for tests that run ahead of their turn."""
+        """Whether the test case is needed as far as known; for test cases that run ahead."""
         return self._stop is StopPolicy.NEVER or not any(path in self._broken for path in _ancestors(case.group))
 
     def record_result(self, case: Case, result: CaseResult) -> CaseResult:
-        """Take the next result in order; its verdict becomes what it is worth (a part of the points is PA)."""
+        """Record the next result in order; its verdict is adjusted (a partial score is PA)."""
         if not result.is_skipped:
             earned = score_case(self._problem, case, result)
             message = f"{earned.fault}\n{result.message}".strip() if earned.fault else result.message
@@ -75,7 +75,7 @@ class EarlyStop:
             self._broken.setdefault(case.group, case.name)
 
     def _leave(self, case: Case) -> None:
-        """Groups that the next test is not in have ended: their failure may end their parents."""
+        """Close groups that do not contain the next test case: their failure may stop their parents."""
         entered = set(_ancestors(case.group))
         for path in reversed(list(_ancestors(self._current))) if self._current is not None else ():
             group = self._groups[path]
@@ -97,7 +97,7 @@ class EarlyStop:
 
 
 def _ancestors(path: str) -> Iterator[str]:
-    """The root, and every group on the way down to ``path``."""
+    """The root and every group on the path to ``path``."""
     yield ""
     parts = path.split("/") if path else []
     for end in range(1, len(parts) + 1):

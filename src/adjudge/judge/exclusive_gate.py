@@ -1,8 +1,8 @@
-"""Decides which programs of one process run at the same time.
+"""Decides which programs of one process run concurrently.
 
 A run near its time limit is repeated with nothing beside it. Executions, whose output their author reads, do not run
-beside judging, whose input is secret: whatever the sandbox closes, two programs that run at the same moment can still
-signal to each other by the load that they cause (docs/adr/0050).
+beside judging, whose input is secret: programs that run concurrently can communicate by the load that they cause
+(docs/adr/0050).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 
 TURN_SEC: Final = 0.5
 SHARE: Final = 4
-"""How many times as long as it waited for executions judging goes on before executions get their next turn."""
+"""Judging continues this many times as long as it waited for executions before executions run again."""
 
 
 @dataclass(slots=True)
 class _Side:
-    """Programs that may run beside each other."""
+    """Programs that may run concurrently with each other."""
 
     running: int = 0
     waiting: int = 0
@@ -32,8 +32,8 @@ class _Side:
 class ExclusiveGate:
     """Admits runs; without ``executions_apart`` executions count as judging.
 
-    The two sides take turns. Executions start no more as soon as judging waits; judging goes on for a while when
-    executions wait, so that their share stays small however long they run. Neither waits for ever.
+    The two sides alternate. No execution starts while judging waits; judging continues for a while when executions
+    wait, so that their share stays small however long they run. Neither side starves.
     """
 
     def __init__(self, *, executions_apart: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,24 +47,24 @@ class ExclusiveGate:
 
     @property
     def executions_apart(self) -> bool:
-        """Whether executions wait for judging, and judging for them."""
+        """Whether executions and judging exclude each other."""
         return self._executing is not self._judging
 
     @asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
-        """Judge beside other judging."""
+        """Run for judging, beside other judging."""
         async with self._running(self._judging, self._executing):
             yield
 
     @asynccontextmanager
     async def executing(self) -> AsyncIterator[None]:
-        """Run a program for its author beside other such programs."""
+        """Run an execution, beside other executions."""
         async with self._running(self._executing, self._judging):
             yield
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
-        """Run with nothing beside: new runs wait, those under way are waited for."""
+        """Run exclusively: wait for running programs, block new ones."""
         await self._wait(lambda: not self._alone)
         self._alone = True
         try:
@@ -109,7 +109,7 @@ class ExclusiveGate:
             await self._wait(lambda: self._may_start(side, other))
         except BaseException:
             side.waiting -= 1
-            self._wake()  # the other side may have waited for this one's turn
+            self._wake()  # the other side may have waited for this one
             raise
         side.waiting -= 1
 
@@ -120,7 +120,7 @@ class ExclusiveGate:
             await waiter
 
     def _wake(self) -> None:
-        """Have everybody who waits look again; nothing else changes what they wait for."""
+        """Wake all waiters, which check their condition again."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():

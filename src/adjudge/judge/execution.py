@@ -1,6 +1,6 @@
-"""Running a program on inputs of the caller's: compiled once, run on each, judged by nobody.
+"""Runs a program on the caller's inputs: compiled once, run on each, without judging.
 
-The verdict says how the program ended, not whether its answers are right.
+The verdict tells how the program ended, not whether its output is correct.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from adjudge.sandbox import SandboxRunReport, SandboxRunSpec
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRunResult:
-    """What one input came to."""
+    """The result for one input."""
 
     usage: ResourceUsage
     stdout: bytes
@@ -30,7 +30,7 @@ class ExecutionRunResult:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What a program came to."""
+    """The result of compiling and all runs."""
 
     verdict: Verdict
     compile_message: str
@@ -48,9 +48,9 @@ async def execute(
     attempt_id: int = 0,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ExecutionResult:
-    """Compile, and run on each input in turn; a program that does not compile runs on none."""
+    """Compile, and run on each input in turn; nothing is run if compilation fails."""
     quiet = judge.exclusive_gate
-    # A compiler lets the source observe its surroundings, and the author reads its log: it takes turns like a run.
+    # A source can observe the host through its compiler, and the author reads its log: the compiler needs a turn, too.
     compiled = await judge.compiler.compile(language, source, turn=quiet.executing if quiet.executions_apart else None)
     program = compiled.executable
     if program is None:

@@ -1,22 +1,22 @@
-"""The named pipes (fifos) between a manager and the processes of a submission.
+"""The named pipes (FIFOs) between a manager and the processes of a submission.
 
-Each party sees a directory of its own. The manager's holds the fifos of all processes, that of a process only its own
-two; both are hard links to the same fifos, which lie in a third directory that nobody sees.
+Each party has its own directory. The manager's contains the FIFOs of all processes, that of a process only its own two;
+both are hard links to the same FIFOs, which are in a third, private directory.
 
-A fifo has no direction, and CMS's own examples use theirs the other way round than its documentation says. So nothing
-here assumes a direction, or an order of opening. We hold every fifo open ourselves, and use inotify on the parties'
-directories to know who has opened it. For each fifo:
+A FIFO has no direction, and CMS's own examples use theirs in the opposite direction of its documentation. So nothing
+here assumes a direction, or an order of opening. We keep every FIFO open ourselves, and use inotify on the parties'
+directories to know who has opened it. For each FIFO:
 
-- While we hold a *write* end, nobody waits in ``open``, and no reader sees the end of the stream. We let go of it when
-  those who have the fifo open may see the end of the stream: the other party has opened it as many times as they have,
-  or has ended. From then on a reader sees the end when the last writer closes it.
-- We hold a *read* end until both parties have ended: a writer is never killed by SIGPIPE because the other party ended
-  a moment before, and nothing that was written before the reader opened its end is lost.
-- When a party has ended, what the other writes to it is read and thrown away, unless the fifo holds what the ended
-  party wrote. Which of the two it is follows from how the ended party closed its end: for reading or for writing.
+- While we hold a *write* end, no ``open`` blocks, and no reader sees EOF. We close it when those who have the FIFO open
+  may see EOF: the other party has opened it as many times as they have, or has ended. From then on a reader sees EOF
+  when the last writer closes it.
+- We hold a *read* end until both parties have ended: a writer is never killed by SIGPIPE because the other party just
+  ended, and nothing that was written before the reader opened its end is lost.
+- When a party has ended, what the other writes to it is read and discarded, unless the FIFO contains what the ended
+  party wrote. How the ended party closed its end (for reading or for writing) tells which of the two it is.
 
-A process that opens its fifos more than ``MAX_OPENINGS`` times is stopped (``FifoMisuse``): it can make inotify events
-faster than they are read, until the kernel drops some and the counts are wrong.
+A process that opens its FIFOs more than ``MAX_OPENINGS`` times is stopped (``FifoMisuse``): it can create inotify
+events faster than they are read, until the kernel drops some and the counts are wrong.
 """
 
 from __future__ import annotations
@@ -36,45 +36,45 @@ from adjudge.sandbox import Mount, SandboxRunReport
 
 MOUNT_POINT: Final = "/fifos"
 MAX_OPENINGS: Final = 10_000
-"""How many times a process may open its two fifos, together. One that opens them for each message needs two."""
+"""Maximum number of times a process may open its two FIFOs in total. One that opens them for each message needs two."""
 _DRAIN_BYTES: Final = 64 * 1024
 
 
 class FifoMisuse(Exception):
-    """A process opened its fifos too many times, and was stopped."""
+    """A process opened its FIFOs too many times and was stopped."""
 
     def __init__(self, line: Line) -> None:
         super().__init__(f"process {line.number} opened its fifos too many times (at most {MAX_OPENINGS})")
 
 
 class Party(Enum):
-    """One of the two who talk through a fifo."""
+    """One of the two sides of a FIFO."""
 
     MANAGER = "manager"
     PROCESS = "process"
 
     @property
     def other(self) -> Party:
-        """The one on the other end."""
+        """The opposite side."""
         return Party.PROCESS if self is Party.MANAGER else Party.MANAGER
 
 
 @dataclass(slots=True)
 class _Use:
-    """What one party has done with a fifo."""
+    """What one party has done with a FIFO."""
 
     sessions: int = 0
-    """How many times it was opened."""
+    """Number of times it was opened."""
     open: int = 0
-    """How many descriptors are open now."""
+    """Number of open descriptors."""
     wrote: bool = False
-    """Whether a descriptor was closed that could write."""
+    """Whether a writable descriptor was closed."""
     ended: bool = False
 
 
 @dataclass(slots=True)
 class _Fifo:
-    """One fifo, and the descriptor that we hold."""
+    """One FIFO and the descriptor that we hold."""
 
     path: Path
     fd: int = -1
@@ -99,7 +99,7 @@ class _Fifo:
         self.settle()
 
     def settle(self) -> None:
-        """Hold and drain what the state of both parties asks for."""
+        """Hold and drain as the state of both parties requires."""
         if self.fd < 0:
             return
         if all(use.ended for use in self.uses.values()):
@@ -118,7 +118,7 @@ class _Fifo:
         )
 
     def _hold(self, *, write_end: bool) -> None:
-        """Exchange our descriptor; the new one is open before the old one is closed, so that nothing is lost."""
+        """Replace our descriptor; the new one is opened before the old one is closed, so that no data is lost."""
         if self.fd >= 0 and self.holds_write_end == write_end:
             return
         old, mode = self.fd, os.O_RDWR if write_end else os.O_RDONLY
@@ -143,7 +143,7 @@ class _Fifo:
         except BlockingIOError:
             return
         if not data:
-            # No writer is left. An empty fifo stays readable then, which would keep the event loop busy: wait for the
+            # No writer is left. An empty FIFO stays readable then, which would keep the event loop busy: wait for the
             # next opening, which calls ``settle``.
             self._stop_draining(self.fd)
 
@@ -156,11 +156,11 @@ class _Fifo:
 
 @dataclass(slots=True)
 class Line:
-    """The two fifos between the manager and one process."""
+    """The two FIFOs between the manager and one process."""
 
     number: int
     directory: Path
-    """What the process sees."""
+    """The directory mounted for the process."""
     to_process: _Fifo
     from_process: _Fifo
     is_misused: bool = False
@@ -168,21 +168,21 @@ class Line:
 
     @property
     def openings(self) -> int:
-        """How many times the process has opened its fifos."""
+        """Number of times the process has opened its FIFOs."""
         return sum(fifo.uses[Party.PROCESS].sessions for fifo in (self.to_process, self.from_process))
 
     @property
     def paths(self) -> tuple[str, str]:
-        """The fifos inside a box, from the process and to it: the manager's order."""
+        """The paths inside the sandbox, from the process and to it: the manager's order."""
         return f"{MOUNT_POINT}/{self.from_process.path.name}", f"{MOUNT_POINT}/{self.to_process.path.name}"
 
     @property
     def mount(self) -> Mount:
-        """Shows the process its two fifos, and nobody else's."""
+        """The mount of the process, with only its own two FIFOs."""
         return Mount(self.directory, MOUNT_POINT)
 
     def open_as_stdio(self) -> tuple[int, int]:
-        """Descriptors for a process's stdin and stdout. They are the caller's to close."""
+        """Descriptors for the stdin and stdout of a process; the caller closes them."""
         ends = []
         for fifo, flags in ((self.to_process, os.O_RDONLY), (self.from_process, os.O_WRONLY)):
             ends.append(os.open(fifo.path, flags | os.O_CLOEXEC))
@@ -193,7 +193,7 @@ class Line:
 
 
 class Fifos:
-    """All fifos of one run of a communication problem."""
+    """All FIFOs of one run of a communication problem."""
 
     def __init__(self, count: int, parent: Path) -> None:
         self._hidden = parent / "all"
@@ -232,7 +232,7 @@ class Fifos:
             self._stop(line)
 
     def _events_lost(self) -> None:
-        """The kernel's queue was full: the counts are wrong now. The process that opened the most is stopped."""
+        """The kernel's queue was full, so the counts are wrong: stop the process with the most openings."""
         self._stop(max(self.lines, key=lambda line: line.openings))
 
     def _stop(self, line: Line) -> None:
@@ -242,7 +242,7 @@ class Fifos:
             line.run.cancel()
 
     async def run_process(self, line: Line, run: Coroutine[Any, Any, SandboxRunReport]) -> SandboxRunReport:
-        """Wait for the run of a process; kill it and raise ``FifoMisuse`` when it opens its fifos too many times."""
+        """Wait for the run of a process; kill it and raise ``FifoMisuse`` if it opens its FIFOs too many times."""
         line.run = asyncio.create_task(run)
         try:
             report = await line.run
@@ -258,11 +258,11 @@ class Fifos:
 
     @property
     def manager_mount(self) -> Mount:
-        """Shows the manager every fifo."""
+        """The mount of the manager, with all FIFOs."""
         return Mount(self.manager_directory, MOUNT_POINT)
 
     def process_ended(self, line: Line) -> None:
-        """A process has ended: the manager reads what is left and then the end, and writes to it without waiting."""
+        """A process has ended: the manager reads the rest and then EOF, and its writes do not block."""
         self._ended((line.to_process, line.from_process), Party.PROCESS)
 
     def manager_ended(self) -> None:
@@ -270,14 +270,14 @@ class Fifos:
         self._ended(tuple(self._by_name.values()), Party.MANAGER)
 
     def _ended(self, fifos: tuple[_Fifo, ...], party: Party) -> None:
-        # The kernel closed the party's descriptors before it reported its end: those events are there already.
+        # The kernel closed the descriptors before it reported the exit: those events are already queued.
         self._watch.read_queued()
         for fifo in fifos:
             fifo.uses[party].ended = True
             fifo.settle()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all descriptors."""
         self._watch.close()
         for fifo in self._by_name.values():
             fifo.close()
@@ -285,7 +285,7 @@ class Fifos:
 
 @contextmanager
 def open_fifos(count: int, parent: Path) -> Iterator[Fifos]:
-    """Make the fifos of ``count`` processes below a directory; they are gone afterwards."""
+    """Create the FIFOs of ``count`` processes below a directory; they are removed afterwards."""
     with TemporaryDirectory(prefix="fifos-", dir=parent, ignore_cleanup_errors=True) as directory:
         Path(directory).chmod(0o755)
         fifos = Fifos(count, Path(directory))

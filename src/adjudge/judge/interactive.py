@@ -1,7 +1,7 @@
-"""Two programs that talk: the submission and the jury's interactor, joined by pipes.
+"""Interactive problems: the submission and the jury's interactor, connected by pipes.
 
-Who is to blame follows the ICPC reference: an interactor that rejects before the submission ends decides; else a
-submission that failed has failed; else the interactor decides. An interactor that crashes is the jury's fault.
+The verdict follows the ICPC reference: an interactor that rejects before the submission ends decides; otherwise a
+failed submission has failed; otherwise the interactor decides. An interactor that crashes is a jury error.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class InteractiveRunner:
     interactor: Interactor
     program: Executable
     limits: Limits
-    """What the problem grants its validators."""
+    """The limits of the problem's validators."""
 
     async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
-        """Join the two, and judge what came of it; a run a little over the limit is repeated alone."""
+        """Run both programs and evaluate the reports; a run slightly over the limit is repeated exclusively."""
         async with runner.acquire_slot():
             passed, again = await self._once(runner, case, question, scratch)
         if not again:
@@ -76,7 +76,7 @@ class InteractiveRunner:
 
     @property
     def _checks_tout(self) -> bool:
-        """Whether a checker runs on what the interactor wrote down."""
+        """Whether a checker runs on the file that the interactor wrote."""
         return self.interactor.protocol is InteractorProtocol.TESTLIB
 
     def _spec(self, submission: SandboxRunSpec, question: CheckRequest, case: Case) -> SandboxRunSpec:
@@ -103,7 +103,7 @@ class InteractiveRunner:
 
     def _read(self, report: SandboxRunReport, question: CheckRequest, submission: SandboxRunReport) -> CheckResult:
         if report.exit_signal == SIGPIPE and not submission.ok:
-            # It talked to a program that was gone: that program's end is the story.
+            # Its partner had exited: the end of that program decides.
             return CheckResult(Verdict.WA, "the interactor's peer exited")
         protocol = self.interactor.protocol
         if protocol is InteractorProtocol.ICPC and question.feedback is not None:
@@ -116,7 +116,7 @@ class InteractiveRunner:
 
 def _blame(run: ResourceUsage, report: SandboxRunReport, said: CheckResult, *, interactor_first: bool) -> CheckResult:
     if said.verdict is Verdict.SE:
-        # An interactor that a hanging submission kept waiting is not to blame for it.
+        # An interactor that waited for a hanging submission is not the cause.
         return CheckResult(run.verdict, failure_message(run, report)) if run.verdict is Verdict.TLE else said
     if interactor_first and said.verdict is Verdict.WA:
         return said
@@ -126,7 +126,7 @@ def _blame(run: ResourceUsage, report: SandboxRunReport, said: CheckResult, *, i
 
 
 def _lay_out(scratch: Scratch) -> None:
-    """Make what the interactor wrote the output that the checker sees."""
+    """Make the interactor's output file the output that the checker sees."""
     written = scratch.feedback / _TOUT
     scratch.clear()
     if written.is_file() and not written.is_symlink():

@@ -1,4 +1,4 @@
-"""Getting a problem's own programs ready: checkers, interactors, stubs. They are compiled as submissions are."""
+"""Compiles the jury programs of a problem: checkers, interactors, stubs. They are compiled like submissions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from adjudge.sandbox import Sandbox
 
 
 class JuryFault(InternalFault):
-    """A program of the problem cannot be used."""
+    """A jury program cannot be used."""
 
     code = "JURY_FAULT"
 
 
 @dataclass(frozen=True, slots=True)
 class JuryPrograms:
-    """A problem's programs, compiled."""
+    """The compiled jury programs of a problem."""
 
     checkers: dict[int, ProgramChecker] = field(default_factory=dict)
     interaction: InteractionRunner | None = None
@@ -37,7 +37,7 @@ class JuryPrograms:
 
 
 class JuryProgramBuilder:
-    """Compiles what a package brings."""
+    """Compiles the programs of a package."""
 
     def __init__(self, compiler: Compiler, sandbox: Sandbox, files: ProblemFiles) -> None:
         self._compiler, self._box, self._files = compiler, sandbox, files
@@ -74,7 +74,7 @@ class JuryProgramBuilder:
         )
 
     async def program(self, program: Program, problem: Problem | None = None) -> Executable:
-        """Compile one program of the package; a failure names it."""
+        """Compile one program of the package; an error names it."""
         limits = compile_limits(problem) if problem else CompileLimits()
         sources = program_source(program, self._files).files
         support = [read_file(self._files, ref, is_support=True) for ref in program.support]
@@ -94,7 +94,7 @@ class JuryProgramBuilder:
         if compiled.executable is None:
             reason = compiled.failure.message if compiled.failure else ""
             log = compiled.failure.log if compiled.failure else ""
-            raise JuryFault(f"{program.name} does not compile: {reason}\n{log}", program=program.name)
+            raise JuryFault(f"{program.name}: compilation failed: {reason}\n{log}", program=program.name)
         return compiled.executable
 
     def _language(self, program: Program) -> Language:
@@ -103,10 +103,10 @@ class JuryProgramBuilder:
         for ref in program.files:
             if language := self._compiler.languages.for_file(ref.name):
                 return language
-        raise InvalidInput(f"{program.name}: no known language among its files.", field="language")
+        raise InvalidInput(f"{program.name}: no file has a known language.", field="language")
 
     def stub(self, problem: Problem, language: Language) -> tuple[list[SourceFile], Stub | None]:
-        """What is merged into a submission of that language, and the stub that says so."""
+        """The files merged into a submission of that language, and their stub."""
         by_language = {stub.language: stub for stub in problem.stubs}
         stub = by_language.get(language.id) or by_language.get(language.code) or by_language.get("default")
         if stub is None:
@@ -115,23 +115,22 @@ class JuryProgramBuilder:
 
 
 def program_source(program: Program, files: ProblemFiles) -> ProgramSource:
-    """A program of the package as sources: a jury solution is judged as any submission is."""
+    """The sources of a jury solution; it is judged like any submission."""
     return ProgramSource(tuple(read_file(files, ref) for ref in program.files), program.entry_point)
 
 
 def read_file(files: ProblemFiles, ref: FileRef, *, is_support: bool = False) -> SourceFile:
-    """One file of the package."""
     path = files.locate(ref.path)
     return SourceFile(ref.name, path.read_bytes(), is_support, bool(path.stat().st_mode & 0o111))
 
 
 def compile_limits(problem: Problem) -> CompileLimits:
-    """What a problem grants a compilation."""
+    """The compile limits of a problem."""
     return CompileLimits(problem.limits.compile_ms, problem.limits.compile_memory_bytes)
 
 
 def with_prelude(source: ProgramSource, prelude: str, language: Language) -> ProgramSource:
-    """Put a stub's text in front of every submitted source."""
+    """Insert a stub's prelude before every submitted source."""
     if not prelude:
         return source
     head = prelude.encode()
@@ -145,7 +144,7 @@ def with_prelude(source: ProgramSource, prelude: str, language: Language) -> Pro
 
 
 def with_environment(compiled: CompileResult, stub: Stub | None) -> CompileResult:
-    """Give the program the variables that its stub sets."""
+    """Add the environment variables of the stub to the program."""
     if stub is None or not stub.run_env or compiled.executable is None:
         return compiled
     made = compiled.executable

@@ -1,6 +1,6 @@
-"""The operator's own table of languages: laid over the one that comes with the package, and checked key by key.
+"""The operator's language file: overrides the built-in table, validated key by key.
 
-A table of a known id changes the keys that it names; a table of a new id adds a language and must be complete.
+A table with a known id changes the keys it contains; a table with a new id adds a language and must be complete.
 """
 
 from __future__ import annotations
@@ -38,25 +38,28 @@ _TIME_FACTORS: Final = (0.1, 100.0)
 _REQUIRED: Final = ("name", "code", "extensions", "source", "tools", "run")
 _ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 KEYS: Final = frozenset({*_TEXT, *_LISTS, *_TABLES, *_COUNTS, "time_factor", "default"})
-"""Every key of a language, its id apart; a test compares them with ``Language``."""
+"""Every key of a language except its id; a test compares them with ``Language``."""
 
 
 def read_overlay(path: Path) -> dict[str, Any]:
-    """The operator's file."""
+    """Read the operator's file."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise _refused(str(path), f"cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _refused(str(path), f"is no TOML: {error}") from error
+        raise _refused(str(path), f"is not valid TOML: {error}") from error
 
 
 def overlaid(tables: Mapping[str, dict[str, Any]], overlay: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    """The tables with those of the overlay laid over them; what is wrong is refused with file, language and key."""
+    """Merge the overlay into the tables; errors name file, language and key."""
     merged = {key: dict(body) for key, body in tables.items()}
     for key, body in overlay.items():
         if not _ID.fullmatch(key):
-            raise _refused(f"{where}: {key!r}", "an id has small letters, digits, '-' and '_', at most 32")
+            raise _refused(
+                f"{where}: {key!r}",
+                "an id must match [a-z][a-z0-9_-]{0,31}",
+            )
         if not isinstance(body, dict):
             raise _refused(f"{where}: {key}", "must be a table: [ID], then keys")
         for name, value in body.items():
@@ -70,13 +73,13 @@ def overlaid(tables: Mapping[str, dict[str, Any]], overlay: Mapping[str, Any], w
 
 def _check(path: str, name: str, value: object) -> None:
     if name not in KEYS:
-        raise _refused(path, f"is no key of a language; known are {', '.join(sorted(KEYS))}")
+        raise _refused(path, f"is not a known key; known keys: {', '.join(sorted(KEYS))}")
     if name in _TEXT and not isinstance(value, str):
-        raise _refused(path, "must be a text")
+        raise _refused(path, "must be a string")
     if name in _LISTS and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        raise _refused(path, "must be a list of texts")
+        raise _refused(path, "must be a list of strings")
     if name in _TABLES and not (isinstance(value, dict) and all(isinstance(item, str) for item in value.values())):
-        raise _refused(path, "must be a table of texts")
+        raise _refused(path, "must be a table of strings")
     if name == "default" and not isinstance(value, bool):
         raise _refused(path, "must be true or false")
     if name in _COUNTS:
@@ -85,10 +88,10 @@ def _check(path: str, name: str, value: object) -> None:
         _check_number(path, value, *_TIME_FACTORS, whole=False)
 
 
-def _check_number(path: str, value: object, least: float, most: float, *, whole: bool) -> None:
+def _check_number(path: str, value: object, minimum: float, maximum: float, *, whole: bool) -> None:
     kinds = (int,) if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
-        raise _refused(path, f"must be a {'whole ' if whole else ''}number from {least} to {most}")
+    if isinstance(value, bool) or not isinstance(value, kinds) or not minimum <= value <= maximum:
+        raise _refused(path, f"must be {'an integer' if whole else 'a number'} from {minimum} to {maximum}")
 
 
 def _refused(path: str, problem: str) -> InvalidInput:

@@ -1,7 +1,7 @@
-"""The languages: data read from ``languages.toml``, and which of them this machine can run.
+"""Languages: the table of ``languages.toml``, and the toolchains available on this machine.
 
-What belongs here: names, aliases, argv templates, and finding a language's tools. What does not: compiling
-(``compile``) and the choice of a main file or class (``sources``).
+Names, aliases, argv templates and toolchain lookup. Compiling is in ``compile``, the choice of the main file or class
+in ``sources``.
 """
 
 from __future__ import annotations
@@ -30,47 +30,47 @@ _ELF: Final = b"\x7fELF"
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One way of turning sources into something that runs."""
+    """A language: how sources become a program."""
 
     id: str
     name: str
     code: str
-    """The language as problem packages name it: several languages may share one (C++17 and C++20 are ``cpp``)."""
+    """The code in problem packages; several languages may share one (C++17 and C++20 are ``cpp``)."""
     extensions: tuple[str, ...]
     source: str
-    """What a single source file is called."""
+    """The file name of a single source."""
     tools: tuple[str, ...]
-    """Programs that must be there."""
+    """Required programs."""
     run: tuple[str, ...]
     package: str = ""
-    """The Debian package that brings the tools."""
+    """The Debian package of the tools."""
     version: tuple[str, ...] = ()
     compile: tuple[str, ...] = ()
     compile_env: Mapping[str, str] = field(default_factory=dict)
     run_env: Mapping[str, str] = field(default_factory=dict)
     keep: tuple[str, ...] = ()
-    """What compilation leaves behind; nothing: the sources themselves are the program."""
+    """Files that compilation produces; empty: the sources are the program."""
     main_names: tuple[str, ...] = ()
     names: str = ""
     """``java``: a source is named after its public class."""
     aliases: tuple[str, ...] = ()
     is_default: bool = False
-    """The one that its code and its extensions mean."""
+    """Whether its code and its extensions select it by default."""
     time_factor: float = 1.0
     processes: int = 64
     extra_memory_mib: int = 0
-    """What its runtime needs above the program's own memory."""
+    """Memory of the runtime in addition to the program's own."""
     compile_memory_mib: int = 1024
     compile_work_mib: int = 512
     mounts: tuple[str, ...] = ()
-    """Files of the machine outside /usr that it needs; patterns."""
+    """Required files of the host outside /usr; glob patterns."""
     needs: tuple[str, ...] = ()
-    """Files that must exist beside the tools; patterns."""
+    """Files that must exist in addition to the tools; glob patterns."""
     out_of_memory: tuple[str, ...] = ()
-    """What its runtime prints when memory runs out before the limit does."""
+    """Messages of the runtime when it runs out of memory."""
 
     def limits(self, base: Limits, *, factor: float | None = None) -> Limits:
-        """A problem's limits for this language; ``factor`` is the problem's own instead of the language's."""
+        """The limits of a problem for this language; ``factor`` overrides the language's time factor."""
         scaled = base.scaled(
             time_factor=self.time_factor if factor is None else factor, extra_memory_bytes=self.extra_memory_mib * MIB
         )
@@ -79,22 +79,22 @@ class Language:
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """A language's tools on this machine."""
+    """The tools of a language on this machine."""
 
     language: Language
     tools: Mapping[str, str] = field(default_factory=dict)
     """Name → absolute path."""
     mounts: tuple[Mount, ...] = ()
     missing: str = ""
-    """What is not here, in words that say how to get it; empty: everything is."""
+    """What is missing and how to install it; empty if complete."""
 
     @property
     def usable(self) -> bool:
-        """Whether the language can be judged here."""
+        """Whether the language is available here."""
         return not self.missing
 
     def argv(self, template: Sequence[str], values: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> list[str]:
-        """Fill a template; a part that is a list's placeholder becomes the whole list."""
+        """Fill a template; a part that is the placeholder of a list becomes the whole list."""
         filled: list[str] = []
         for part in template:
             if part.startswith("{") and part[1:-1] in lists:
@@ -105,7 +105,7 @@ class Toolchain:
         return filled
 
     def probe_spec(self) -> SandboxRunSpec | None:
-        """The run that tells the version."""
+        """The run that prints the version."""
         if not self.language.version:
             return None
         argv = self.argv(self.language.version, {}, {})
@@ -113,7 +113,7 @@ class Toolchain:
 
 
 def sandbox_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The whole environment of a program in the box: nothing of the host's."""
+    """The complete environment of a program in the sandbox; nothing is inherited."""
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"} | dict(  # noqa: S108  # the box's own /tmp
         extra or {}
     )
@@ -133,11 +133,11 @@ class Languages:
                 self._names.setdefault(name, language)
         self._names.update(self._by_id)
         self.digest = sha256(repr(tuple(languages)).encode()).hexdigest()[:16]
-        """Tells tables apart: what was made from one is not for another."""
+        """Identifies the table, so that cached data of another table is not used."""
 
     @classmethod
     def load(cls, search_path: Sequence[str] = (), overlay: Path | None = None) -> Languages:
-        """Read the table that comes with the package, changed and extended by the operator's file if one is given."""
+        """Read the built-in table, changed and extended by the operator's file."""
         text = resources.files("adjudge.judge").joinpath("languages.toml").read_text("utf-8")
         tables: dict[str, dict[str, Any]] = tomllib.loads(text)
         if overlay is not None:
@@ -145,11 +145,10 @@ class Languages:
         return cls([_language(key, body) for key, body in tables.items()], search_path)
 
     def __iter__(self) -> Iterator[Language]:
-        """Every language, in the table's order."""
         return iter(self._by_id.values())
 
     def get(self, name: str) -> Language:
-        """The language of that id, alias or package code."""
+        """Find a language by id, alias or package code."""
         found = self._names.get(name) or self._names.get(name.lower())
         if found is None:
             raise InvalidInput(
@@ -158,24 +157,24 @@ class Languages:
         return found
 
     def limit_names(self, name: str) -> tuple[str, ...]:
-        """The names under which a worker may limit a language: its id, and its code, which its family shares."""
+        """The names under which a worker may limit a language: its id and its code."""
         language = self._by_id.get(name)
         return (name,) if language is None else tuple(dict.fromkeys((language.id, language.code)))
 
     def for_file(self, name: str) -> Language | None:
-        """The language of a file by its extension."""
+        """Find a language by file extension."""
         extension = name.rpartition(".")[2] if "." in name else ""
         matching = [language for language in self._by_id.values() if extension in language.extensions]
         return next((language for language in matching if language.is_default), matching[0] if matching else None)
 
     def toolchain(self, language: Language) -> Toolchain:
-        """The tools of a language, looked for once."""
+        """The toolchain of a language, looked up once."""
         if language.id not in self._toolchains:
             self._toolchains[language.id] = find_toolchain(language, self._search_path)
         return self._toolchains[language.id]
 
     async def version(self, language: Language, sandbox: Sandbox) -> str:
-        """What the tools say their version is, asked once, in the box; tools that do not run there are not usable."""
+        """The version that the tools print, read once in the sandbox; tools that do not run there are not usable."""
         if not self.toolchain(language).usable:
             return ""
         if language.id not in self._versions:
@@ -189,8 +188,8 @@ class Languages:
 
 def _first_line(report: SandboxRunReport) -> str:
     if report.verdict is SandboxVerdict.SE:
-        # Ours, and passing: it says nothing of the tools, so nothing is remembered of it.
-        raise Unavailable(f"The sandbox could not ask a toolchain for its version: {report.sandbox_error}.")
+        # A transient sandbox fault says nothing about the tools, so nothing is cached.
+        raise Unavailable(f"The sandbox could not run a toolchain to read its version: {report.sandbox_error}.")
     text = (report.stdout + b"\n" + report.stderr).decode("utf-8", "replace").strip()
     return text.splitlines()[0][:120] if text and report.ok else ""
 
@@ -202,7 +201,7 @@ def _language(key: str, body: dict[str, Any]) -> Language:
 
 
 def find_toolchain(language: Language, search_path: Sequence[str]) -> Toolchain:
-    """Look the tools up and collect what the box must see of them."""
+    """Look up the tools and the mounts that they need."""
     tools: dict[str, str] = {}
     mounts: dict[str, Mount] = {}
     for name in language.tools:
@@ -222,10 +221,10 @@ def find_toolchain(language: Language, search_path: Sequence[str]) -> Toolchain:
 
 
 def _find(name: str, search_path: Sequence[str]) -> str | None:
-    """The first of that name that the box's user could run.
+    """The first executable of that name that the sandbox user can run.
 
-    Outside the system's own directories only a real binary will do: shims of version managers are scripts or links
-    that need their owner's home.
+    Outside the system directories only a real binary is accepted: shims of version managers are scripts or links that
+    need their owner's home directory.
     """
     for directory in search_path:
         path = Path(directory) / name
@@ -250,7 +249,7 @@ def _is_own_binary(path: Path, name: str) -> bool:
 
 
 def _outside(path: str) -> list[Path]:
-    """What of a tool lies where the box sees nothing: its installation's root."""
+    """The installation root of a tool outside the directories visible in the sandbox."""
     real = Path(path).resolve()
     places = {real, Path(path)}
     return [place.parent.parent for place in places if not str(place).startswith(_SEEN_BY_THE_BOX)]

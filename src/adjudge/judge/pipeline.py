@@ -1,7 +1,6 @@
-"""Judging one submission: compile → cases → fold. The command line and the server's workers run this same code.
+"""Judges one submission: compile, run test cases, aggregate. Used by the command line and by workers.
 
-A sandbox that fails raises, because another attempt may help; everything that judging can say, CE and the jury's own
-faults included, is a result.
+A sandbox failure raises, because another attempt may help; every verdict, including CE and jury errors, is a result.
 """
 
 from __future__ import annotations
@@ -42,28 +41,28 @@ from adjudge.judge.workspace import Workspace
 from adjudge.sandbox import Sandbox
 
 _LOOKAHEAD = 4
-"""How far tests may run ahead of the first one that is not decided, in tests for each job."""
+"""How many test cases per slot may run ahead of the first undecided one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedProgram:
-    """What was handed in."""
+    """The submitted sources and their language."""
 
     source: ProgramSource
     language: str = ""
-    """An id, alias or package code; empty: by the names of the files."""
+    """An id, alias or package code; empty: by the file names."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileDone:
-    """The submission was compiled, or not."""
+    """The submission was compiled, or compilation failed."""
 
     compiled: CompileResult
 
 
 @dataclass(frozen=True, slots=True)
 class CaseDone:
-    """A test was decided; tests come in their order."""
+    """A test case was decided; events are in test order."""
 
     result: CaseResult
     index: int
@@ -75,25 +74,25 @@ JudgeProgress = Callable[[CompileDone | CaseDone], None]
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
-    """How to judge."""
+    """Options of one judge run."""
 
     parallelism: int = 1
     stop: StopPolicy = StopPolicy.POLICY
     time_margin: float = 0.1
-    """A run this little over the time limit is repeated alone before it is believed."""
+    """A run that exceeds the time limit by at most this fraction is repeated exclusively."""
     revision: str = ""
-    """The test data's revision, where the caller pinned it; else it is computed."""
+    """The revision of the test data, if the caller pinned it; otherwise it is computed."""
     job_id: str = ""
     attempt_id: int = 0
 
 
 def _silent(_: CompileDone | CaseDone) -> None:
-    """Nobody watches."""
+    """Ignore progress events."""
 
 
 @dataclass(slots=True)
 class Judge:
-    """Judges submissions in one sandbox. One of these serves a whole process."""
+    """Judges submissions in one sandbox. One instance serves a whole process."""
 
     sandbox: Sandbox
     languages: Languages
@@ -102,14 +101,14 @@ class Judge:
     worker: str = ""
     exclusive_gate: ExclusiveGate = field(default_factory=ExclusiveGate)
     artifact_bytes: int = ARTIFACT_BYTES_MAX
-    """The largest compiled program."""
+    """Maximum size of a compiled program."""
     compilations: int = COMPILATIONS_MAX
-    """How many compilations run at once, whatever the number of runs."""
+    """Maximum concurrent compilations, independent of the number of runs."""
     _compiler: Compiler | None = None
 
     @property
     def compiler(self) -> Compiler:
-        """The one compiler, so that the same sources are compiled once however many ask."""
+        """The shared compiler, so that the same sources are compiled once."""
         if self._compiler is None:
             self._compiler = Compiler(
                 self.sandbox,
@@ -128,14 +127,14 @@ class Judge:
         options: JudgeOptions | None = None,
         progress: JudgeProgress = _silent,
     ) -> JudgeResult:
-        """Judge one submission, from its sources to its result."""
+        """Judge one submission."""
         judging = _JudgePipeline(self, problem, files, submission, options or JudgeOptions(), progress)
         return await judging.run()
 
 
 @dataclass(slots=True)
 class _JudgePipeline:
-    """One submission on its way."""
+    """The state of judging one submission."""
 
     judge: Judge
     problem: Problem
@@ -213,19 +212,19 @@ class _JudgePipeline:
         return self._scored(tuple(progression.results[case.name] for case in cases), scored)
 
     async def _static(self) -> StaticValidationResult:
-        """Have the sources looked at, where the problem wants that."""
+        """Run the static validator, if the problem has one."""
         if self.prepared.static is None or self.language is None:
             return StaticValidationResult()
         try:
             layout = layout_sources(self.language, self.submission.source)
-        except InvalidInput as error:  # it compiles only together with the jury's own files
+        except InvalidInput as error:  # it compiles only together with the jury's files
             return StaticValidationResult(rejection=CheckResult(Verdict.CE, error.message))
         return await self.prepared.static.validate(
             self.problem, ProgramSource(layout.files), self.language, layout.main_class or layout.main
         )
 
     def _refused(self, said: CheckResult) -> JudgeResult:
-        """A source that the static validator rejects fails as a whole: every test is skipped."""
+        """A source that the static validator rejects fails completely: all test cases are skipped."""
         rows = tuple(_skipped(case, "skipped: the source was rejected") for case in self.problem.cases)
         result = self._result(said.verdict, f"static validation: {said.message}".rstrip(": "))
         return replace(result, cases=rows)
@@ -248,12 +247,12 @@ class _JudgePipeline:
         )
 
     def _memory_bytes(self) -> int:
-        """The problem's own limit, without what the language's runtime gets on top."""
+        """The problem's memory limit, without the runtime's extra memory."""
         extra_mib = self.language.extra_memory_mib if self.language else 0
         return max(1, self.limits.memory_bytes - extra_mib * 1024 * 1024)
 
     def _scored(self, rows: tuple[CaseResult, ...], scored: SubmissionScore) -> JudgeResult:
-        """Fold the rows; a problem without points counts as one that is worth one."""
+        """The result from the test case results; a problem without points counts as one with one point."""
         accepted = Fraction(scored.verdict is Verdict.AC)
         is_scored = self.problem.is_scored
         return JudgeResult(
@@ -270,7 +269,7 @@ class _JudgePipeline:
         )
 
     def _result(self, verdict: Verdict, message: str) -> JudgeResult:
-        """A result without tests."""
+        """A result without test cases."""
         return JudgeResult(
             verdict=verdict,
             score=Fraction(0),
@@ -304,7 +303,7 @@ class _JudgePipeline:
 
 
 def _message(rows: Sequence[CaseResult], scored: SubmissionScore) -> str:
-    """What the jury reads first: the fault, or the test that decided."""
+    """The first message for the jury: the fault, or the test case that decided."""
     if scored.fault:
         return scored.fault
     if scored.verdict is Verdict.AC:
@@ -317,13 +316,11 @@ def _message(rows: Sequence[CaseResult], scored: SubmissionScore) -> str:
 
 
 def _too_long(size_bytes: int, limit_bytes: int) -> CompileResult:
-    return CompileResult(
-        None, CompileFailure(f"the source has {size_bytes} bytes; at most {limit_bytes} are allowed", "")
-    )
+    return CompileResult(None, CompileFailure(f"the source has {size_bytes} bytes; the limit is {limit_bytes}", ""))
 
 
 def _answers(problem: Problem, source: ProgramSource) -> dict[str, bytes]:
-    """Submitted answers by the names that the cases ask for; a single file serves a single case, whatever its name."""
+    """Submitted answers by the names in the cases; a single file serves a single case, whatever its name."""
     if problem.mode is not ProblemMode.SUBMIT_ANSWER:
         return {}
     answers = {file.name: file.data for file in source.files}
@@ -333,7 +330,7 @@ def _answers(problem: Problem, source: ProgramSource) -> dict[str, bytes]:
 
 
 def submission_limits(problem: Problem, language: Language) -> Limits:
-    """A problem's limits for a language: whole ones of its own, else the problem's times a factor."""
+    """The limits for a language: its own if the problem has them, otherwise the problem's limits times a factor."""
     limits = problem.limits
     for name in (language.id, language.code):
         if name in limits.per_language:
@@ -345,7 +342,7 @@ def submission_limits(problem: Problem, language: Language) -> Limits:
 async def run_cases_in_order(
     cases: Sequence[Case], runner: CaseRunner, progression: EarlyStop, jobs: int
 ) -> AsyncGenerator[CaseResult, None]:
-    """Run the tests and give their rows in order, each as soon as it and all before it are decided."""
+    """Run the test cases and yield their results in order, each as soon as it and all before it are decided."""
     ahead = _LookaheadRunner(cases, runner, progression, jobs + 1)
     try:
         for index, case in enumerate(cases):
@@ -361,7 +358,7 @@ def _skipped(case: Case, reason: str) -> CaseResult:
 
 
 class _LookaheadRunner:
-    """Tests that are under way before it is their turn, ``most`` at a time: all but one run, one stands ready."""
+    """Test cases that run ahead, ``most`` at a time: all but one run, one is prepared."""
 
     def __init__(self, cases: Sequence[Case], runner: CaseRunner, progression: EarlyStop, most: int) -> None:
         self._cases, self._runner, self._progression, self._most = cases, runner, progression, most
@@ -369,7 +366,7 @@ class _LookaheadRunner:
         self._next = 0
 
     async def result(self, index: int) -> CaseResult:
-        """Wait for one test while those after it run."""
+        """Wait for one test case while later ones run."""
         while True:
             self._start(index)
             task = self._tasks[index]
@@ -392,7 +389,7 @@ class _LookaheadRunner:
             self._tasks[index] = asyncio.create_task(self._runner.run(self._cases[index]))
 
     async def stop(self) -> None:
-        """Stop whatever is not needed any more."""
+        """Cancel test cases that are no longer needed."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

@@ -1,7 +1,7 @@
-"""The result document: one JSON object that says what was judged, with what, and what came of it.
+"""The result document: one JSON object with the judgement and everything it depended on.
 
-``docs/reference/result-document.md`` explains every key, and a test holds the two together. ``author_view`` is the
-only thing that may be shown to the author of a submission: it holds nothing of the test data.
+``docs/reference/result-document.md`` describes every key, and a test compares the two. Only ``author_view`` may be
+shown to the author of a submission: it contains nothing of the test data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """All that a verdict depended on (INV-13)."""
+    """Everything that a verdict depended on (INV-13)."""
 
     source_sha256: str
     language: str
@@ -45,7 +45,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """What judging one submission came to."""
+    """The result of judging one submission."""
 
     verdict: Verdict
     score: Fraction
@@ -57,30 +57,30 @@ class JudgeResult:
     scored: SubmissionScore | None = None
     compiled: CompileResult | None = None
     wall_ms: int = 0
-    """From the start of judging to its end."""
+    """From the start to the end of judging."""
 
     @property
     def retry(self) -> RetryClass:
-        """Every verdict is final, CE and the jury's own faults included: judging again would say the same."""
+        """Every verdict is final, including CE and jury errors: judging again would give the same result."""
         return RetryClass.FINAL
 
     @property
     def time_ms(self) -> int:
-        """The slowest test's CPU time."""
+        """CPU time of the slowest test case."""
         return max((case.run.time_ms for case in self.cases if case.run), default=0)
 
     @property
     def mem_kb(self) -> int:
-        """The largest test's memory."""
+        """Memory of the largest test case."""
         return max((case.run.mem_kb for case in self.cases if case.run), default=0)
 
     @property
     def first_failure(self) -> CaseResult | None:
-        """The first test that was not accepted."""
+        """The first test case that was not accepted."""
         return next((case for case in self.cases if case.verdict not in (None, Verdict.AC)), None)
 
     def document(self) -> Document:
-        """The document, whole: for the jury."""
+        """The complete document, for the jury."""
         first = self.first_failure
         cases = {case.name: case for case in self.problem.cases}
         return {
@@ -119,14 +119,14 @@ class JudgeResult:
 
 
 def feedback_for_case(problem: Problem, case: Case) -> str:
-    """How much the author may see of one test."""
+    """How much of a test case the author may see."""
     if case.is_sample or case.full_feedback:
         return "full"
     return problem.group(case.group).feedback.value
 
 
 def score_to_json(value: Fraction) -> int | float:
-    """A score as JSON has it: an integer where it is one."""
+    """A score as JSON number: an integer if it is one."""
     return value.numerator if value.denominator == 1 else round(float(value), 9)
 
 
@@ -209,7 +209,7 @@ def _provenance(origin: Provenance) -> Document:
 
 
 def describe_checker(checker: Checker) -> str:
-    """The checker in one line."""
+    """One-line description of the checker."""
     if checker.protocol is not CheckerProtocol.NATIVE:
         return f"{checker.protocol.value}: {', '.join(program.name for program in checker.programs)}"
     words = [*checker.args, *(f"{name}={value}" for name, value in checker.options.items())]
@@ -217,7 +217,7 @@ def describe_checker(checker: Checker) -> str:
 
 
 def judging_digest(problem: Problem, files: ProblemFiles) -> str:
-    """The digest of all that decides a verdict: limits, tests, answers, checkers and what they are made of."""
+    """The digest of everything that decides a verdict: limits, test cases, answers, checkers and their sources."""
     total = sha256()
     total.update(repr((problem.grading, problem.mode, problem.limits, problem.groups, problem.max_passes)).encode())
     for case in problem.cases:
@@ -242,25 +242,25 @@ _KIB_PER_MIB: Final = 1024
 
 
 def coarse_mem_kb(mem_kb: int) -> int:
-    """Memory as the author of a submission sees it: rounded up to whole MiB.
+    """Memory as the author sees it: rounded up to MiB.
 
-    A program chooses how much memory it uses, so that the exact figure would carry a dozen bits out of each secret
-    test. Times are whole milliseconds everywhere, and far less exact than that by themselves.
+    A program chooses how much memory it uses, so the exact value would leak a dozen bits of each secret test case.
+    Times are milliseconds, which are much less precise.
     """
     return -(-mem_kb // _KIB_PER_MIB) * _KIB_PER_MIB
 
 
 def coarse_case(case: Mapping[str, Any]) -> Document:
-    """The figures of one test as the author sees them while judging goes on."""
+    """The usage of one test case as the author sees it during judging."""
     return {**case, "mem_kb": coarse_mem_kb(case.get("mem_kb") or 0)}
 
 
 def author_view(document: Document) -> Document:
-    """What the author may see of a result document: nothing that test data could have been written into.
+    """The part of a result document that its author may see: nothing that test data could be encoded in.
 
-    A sample shows everything. Of other tests a program's own words, exit codes and signals, the time by the clock and
-    the checker's messages are left out, and memory is coarse: a program could tell by each of them what it read. Which
-    rows there are follows each group's feedback.
+    Samples are shown completely. For other test cases, the program's messages, exit codes and signals, the wall time
+    and the checker's messages are removed, and memory is rounded: a program could use each of them to report what it
+    read. The feedback setting of each group decides which test cases are listed.
     """
     cases = _visible_rows(document["cases"])
     hidden = {group["path"] for group in document["groups"] if group["feedback"] == Feedback.NONE.value}

@@ -1,8 +1,8 @@
-"""From the rows of tests to points and a verdict: pure, exact, the same in whatever order the tests ran.
+"""Computes points and verdict from the test case results: pure, exact, independent of the running order.
 
-The tree of groups is walked from the leaves: a case earns by its verdict and its checker's score, a group by its
-aggregate, and a group whose checker gave an impossible score is a fault of the jury's that outranks everything.
-Scores are fractions, so that a third of 100 three times is 100.
+The tree of groups is evaluated from the leaves: a case earns by its verdict and its checker's score, a group by its
+aggregate. A score outside a group's range is a jury error, which has precedence over everything else. Scores are
+fractions, so three times a third of 100 is 100.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from adjudge.judge.case_results import CaseResult, CheckerScore
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a case or a group came to."""
+    """The score of a case or a group."""
 
     verdict: Verdict | None
-    """None: skipped as a whole."""
+    """None: skipped completely."""
     points: Fraction
     max_points: Fraction | None
-    """The maximum, where there is one."""
+    """The maximum, if there is one."""
     fault: str = ""
 
     @property
@@ -38,7 +38,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """A group's row in the result."""
+    """The result of a group."""
 
     path: str
     earned: Score
@@ -46,7 +46,7 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionScore:
-    """The whole submission."""
+    """The score of the submission."""
 
     verdict: Verdict
     points: Fraction
@@ -57,12 +57,12 @@ class SubmissionScore:
 
 @lru_cache(maxsize=4096)
 def exact_fraction(number: float) -> Fraction:
-    """The decimal that a setter wrote, not the binary fraction nearest to it."""
+    """The decimal number that the setter wrote, not the nearest binary fraction."""
     return Fraction(repr(number))
 
 
 def score_case(problem: Problem, case: Case, result: CaseResult | None) -> Score:
-    """Points of one case."""
+    """The score of one case."""
     base = None if case.points is None else exact_fraction(case.points)
     most = base if problem.has_maximum(case) else None
     if result is None or result.is_skipped:
@@ -77,7 +77,7 @@ def score_case(problem: Problem, case: Case, result: CaseResult | None) -> Score
 
 
 def _given(case: Case, score: CheckerScore, base: Fraction | None, most: Fraction | None) -> Score:
-    """Points where the checker gave a number; nothing of a known maximum is a rejection."""
+    """The score if the checker gave one; 0 of a known maximum is a rejection."""
     points = _points(score.value, score.unit, base)
     if points is None:
         return Score(
@@ -91,13 +91,13 @@ def _given(case: Case, score: CheckerScore, base: Fraction | None, most: Fractio
     if most and points < most:
         return Score(Verdict.PA if points > 0 else Verdict.WA, points, most)
     if most == 0 and not case.is_sample and (part := _part(score)) < 1:
-        # Worth nothing, and still only partly right: later tests may depend on it.
+        # 0 points, but still a partial score: later test cases may depend on it.
         return Score(Verdict.PA if part > 0 else Verdict.WA, points, most)
     return Score(Verdict.AC, points, most)
 
 
 def _part(score: CheckerScore) -> Fraction:
-    """How much of the maximum a score is, where it says so."""
+    """The fraction of the maximum that a score is, if it says so."""
     return {ScoreUnit.FRACTION: score.value, ScoreUnit.PERCENT: score.value / 100}.get(score.unit, Fraction(1))
 
 
@@ -110,20 +110,20 @@ def _points(value: Fraction, unit: ScoreUnit, base: Fraction | None) -> Fraction
 
 
 class ScoreTree:
-    """A problem's groups with what their cases came to so far."""
+    """The groups of a problem with the results so far."""
 
     def __init__(self, problem: Problem, results: Mapping[str, CaseResult], static: Mapping[str, bool] | None = None):
         self._problem, self._results, self._static = problem, results, static or {}
         self._earned: dict[str, Score] = {}
 
     def group(self, path: str) -> Score:
-        """What a group came to, counting only what ran."""
+        """The score of a group, from the cases that ran."""
         if path not in self._earned:
             self._earned[path] = self._score(self._problem.group(path))
         return self._earned[path]
 
     def passed(self, path: str) -> bool:
-        """Whether a group was accepted wholly."""
+        """Whether a group was fully accepted."""
         earned = self.group(path)
         return earned.verdict is Verdict.AC and (earned.max_points is None or earned.points >= earned.max_points)
 
@@ -137,7 +137,7 @@ class ScoreTree:
         return Score(Verdict.SE if fault else verdict, points, most, fault)
 
     def _children(self, group: Group) -> list[Score]:
-        """The children that count: none after the first failure of a group that stops there, however many ran."""
+        """The children that count: none after the first failure of a group that stops there, even if they ran."""
         found: list[Score] = []
         broken = False
         for child in self._problem.children(group.path):
@@ -203,7 +203,7 @@ def _range_fault(group: Group, points: Fraction) -> str:
 
 
 def _group_verdict(group: Group, verdicts: Sequence[Verdict | None]) -> Verdict | None:
-    """Fold the children's verdicts; what was skipped says nothing, unless all of it was."""
+    """Aggregate the children's verdicts; skipped children do not count, unless all were skipped."""
     seen = [verdict for verdict in verdicts if verdict is not None]
     if Verdict.SE in seen:
         return Verdict.SE
@@ -221,7 +221,7 @@ def _group_verdict(group: Group, verdicts: Sequence[Verdict | None]) -> Verdict 
 def score(
     problem: Problem, results: Mapping[str, CaseResult], static: Mapping[str, bool] | None = None
 ) -> SubmissionScore:
-    """Score a whole submission. Where points are earned, a failure with some of them, or less than all, is PA."""
+    """Score a submission. With points, a failure that earned some, or less than all points, is PA."""
     tree = ScoreTree(problem, results, static)
     groups = tuple(GroupScore(group.path, tree.group(group.path)) for group in problem.groups)
     root = tree.group("")

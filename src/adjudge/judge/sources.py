@@ -1,4 +1,4 @@
-"""Source files: what they are called in the box, and which of them is the main one."""
+"""Source files: their names in the sandbox, and the choice of the main file or class."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _JAVA_MARK = re.compile(
     r"[{}]|(?P<public>\bpublic\s+)?(?:(?:final|abstract|sealed|strictfp|static)\s+){0,4}"
     r"\b(?:class|interface|enum|record)\s+(?P<name>[\w$]+)|\bstatic\b[^;{}()]{0,200}\bvoid\s+main\s*\("
 )
-"""Every repetition is bounded: a source is not to cost more than its length."""
+"""All repetitions are bounded, so that matching is linear in the length of the source."""
 _JAVA_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 FILES_MAX = 48
-"""Of one program: a box takes 64 files, and a test brings some of its own."""
+"""Maximum files of a program: a sandbox run accepts 64 files, and test cases add some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +33,25 @@ class SourceFile:
     name: str
     data: bytes
     is_support: bool = False
-    """Laid beside the sources, not compiled by itself."""
+    """Copied beside the sources, not compiled itself."""
     is_executable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramSource:
-    """A program as it was handed in, or as its package holds it."""
+    """A program as it was submitted, or as it is in the package."""
 
     files: tuple[SourceFile, ...]
     entry_point: str = ""
 
     @property
     def size_bytes(self) -> int:
-        """Of all files together."""
+        """Total size of all files."""
         return sum(len(file.data) for file in self.files)
 
     @property
     def digest(self) -> str:
-        """SHA-256 over names and contents: the same program has the same digest everywhere."""
+        """SHA-256 over names and contents."""
         total = sha256()
         for file in sorted(self.files, key=lambda entry: entry.name):
             for part in (file.name.encode(errors="surrogatepass"), file.data):
@@ -61,7 +61,7 @@ class ProgramSource:
 
 @dataclass(frozen=True, slots=True)
 class SourceLayout:
-    """Sources under their final names, ready to be compiled."""
+    """Sources under their final names, ready to compile."""
 
     files: tuple[SourceFile, ...]
     sources: tuple[str, ...]
@@ -72,7 +72,7 @@ class SourceLayout:
 def layout_sources(
     language: Language, source: ProgramSource, extra: Iterable[SourceFile] = (), entry_point: str = ""
 ) -> SourceLayout:
-    """Name the files; ``extra`` ones (a grader, a header) are merged in and win where names are the same."""
+    """Name the files; ``extra`` files (a grader, a header) are merged in and replace files of the same name."""
     merged = {file.name: file for file in extra}
     own = [_named(language, source)] if len(source.files) == 1 else list(source.files)
     files = (*(file for file in own if file.name not in merged), *merged.values())
@@ -88,14 +88,14 @@ def layout_sources(
 
 
 def _check_names(files: Sequence[SourceFile]) -> None:
-    """Refuse files that cannot lie beside one another in a directory."""
+    """Reject names that cannot exist in one directory."""
     if len(files) > FILES_MAX:
-        raise InvalidInput(f"source: {len(files)} files; at most {FILES_MAX} are allowed.", field="source")
+        raise InvalidInput(f"source: {len(files)} files; the limit is {FILES_MAX}.", field="source")
     names = {file.name for file in files}
     for name in names:
         for parent in PurePosixPath(name).parents:
             if str(parent) in names:
-                raise InvalidInput(f"source: {str(parent)!r} is a file and a directory.", field="source")
+                raise InvalidInput(f"source: {str(parent)!r} is both a file and a directory.", field="source")
         check_name("source", name)
 
 
@@ -110,7 +110,7 @@ def _named(language: Language, source: ProgramSource) -> SourceFile:
 
 
 def single_file_name(language: Language, data: bytes) -> str:
-    """What a program of one file is called in the box; Java names it by what is in it."""
+    """The name of a single-file program in the sandbox; for Java it depends on the content."""
     if language.names != "java":
         return language.source
     shape = parse_java(data)
@@ -118,7 +118,7 @@ def single_file_name(language: Language, data: bytes) -> str:
 
 
 def _main_file(language: Language, sources: Sequence[str], entry: str) -> str:
-    """The entry point if it is a file; else a conventional name; else the first one."""
+    """The entry point if it is a file, else a conventional name, else the first file."""
     if entry in sources:
         return entry
     by_name = {PurePosixPath(name).name: name for name in reversed(sources)}
@@ -133,7 +133,7 @@ def _main_file(language: Language, sources: Sequence[str], entry: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JavaFileInfo:
-    """What the judge must know of a Java file."""
+    """Package, public type and main class of a Java file."""
 
     package: str = ""
     public: str = ""
@@ -142,12 +142,12 @@ class JavaFileInfo:
 
     @property
     def qualified_main(self) -> str:
-        """The main class with its package; empty where no type has a ``main``."""
+        """The main class with its package; empty if no type has a ``main``."""
         return f"{self.package}.{self.main}" if self.package and self.main else self.main
 
 
 def parse_java(data: bytes) -> JavaFileInfo:
-    """Find package, public type and main class, in one pass over text without comments and strings."""
+    """Find package, public type and main class in one pass over the text without comments and strings."""
     text = _JAVA_NOISE.sub(" ", data.decode("utf-8", "replace"))
     package = _JAVA_PACKAGE.search(text)
     depth, current, public, main = 0, "", "", ""
@@ -167,7 +167,7 @@ def parse_java(data: bytes) -> JavaFileInfo:
 
 
 def _main_class(files: Sequence[SourceFile], main: str, entry: str) -> str:
-    """The entry point if one was named; else the main file's class; else the first class that has a main."""
+    """The entry point if set, else the class of the main file, else the first class with a main."""
     if entry and _JAVA_NAME.fullmatch(entry.rpartition(".")[2]) and not entry.endswith(".java"):
         return entry
     ordered = sorted(

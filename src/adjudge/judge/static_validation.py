@@ -1,4 +1,4 @@
-"""Static validation: a program of the jury's that looks at the sources of a submission before anything of it runs."""
+"""Static validation: a jury program that inspects the sources of a submission before it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adjudge.sandbox import InputFile, Sandbox, SandboxRunSpec
 
 @dataclass(frozen=True, slots=True)
 class StaticValidationResult:
-    """What static validation said: for each group whether it accepted, and the rejection that counts for everything."""
+    """Whether each group was accepted, and a rejection that applies to the whole submission."""
 
     accepted: dict[str, bool] = field(default_factory=dict)
     rejection: CheckResult | None = None
@@ -35,7 +35,7 @@ class StaticValidator:
     async def validate(
         self, problem: Problem, source: ProgramSource, language: Language, main: str
     ) -> StaticValidationResult:
-        """Ask once for every group that wants to know; where no points depend on it, a rejection is the verdict."""
+        """Run once per group with static validation; if no points depend on it, a rejection is the verdict."""
         outcome, place = StaticValidationResult(), _free_name(source)
         with Workspace() as workspace, workspace.scratch() as scratch:
             for group in _asking(problem):
@@ -65,13 +65,13 @@ class StaticValidator:
 
 
 def _free_name(source: ProgramSource) -> str:
-    """What the feedback directory is called: a name that nothing of the submission has."""
+    """A name for the feedback directory that no file of the submission has."""
     taken = {file.name.partition("/")[0] for file in source.files}
     names = (FEEDBACK, *(f"{FEEDBACK}-{number}" for number in range(1, len(taken) + 1)))
     return next(name for name in names if name not in taken)
 
 
 def _asking(problem: Problem) -> list[Group]:
-    """The groups that say something of static validation; where none does, the whole problem asks once."""
+    """The groups with static validation; if none has, the root."""
     asking = [group for group in problem.groups if group.static_points or group.static_validator_args]
     return asking or [problem.group("")]

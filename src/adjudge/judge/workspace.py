@@ -1,4 +1,4 @@
-"""Files of one judging: outputs and feedback."""
+"""Temporary files of one judge run: outputs and feedback."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """What one run at a time has to itself: an output file that is used again and again, and a feedback directory."""
+    """Files of one run at a time: a reusable output file and a feedback directory."""
 
     output: Path
     output_fd: int
     feedback: Path
 
     def clear(self) -> int:
-        """Empty the output; gives its descriptor, ready to be a program's stdout."""
+        """Truncate the output; returns its descriptor, to be used as stdout."""
         os.ftruncate(self.output_fd, 0)
         os.lseek(self.output_fd, 0, os.SEEK_SET)
         return self.output_fd
 
     def output_bytes(self) -> int:
-        """How long the output is."""
         return os.fstat(self.output_fd).st_size
 
     def clear_feedback(self) -> Path:
-        """Empty the feedback of the case before."""
+        """Delete the feedback of the previous case."""
         for entry in self.feedback.iterdir():
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
         return self.feedback
 
 
 class Workspace:
-    """A temporary directory for one judging; gone afterwards."""
+    """A temporary directory for one judge run; removed afterwards."""
 
     def __init__(self, parent: Path | None = None) -> None:
         self._parent = parent
@@ -47,7 +46,7 @@ class Workspace:
         self._all: list[Scratch] = []
 
     def __enter__(self) -> Self:
-        """Make the directory."""
+        """Create the directory."""
         self.root = Path(tempfile.mkdtemp(prefix="adjudge-", dir=self._parent))
         self.root.chmod(0o755)
         self.empty = self.root / "empty"
@@ -57,14 +56,14 @@ class Workspace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove it with everything in it."""
+        """Remove the directory."""
         for scratch in self._all:
             os.close(scratch.output_fd)
         shutil.rmtree(self.root, ignore_errors=True)
 
     @contextmanager
     def scratch(self) -> Iterator[Scratch]:
-        """Lend a desk."""
+        """Borrow a ``Scratch``."""
         scratch = self._free.pop() if self._free else self._new_scratch()
         try:
             yield scratch

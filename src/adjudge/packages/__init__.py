@@ -1,9 +1,8 @@
-"""Problem packages, in and out: every format becomes ``domain.problem.Problem``, and that becomes an ICPC package.
+"""Problem packages: every format is read into ``domain.problem.Problem``, which can be written as an ICPC package.
 
-What belongs here: opening archives safely, reading and writing formats, saying what is wrong with a package, all of it
-at once; having the judge run what a package ships (``jury``, ``verification``). What does not: running anything but
-through the judge, in its sandbox, and deciding verdicts.
+Opens archives safely, reads and writes formats, reports all problems of a package at once, and runs jury programs
+through the judge (``jury_runner``, ``verifier``).
 
 Everything in a package is untrusted. ``archive`` turns a folder or a ZIP into ``files.PackageFiles``, a flat map of
-safe names; ``detect`` names the format; a reader per format returns the problem and adds ``findings``.
+safe names; ``load`` detects the format; one reader per format returns the problem and adds ``findings``.
 """

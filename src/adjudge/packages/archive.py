@@ -1,10 +1,9 @@
-"""Open a package: a folder or a ZIP, neither of which is trusted.
+"""Opens a package: a folder or a ZIP, both untrusted.
 
-What is refused: names that leave the package, links that do, devices, encrypted or doubled entries, and archives that
-would unpack to more than ``OpenLimits``. Links inside the tree are followed; in a folder of the operator's own also
-those that lead elsewhere, as ``Links`` says. A ZIP's entries are written under numbers
-of ours, so no name of theirs ever reaches the file system; bytes are counted while they are unpacked, never taken
-from the archive's word.
+Rejects names and links that leave the package, devices, encrypted or duplicate entries, and archives that unpack to
+more than ``ArchiveLimits``. Links inside the tree are followed; in a folder of the operator also those that lead
+outside, as ``Links`` allows. ZIP entries are extracted under numbers, so their names never reach the file system; bytes
+are counted while unpacking, not taken from the archive's headers.
 """
 
 from __future__ import annotations
@@ -29,37 +28,37 @@ from adjudge.packages.safe_paths import is_junk, link_target, safe_path
 _CHUNK = 256 * 1024
 _MAX_LINKS = 40
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
-"""What the standard library raises for archives that lie; RuntimeError is its word for a missing password."""
+"""What the standard library raises for invalid archives; RuntimeError means a missing password."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How large a package may be, so that a small archive cannot fill the disk."""
+    """Maximum size of a package, so that a small archive cannot fill the disk."""
 
     entries: int = 50_000
     total_bytes: int = 4096 * MIB
     file_bytes: int = 1024 * MIB
     ratio: int = 200
-    """Unpacked to packed, above ``ratio_floor_bytes``."""
+    """Maximum compression ratio, above ``ratio_floor_bytes``."""
     ratio_floor_bytes: int = 256 * MIB
 
 
 class Links(StrEnum):
-    """Which links in a folder are followed. Links in an archive never lead out of it, whatever is said here."""
+    """Which links in a folder are followed. Links in an archive never lead out of it."""
 
     INSIDE = "inside"
-    """Those that stay in the package."""
+    """Links that stay in the package."""
     REPOSITORY = "repository"
-    """Those that stay in the Git repository that the folder is part of: contest repositories share headers so."""
+    """Links that stay in the Git repository of the folder: contest repositories share headers."""
     ANYWHERE = "anywhere"
-    """All of them. For folders that the operator trusts: a link may lead to any file that they can read."""
+    """All links. For trusted folders only: a link may point to any readable file."""
 
 
 @contextmanager
 def open_package(
     source: Path, limits: ArchiveLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
 ) -> Iterator[PackageFiles]:
-    """Open a package for as long as the block runs; unpacked and derived files are gone after it."""
+    """Open a package while the block runs; unpacked and derived files are deleted afterwards."""
     limits = limits or ArchiveLimits()
     if not source.exists():
         raise NotFound("package", str(source))
@@ -72,7 +71,7 @@ def open_package(
 
 
 def mount_archive(files: PackageFiles, name: str, limits: ArchiveLimits | None = None) -> None:
-    """Open an archive inside the package: its entries appear below its own name, ``tests.zip/1.in``."""
+    """Open an archive inside the package: its entries appear below its name, ``tests.zip/1.in``."""
     objects = files.new_derived_path()
     inner = _from_zip(files.locate(name), objects, limits or ArchiveLimits())
     for entry, real in inner.items():
@@ -80,7 +79,7 @@ def mount_archive(files: PackageFiles, name: str, limits: ArchiveLimits | None =
 
 
 def _without_top_folder(found: dict[str, Path]) -> dict[str, Path]:
-    """Drop the one folder that everything is in, as archives of a folder have it; ``data`` alone is no such folder."""
+    """Drop a single top-level folder, as in archives of a folder; ``data`` alone is not dropped."""
     tops = {name.partition("/")[0] for name in found}
     if len(tops) != 1 or any("/" not in name for name in found) or tops & {"data", "tests", "input"}:
         return found
@@ -131,14 +130,14 @@ class _Bounds:
             self._within = next(repositories, root)
 
     def resolved(self, name: str, entry: Path) -> Path:
-        """Find what an entry really is; refuse it where it is out of bounds."""
+        """Resolve an entry; reject it if it is out of bounds."""
         try:
             real = entry.resolve(strict=True)
         except (OSError, RuntimeError):
             raise package_error(name, "is a dangling symbolic link.", "Remove it, or add what it points to.") from None
         if self._links is Links.ANYWHERE:
             return real
-        # The repository's own files may hold credentials.
+        # Files of .git may contain credentials.
         if not real.is_relative_to(self._within) or ".git" in real.relative_to(self._within).parts:
             fix = "Replace it by the file it points to"
             if self._links is Links.REPOSITORY:
@@ -216,7 +215,7 @@ def _is_link(entry: zipfile.ZipInfo) -> bool:
 
 
 def _decoded(entry: zipfile.ZipInfo) -> str:
-    """Undo the guess of code page 437 where the bytes are UTF-8, as many archivers write without saying so."""
+    """Undo the code page 437 guess if the bytes are UTF-8: many archivers do not set the flag."""
     if entry.flag_bits & 0x800 or entry.filename.isascii():
         return entry.filename
     try:
@@ -245,7 +244,7 @@ def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, allo
 
 
 def _with_links(found: dict[str, Path], links: dict[str, str], limits: ArchiveLimits) -> dict[str, Path]:
-    """Add what links name: a file under a second name, or a folder's files under a second folder."""
+    """Add what links point to: a file under a second name, or the files of a folder under a second folder."""
     targets = {name: link_target(name, target) for name, target in links.items()}
     result = dict(found)
     for name in targets:
@@ -266,7 +265,7 @@ def _with_links(found: dict[str, Path], links: dict[str, str], limits: ArchiveLi
 
 
 def _followed(name: str, targets: dict[str, str]) -> str:
-    """Follow links until a name that is none, also where a folder on the way is a link."""
+    """Follow links to a name that is not a link, including folders on the path."""
     for _ in range(_MAX_LINKS):
         steps = name.split("/")
         for depth in range(len(steps), 0, -1):

@@ -1,6 +1,6 @@
-"""Whether a jury submission did what the package expects of it, and which time limit the jury's times suggest.
+"""Checks whether a jury submission met its expectations, and suggests a time limit from the jury's times.
 
-What belongs here: the comparison, on plain figures. What does not: running anything.
+Works on plain values; nothing is run here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from adjudge.packages.globs import matches
 
 @dataclass(frozen=True, slots=True)
 class VerifyCaseResult:
-    """What became of one test; ``time_ms`` is scaled to the problem's own limit where its language has more."""
+    """The result of one test case; ``time_ms`` is scaled to the problem's limit if its language has a larger one."""
 
     name: str
     verdict: Verdict | None
@@ -28,7 +28,7 @@ class VerifyCaseResult:
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """What became of a submission."""
+    """The result of a jury submission."""
 
     verdict: Verdict
     score: float = 0.0
@@ -37,17 +37,16 @@ class VerifyResult:
 
     @property
     def slowest_ms(self) -> float:
-        """The slowest test's time."""
         return max((case.time_ms for case in self.cases), default=0.0)
 
 
 def cases_covered_by(expectation: Expectation, outcome: VerifyResult) -> list[VerifyCaseResult]:
-    """List the tests that an expectation speaks of and that ran."""
+    """The test cases that an expectation applies to and that ran."""
     return [case for case in outcome.cases if case.verdict is not None and matches(expectation.cases, case.name)]
 
 
 def unmet_expectations(expectations: Iterable[Expectation], outcome: VerifyResult) -> tuple[str, ...]:
-    """Say what the submission did otherwise than expected; nothing where all is as it should be."""
+    """The expectations that the submission did not meet, as messages."""
     return tuple(reason for item in expectations for reason in _unmet(item, outcome))
 
 
@@ -69,7 +68,7 @@ def _unmet(item: Expectation, outcome: VerifyResult) -> list[str]:
         if not item.score[0] - 1e-9 <= score <= item.score[1] + 1e-9:
             reasons.append(f"scored {score:g}{where}, expected {item.score[0]:g} to {item.score[1]:g}")
     if item.message and not any(item.message in case.message for case in cases):
-        reasons.append(f"no message holds {item.message!r}{where}")
+        reasons.append(f"no message contains {item.message!r}{where}")
     return reasons
 
 
@@ -78,7 +77,7 @@ def _words(verdicts: frozenset[Verdict]) -> str:
 
 
 def describe_expectations(expectations: Sequence[Expectation]) -> str:
-    """Say in short what is expected of a submission as a whole."""
+    """A short description of the expected result of a submission."""
     for item in expectations:
         if item.cases:
             continue
@@ -97,12 +96,12 @@ def describe_expectations(expectations: Sequence[Expectation]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimitSuggestion:
-    """The bounds that the jury's times put on the time limit, and the smallest limit within them."""
+    """The bounds on the time limit given by the jury's times, and the smallest limit within them."""
 
     lower_ms: float
-    """The slowest submission that must not be too slow, times its margin."""
+    """Time of the slowest submission that must not exceed the limit, times its margin."""
     upper_ms: float
-    """The fastest one that must be too slow, divided by its margin; infinite where there is none."""
+    """Time of the fastest submission that must exceed it, divided by its margin; infinite if there is none."""
     slowest: str
     fastest: str
     time_limit_ms: int | None
@@ -110,7 +109,7 @@ class TimeLimitSuggestion:
 
 
 def must_exceed_time_limit(expectations: Iterable[Expectation]) -> bool:
-    """Whether a submission is there to show what is too slow."""
+    """Whether a submission must exceed the time limit."""
     return any(_is_upper(item) for item in expectations)
 
 
@@ -129,7 +128,7 @@ def _is_lower(item: Expectation) -> bool:
 def suggest_time_limit(
     limits: ProblemLimits, judged: Iterable[tuple[str, Sequence[Expectation], VerifyResult]]
 ) -> TimeLimitSuggestion | None:
-    """Suggest a time limit by the rule of 2025-09; None where no submission bounds it from below."""
+    """Suggest a time limit by the rule of 2025-09; None if no submission gives a lower bound."""
     lower, upper = (0.0, ""), (math.inf, "")
     for name, expectations, outcome in judged:
         for item in expectations:

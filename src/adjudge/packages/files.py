@@ -1,8 +1,8 @@
 """The files of an opened package: a flat map from safe names to real files.
 
-What belongs here: looking names up, reading, digesting, replacing a file by a derived one. What does not: deciding
-which names are safe (``archive``). A name is relative, ``/``-separated and never leaves the package; the real file
-behind it may be anywhere (an extracted object, a link's target), so nothing may guess one from the other.
+Looks up, reads and hashes files and replaces them by derived ones; ``archive`` decides which names are safe. A name is
+relative, ``/``-separated and never leaves the package; the real file may be anywhere (an extracted entry, the target of
+a link), so neither can be derived from the other.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from adjudge.domain.programs import FileRef, Program
 from adjudge.packages.findings import Findings
 
 TEXT_BYTES = 8 * 1024 * 1024
-"""The longest file that is read whole as text: metadata, sources, statements. Test data is never read whole."""
+"""Maximum size of a file that is read as text: metadata, sources, statements. Test data is never read completely."""
 _CHUNK = 1024 * 1024
 
 
 class PackageFiles:
-    """The contents of one package. It satisfies ``domain.programs.ProblemFiles``."""
+    """The files of one package; implements ``domain.programs.ProblemFiles``."""
 
     def __init__(self, found: dict[str, Path], derived_dir: Path) -> None:
         self._files = found
@@ -36,16 +36,16 @@ class PackageFiles:
         return name in self._files
 
     def names(self, under: str = "") -> list[str]:
-        """List every file below a folder, in byte order."""
+        """List the files below a folder, in byte order."""
         names = self._sorted()
         if not under:
             return [name.decode() for name in names]
         prefix = f"{under}/".encode()
-        # No name holds the byte 0xff: it never occurs in UTF-8.
+        # No name contains the byte 0xff: it does not occur in UTF-8.
         return [name.decode() for name in names[bisect_left(names, prefix) : bisect_left(names, prefix + b"\xff")]]
 
     def _sorted(self) -> list[bytes]:
-        """Keep all names in byte order, so that a folder is one slice of them however many files there are."""
+        """All names in byte order, so that a folder is one slice."""
         if len(self._order) != len(self._files):
             self._order = sorted(name.encode() for name in self._files)
         return self._order
@@ -57,24 +57,22 @@ class PackageFiles:
         return at < len(names) and names[at].startswith(prefix)
 
     def children(self, folder: str) -> list[str]:
-        """List the direct children of a folder by base name, files and folders, in byte order."""
+        """The direct children of a folder by base name, files and folders, in byte order."""
         skip = len(folder) + 1 if folder else 0
         steps = {name[skip:].partition("/")[0] for name in self.names(folder)}
         return sorted(steps, key=str.encode)
 
     def locate(self, path: str) -> Path:
-        """Find the real file behind a name."""
         try:
             return self._files[path]
         except KeyError:
             raise NotFound("package_file", path) from None
 
     def size_bytes(self, path: str) -> int:
-        """Return how long the file is."""
         return self.locate(path).stat().st_size
 
     def sha256(self, path: str) -> str:
-        """Return the file's digest; each file is read once for it."""
+        """The digest of the file; computed once."""
         if path not in self._digests:
             digest = hashlib.sha256()
             for chunk in self.chunks(path):
@@ -83,18 +81,17 @@ class PackageFiles:
         return self._digests[path]
 
     def chunks(self, path: str) -> Iterator[bytes]:
-        """Read the file piece by piece."""
         with self.locate(path).open("rb") as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
 
     def head(self, path: str, size_bytes: int) -> bytes:
-        """Read at most so many bytes of the file's beginning."""
+        """Read at most ``size_bytes`` from the beginning."""
         with self.locate(path).open("rb") as stream:
             return stream.read(size_bytes)
 
     def text(self, path: str, findings: Findings) -> str | None:
-        """Read a text: UTF-8, line ends as LF, no byte-order mark. What it is not is named with its line."""
+        """Read a text file: UTF-8, LF line endings, no byte-order mark. Problems are reported with their line."""
         if self.size_bytes(path) > TEXT_BYTES:
             findings.error(path, f"is longer than {TEXT_BYTES} bytes, too long for a text.", "Shorten it.")
             return None
@@ -111,19 +108,19 @@ class PackageFiles:
         return text.replace("\r\n", "\n")
 
     def put_derived(self, name: str, data: bytes) -> None:
-        """Put a file made from the package's own under ``name``, over what was there."""
+        """Add a derived file under ``name``, replacing an existing one."""
         target = self.new_derived_path()
         target.write_bytes(data)
         self.put(name, target)
 
     def new_derived_path(self) -> Path:
-        """Name a fresh place for a derived file; ``put`` it when it is written."""
+        """A new path for a derived file; ``put`` it when it is written."""
         self._derived_dir.mkdir(parents=True, exist_ok=True)
         self._derived += 1
         return self._derived_dir / f"{self._derived:06d}"
 
     def put(self, name: str, real: Path) -> None:
-        """Let ``name`` mean the file ``real`` from now on."""
+        """Map ``name`` to the file ``real``."""
         self._files[name] = real
         self._digests.pop(name, None)
 
@@ -132,7 +129,7 @@ _SCRIPTS = frozenset({"build", "run"})
 
 
 def program_at(files: PackageFiles, path: str, language: str = "", entry_point: str = "") -> Program:
-    """Make a program of the file or folder at ``path``."""
+    """The program in the file or folder at ``path``."""
     name = posixpath.basename(path)
     if path in files:
         return Program(name, (FileRef(name, path),), language, entry_point)
@@ -142,6 +139,6 @@ def program_at(files: PackageFiles, path: str, language: str = "", entry_point: 
 
 
 def programs_in(files: PackageFiles, folder: str, *, skip: frozenset[str] = frozenset()) -> tuple[Program, ...]:
-    """Make a program of every child of a folder."""
+    """A program for every child of a folder."""
     children = [child for child in files.children(folder) if child not in skip and not child.startswith((".", "-"))]
     return tuple(program_at(files, f"{folder}/{child}") for child in children)

@@ -1,4 +1,4 @@
-"""What is wrong with a package: where, why, and what to do about it."""
+"""Findings about a package: path, line, message and fix."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from adjudge.domain.errors import InvalidInput
 
 
 class Severity(StrEnum):
-    """How much a finding matters. Declared from worst to mildest."""
+    """The severity of a finding, from worst to mildest."""
 
     ERROR = "error"
-    """The package cannot be used as it is."""
+    """The package cannot be used."""
     WARNING = "warning"
-    """It can be used, but probably not as its author means it."""
+    """It can be used, but probably not as its author intended."""
     INFO = "info"
-    """What the reader did on its own: converted, assumed, ignored."""
+    """What the reader converted, assumed or ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One remark on one file; ``line`` 0 means the whole file, an empty ``path`` the whole package."""
+    """One finding; ``line`` 0 means the whole file, an empty ``path`` the whole package."""
 
     severity: Severity
     path: str
@@ -30,7 +30,7 @@ class Finding:
     fix: str = ""
 
     def __str__(self) -> str:
-        """Show it as compilers do, so that editors can jump to it."""
+        """The format of compiler messages, which editors understand."""
         where = self.path or "package"
         if self.line:
             where += f":{self.line}"
@@ -44,15 +44,15 @@ class Findings:
     items: list[Finding] = field(default_factory=list)
 
     def error(self, path: str, message: str, fix: str = "", line: int = 0) -> None:
-        """Note what makes the package unusable."""
+        """Report a problem that makes the package unusable."""
         self._add(Severity.ERROR, path, message, fix, line)
 
     def warning(self, path: str, message: str, fix: str = "", line: int = 0) -> None:
-        """Note what is probably a mistake."""
+        """Report a probable mistake."""
         self._add(Severity.WARNING, path, message, fix, line)
 
     def info(self, path: str, message: str, fix: str = "", line: int = 0) -> None:
-        """Note what was done without being asked."""
+        """Report a conversion or an assumption."""
         self._add(Severity.INFO, path, message, fix, line)
 
     def _add(self, severity: Severity, path: str, message: str, fix: str, line: int) -> None:
@@ -62,17 +62,16 @@ class Findings:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the package cannot be used."""
         return any(item.severity is Severity.ERROR for item in self.items)
 
     def in_order(self) -> tuple[Finding, ...]:
-        """List them by severity, then by place."""
+        """Sorted by severity, then by path and line."""
         rank = {severity: number for number, severity in enumerate(Severity)}
         return tuple(sorted(self.items, key=lambda item: (rank[item.severity], item.path, item.line)))
 
 
 _SHOWN = 50
-"""How many findings an error's message holds; all are in its ``findings``."""
+"""How many findings are in an error's message; all are in its ``findings``."""
 
 
 class PackageRefused(InvalidInput):
@@ -99,7 +98,7 @@ class ConversionRefused(PackageRefused):
 
 
 def package_error(path: str, message: str, fix: str = "") -> PackageRefused:
-    """Make the error for a fault after which nothing more can be read."""
+    """The error for a problem after which nothing more can be read."""
     findings = Findings()
     findings.error(path, message, fix)
     return PackageRefused(findings)

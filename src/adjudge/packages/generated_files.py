@@ -1,7 +1,6 @@
-"""Files that a package describes and does not hold: how each is made.
+"""Files that a package describes by a command instead of containing them.
 
-What belongs here: the order to run a program and keep what it prints, as a value. What does not: carrying it out; that
-is ``build``'s, with a runner that the caller brings, because programs of a package run in the sandbox only.
+Values only; ``jury_runner`` runs the programs, in the sandbox.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ class GeneratedFile:
     """Run a program and keep its output as a file of the package."""
 
     target: str
-    """What its standard output becomes."""
+    """The file that standard output becomes."""
     program: Program
     args: tuple[str, ...] = ()
     stdin: str | None = None
-    """A package path; it may be an earlier recipe's target."""
+    """A package path; it may be the target of an earlier command."""
     error_target: str | None = None
-    """What its standard error becomes (DMOJ's generators print the answer there)."""
+    """The file that standard error becomes (DMOJ's generators print the answer there)."""
     input_file: str = ""
     output_file: str = ""
-    """Names in its work directory that it uses instead of stdin and stdout."""
+    """File names in its work directory used instead of stdin and stdout."""
     time_ms: int = 20_000
     memory_bytes: int | None = None
-    """None: ``DEFAULT_MEMORY_BYTES``, or the problem's own limit where that is more."""
+    """None: ``DEFAULT_MEMORY_BYTES``, or the problem's limit if that is larger."""
     validators: tuple[InputValidator, ...] = ()
-    """They must accept the target before anything is made from it."""
+    """They must accept the target before it is used."""

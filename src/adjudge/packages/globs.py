@@ -1,4 +1,4 @@
-"""The ICPC format's globs: ``*`` within one step of a path, ``{a,b}``, and a match of any folder above counts too."""
+"""Globs of the ICPC format: ``*`` within one path component, ``{a,b}``; a match of a parent folder counts, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_STARS = 8
 
 @lru_cache(maxsize=1024)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Turn a glob into a regular expression; braces become alternatives, so nothing is multiplied out."""
+    """Convert a glob to a regular expression; braces become alternatives, so nothing is multiplied out."""
     if len(pattern) > MAX_LENGTH or pattern.count("*") > MAX_STARS or "**" in pattern:
         raise InvalidInput(f"{pattern[:60]!r}: a pattern has at most {MAX_STARS} stars, and never two together.")
     parts: list[str] = []
@@ -37,7 +37,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a glob names the path or a folder that it is in; the empty glob names everything."""
+    """Whether a glob matches the path or one of its parent folders; the empty glob matches everything."""
     if not pattern:
         return True
     expression = compile_glob(pattern)

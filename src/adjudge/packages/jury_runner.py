@@ -1,4 +1,4 @@
-"""Run the jury's own programs: input validators, generators, checkers on given outputs. All of them in the sandbox."""
+"""Runs jury programs in the sandbox: input validators, generators, checkers on given outputs."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec
 
 _VALID = {ValidatorProtocol.ICPC: 42, ValidatorProtocol.TESTLIB: 0}
 _MADE_BYTES = 256 * MIB
-"""The longest file that a generator or the main solution may make."""
+"""Maximum size of a file made by a generator or the main solution."""
 _SAID = 200
 UNUSABLE = (LanguageMissing, InvalidInput, JuryFault)
-"""What is raised where one program cannot be used here; others of the package still can."""
+"""Raised if one program cannot be used here; others of the package still can."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyIssue:
-    """Something that one of the jury's programs says against the package."""
+    """Something that a jury program reports against the package."""
 
     where: str
     message: str
 
 
 class JuryRunner:
-    """The programs of one package, compiled when they are first needed."""
+    """The programs of one package, compiled on first use."""
 
     def __init__(self, judge: Judge, problem: Problem, files: PackageFiles) -> None:
         self._judge, self._problem, self._files = judge, problem, files
@@ -50,7 +50,7 @@ class JuryRunner:
         self._usable = problem.input_validators
 
     async def check_validators(self) -> list[VerifyIssue]:
-        """Compile the input validators; those that cannot be used are named here and not asked afterwards."""
+        """Compile the input validators; those that cannot be used are reported and skipped afterwards."""
         issues, usable = [], []
         for validator in self._problem.input_validators:
             try:
@@ -64,7 +64,7 @@ class JuryRunner:
         return issues
 
     async def validate_case(self, case: Case) -> list[VerifyIssue]:
-        """Ask every input validator about a test."""
+        """Run every input validator on a test."""
         refs = case.files
         args = (*case.input_validator_args, *case.args)
         return [
@@ -74,7 +74,7 @@ class JuryRunner:
         ]
 
     async def self_test(self, test: SelfTest) -> list[VerifyIssue]:
-        """Ask the jury's programs about a test that is there for them alone."""
+        """Run the jury programs on one of their own tests."""
         if test.kind in (SelfTestKind.VALID_OUTPUT, SelfTestKind.INVALID_OUTPUT):
             return await self._check_output(test)
         said = [
@@ -91,7 +91,7 @@ class JuryRunner:
     async def find_rejection(
         self, validator: InputValidator, path: str, args: Sequence[str], refs: Sequence[FileRef] = ()
     ) -> str | None:
-        """Return what a validator says against an input; None where it accepts it."""
+        """The rejection of an input by a validator; None if it accepts."""
         program = await self._preparer.program(validator.program, self._problem)
         limits = Limits(
             cpu_ms=self._problem.limits.validation_ms,
@@ -158,7 +158,7 @@ class JuryRunner:
         return checked.verdict in (Verdict.AC, Verdict.PA), checked.message
 
     async def generate(self, recipe: GeneratedFile) -> None:
-        """Make a file that the package only describes; refuse the package where that fails."""
+        """Generate a file that the package only describes; raises PackageRefused on failure."""
         program = await self._preparer.program(recipe.program, self._problem)
         made = {name: self._files.new_derived_path() for name in (recipe.target, recipe.error_target) if name}
         for path in made.values():
@@ -173,7 +173,7 @@ class JuryRunner:
             self._files.put(name, path)
         for validator in recipe.validators:
             if (reason := await self.find_rejection(validator, recipe.target, ())) is not None:
-                raise package_error(recipe.target, f"was made and is rejected by {validator.program.name}: {reason}")
+                raise package_error(recipe.target, f"was generated, but {validator.program.name} rejects it: {reason}")
 
     async def _made(self, recipe: GeneratedFile, program: Executable, made: dict[str, Path]) -> SandboxRunReport:
         stdin = self._files.locate(recipe.stdin) if recipe.stdin else None
@@ -207,7 +207,7 @@ class JuryRunner:
 
 
 def _said(recipe: GeneratedFile, report: SandboxRunReport, made: dict[str, Path]) -> str:
-    """Return what a program that failed said on stderr, wherever that went."""
+    """The stderr of a failed program, wherever it was directed."""
     data = report.stderr
     if recipe.error_target:
         with made[recipe.error_target].open("rb") as stream:
@@ -216,13 +216,13 @@ def _said(recipe: GeneratedFile, report: SandboxRunReport, made: dict[str, Path]
 
 
 def _keep(written: Path, target: Path) -> None:
-    """Take the named file that a program wrote; none is an empty one, and a link is none."""
+    """Keep the named file that a program wrote; a missing file is empty, and links are not followed."""
     if written.is_file() and not written.is_symlink():
         shutil.copyfile(written, target)
 
 
 async def generate_missing_files(package: Package, judge: Judge) -> Package:
-    """Return the package with everything made that it only describes."""
+    """Generate everything that the package only describes."""
     if not package.generated_files:
         return package
     jury = JuryRunner(judge, package.problem, package.files)

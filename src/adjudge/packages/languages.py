@@ -1,4 +1,4 @@
-"""Whether a package's programs are in languages that the judge knows. Whether their tools are here is not asked."""
+"""Checks whether a package's programs are in known languages; their tools need not be installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _languages() -> Languages:
 
 
 def is_known(program: Program) -> bool:
-    """Whether the judge would find a language for a program."""
+    """Whether the language of a program is known."""
     if program.is_binary or program.has_build_script:
         return True
     if not program.language:
@@ -34,16 +34,16 @@ def is_known(program: Program) -> bool:
 
 
 def check_languages(problem: Problem, recipes: Sequence[GeneratedFile], findings: Findings) -> None:
-    """Say which programs cannot be run: an error where judging needs them, else a warning."""
+    """Report programs that cannot be run: an error if judging needs them, else a warning."""
     for what, program in _needed(problem, recipes):
         if not is_known(program):
-            findings.error(_path(program), f"is a {what} in no language that is known here.", _FIX)
+            findings.error(_path(program), f"is a {what} in an unknown language.", _FIX)
     others = [("input validator", validator.program) for validator in problem.input_validators]
     if problem.mode is not ProblemMode.SUBMIT_ANSWER:
         others += [("solution of the jury's", submission.program) for submission in problem.submissions]
     for what, program in others:
         if not is_known(program):
-            findings.warning(_path(program), f"is a {what} in no language that is known here.", _FIX)
+            findings.warning(_path(program), f"is a {what} in an unknown language.", _FIX)
 
 
 def _needed(problem: Problem, recipes: Sequence[GeneratedFile]) -> Iterator[tuple[str, Program]]:

@@ -1,4 +1,4 @@
-"""Line ends and encodings of test data: found and named, or made uniform, without reading a file whole."""
+"""Line endings and encodings of test data: checked or normalized in chunks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from adjudge.packages.findings import Findings
 
 
 def normalize_line_endings(files: PackageFiles, path: str, findings: Findings, *, final_newline: bool = False) -> bool:
-    """Turn CRLF (and with ``final_newline`` also a missing last LF) into LF, in a derived copy, and say so.
+    """Convert CRLF to LF (with ``final_newline`` also add a missing last LF) in a derived copy, and report it.
 
     Returns whether there was a CRLF.
     """
@@ -29,12 +29,12 @@ def normalize_line_endings(files: PackageFiles, path: str, findings: Findings, *
             out.write(b"\n")
     files.put(path, target)
     if line:
-        findings.info(path, "has Windows line ends, which were converted.", line=line)
+        findings.info(path, "has Windows line endings, which were converted.", line=line)
     return bool(line)
 
 
 def first_carriage_return(files: PackageFiles, path: str) -> int:
-    """Return the first line that ends in CRLF; 0 where none does."""
+    """The first line that ends in CRLF; 0 if none."""
     line, held = 1, False
     for chunk in files.chunks(path):
         if held and chunk.startswith(b"\n"):
@@ -48,7 +48,7 @@ def first_carriage_return(files: PackageFiles, path: str) -> int:
 
 
 def lacks_final_newline(files: PackageFiles, path: str) -> bool:
-    """Whether a file that is not empty ends without LF."""
+    """Whether a non-empty file ends without LF."""
     size = files.size_bytes(path)
     if not size:
         return False
@@ -58,9 +58,9 @@ def lacks_final_newline(files: PackageFiles, path: str) -> bool:
 
 
 def check_line_endings(files: PackageFiles, path: str, findings: Findings) -> None:
-    """Name what is unusual about a file of test data; nothing is changed."""
+    """Report unusual line endings or encodings of test data; nothing is changed."""
     if line := first_carriage_return(files, path):
-        findings.warning(path, "has Windows line ends.", "Convert it to LF, or programs will read a CR.", line)
+        findings.warning(path, "has Windows line endings.", "Convert it to LF, or programs will read a CR.", line)
     if files.head(path, 3) == codecs.BOM_UTF8:
         findings.warning(path, "begins with a byte-order mark.", "Remove it, or programs will read it.", 1)
     if lacks_final_newline(files, path):

@@ -1,4 +1,4 @@
-"""Read a package of any format: open, detect, read, and check what every format owes the judge."""
+"""Reads a package of any format: open, detect, read, and check what the judge relies on."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """An opened package that was read: usable while it is open, unless ``findings`` hold an error."""
+    """A package that was read; usable while it is open, unless ``findings`` has errors."""
 
     problem: Problem
     files: PackageFiles
     findings: tuple[Finding, ...]
     generated_files: tuple[GeneratedFile, ...] = ()
-    """What must be made before the problem can be judged."""
+    """Files to generate before the problem can be judged."""
 
 
 @contextmanager
 def load_package(
     source: Path, limits: ArchiveLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
 ) -> Iterator[Package]:
-    """Open and read a package; refuse it, with every finding, where it has errors."""
+    """Open and read a package; raises PackageRefused with all findings if it has errors."""
     findings = Findings()
     with open_package(source, limits, scratch, links) as files:
         package = read_package(files, default_name(source), findings)
@@ -54,7 +54,7 @@ def load_package(
 
 
 def default_name(source: Path) -> str:
-    """Name a problem after its folder or archive."""
+    """The name of a problem from its folder or archive."""
     base = source.resolve().name
     for suffix in (".zip", ".kpp", "$linux", "$windows"):
         base = base.removesuffix(suffix)
@@ -62,7 +62,7 @@ def default_name(source: Path) -> str:
 
 
 def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
-    """Read whatever format the files are in."""
+    """Detect the format and read the files."""
     kind = detect(files)
     recipes: tuple[GeneratedFile, ...] = ()
     if kind == "polygon":
@@ -80,7 +80,7 @@ def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
     for recipe in recipes:
         if recipe.time_ms > MAX_JURY_MS or (recipe.memory_bytes or 0) > MAX_MEMORY_BYTES:
             fix = f"At most {MAX_JURY_MS} ms and {MAX_MEMORY_BYTES} bytes can be granted."
-            findings.error(recipe.program.files[0].path, "states limits that cannot be honoured.", fix)
+            findings.error(recipe.program.files[0].path, "states limits that cannot be enforced.", fix)
     _check(problem, files, {recipe_path for recipe in recipes for recipe_path in _targets(recipe)}, findings)
     return Package(problem, files, findings.in_order(), recipes)
 
@@ -90,12 +90,12 @@ def _targets(recipe: GeneratedFile) -> tuple[str, ...]:
 
 
 def _check(problem: Problem, files: PackageFiles, made: set[str], findings: Findings) -> None:
-    """Check what the judge relies on, whatever reader the problem came from."""
+    """Check what the judge relies on, independent of the format."""
     _check_limits(problem.limits, findings)
     _check_tree(problem, findings)
     for path in sorted(set(all_paths(problem)) - made):
         if path not in files:
-            findings.error(path, "is needed and not in the package.", "Add it.")
+            findings.error(path, "is required, but not in the package.", "Add it.")
 
 
 def _check_limits(limits: ProblemLimits, findings: Findings) -> None:
@@ -113,10 +113,10 @@ def _check_limits(limits: ProblemLimits, findings: Findings) -> None:
     }
     for what, (time_ms, most_ms) in times.items():
         if time_ms > most_ms:
-            findings.error("", f"has a {what} of {time_ms} ms.", f"At most {most_ms} ms can be honoured.")
+            findings.error("", f"has a {what} of {time_ms} ms.", f"The maximum is {most_ms} ms.")
     for what, size_bytes in sizes.items():
         if size_bytes > MAX_MEMORY_BYTES:
-            findings.error("", f"has a {what} of {size_bytes} bytes.", "No machine has so much.")
+            findings.error("", f"has a {what} of {size_bytes} bytes.", "Check the unit.")
 
 
 def _check_tree(problem: Problem, findings: Findings) -> None:
@@ -127,14 +127,14 @@ def _check_tree(problem: Problem, findings: Findings) -> None:
             findings.error("", f"has the {kind} {twice!r} twice.", "Rename one of them.")
     for group in problem.groups:
         if group.parent is not None and group.parent not in paths:
-            findings.error("", f"has the group {group.path!r} without the one above it.")
+            findings.error("", f"has the group {group.path!r} without its parent.")
     for case in problem.cases:
         if case.group not in paths:
             findings.error(case.input, f"belongs to the group {case.group!r}, which does not exist.")
 
 
 def check_test_files(package: Package, findings: Findings) -> None:
-    """Name what is unusual about the text of tests: line ends, encodings. Every byte of them is read."""
+    """Report unusual line endings and encodings of tests. Reads every byte."""
     for case in package.problem.cases:
         for path in (case.input, case.answer):
             if path and path in package.files:
@@ -145,7 +145,7 @@ FORMATS = ("icpc", "polygon", "dmoj", "cms", "plain")
 
 
 def detect(files: PackageFiles) -> str:
-    """Name the format by the one file that each has; refuse what is none, saying what was looked for."""
+    """Detect the format by the file that is characteristic for each."""
     if "problem.xml" in files:
         return "polygon"
     if "init.yml" in files:
@@ -159,5 +159,5 @@ def detect(files: PackageFiles) -> str:
     raise package_error(
         "",
         "Unknown package format.",
-        "It needs problem.yaml (ICPC), problem.xml (Polygon), init.yml (DMOJ), task.yaml (CMS) or pairs of .in/.out.",
+        "Expected problem.yaml (ICPC), problem.xml (Polygon), init.yml (DMOJ), task.yaml (CMS) or pairs of .in/.out.",
     )

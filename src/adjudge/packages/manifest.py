@@ -1,7 +1,7 @@
-"""Which files a problem's verdicts depend on, and the revision that names exactly them.
+"""The files that a problem's verdicts depend on, and the revision digest over them.
 
-Everything that could change a verdict is in it: tests, checker, interactor, stubs, limits, groups. What could not is
-left out, so that a corrected statement is no new revision of the test data.
+Includes everything that could change a verdict: tests, checker, interactor, stubs, limits, groups. Other files are left
+out, so that a corrected statement is not a new revision of the test data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DECISIVE = (
     "static_validator",
 )
 _DECISIVE_IF_SET = ("keeps_stdio",)
-"""Fields that came later: left out where they say nothing, so that older revisions keep their names."""
+"""Later fields, omitted if they have their default, so that older revisions keep their digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class ManifestEntry:
 
 
 def manifest(problem: Problem, files: ProblemFiles) -> tuple[ManifestEntry, ...]:
-    """List every file that judging reads, by path."""
+    """Every file that judging reads, by path."""
     paths = sorted(set(judging_paths(problem)))
     return tuple(ManifestEntry(path, files.size_bytes(path), files.sha256(path)) for path in paths)
 
 
 def revision_digest(problem: Problem, files: ProblemFiles) -> str:
-    """Name the test data: a digest over the manifest and over all that decides how it is used."""
+    """The digest over the manifest and everything that decides how it is used."""
     names = (*_DECISIVE, *(name for name in _DECISIVE_IF_SET if getattr(problem, name)))
     decisive = {name: encode(getattr(problem, name)) for name in names}
     body = {"manifest": [encode(entry) for entry in manifest(problem, files)], "problem": decisive}
@@ -61,7 +61,7 @@ def revision_digest(problem: Problem, files: ProblemFiles) -> str:
 
 
 def judging_paths(problem: Problem) -> Iterator[str]:
-    """Name every file that judging a submission may read."""
+    """Paths of all files that judging a submission may read."""
     for case in problem.cases:
         yield case.input
         if case.answer:
@@ -79,7 +79,7 @@ def judging_paths(problem: Problem) -> Iterator[str]:
 
 
 def all_paths(problem: Problem) -> Iterator[str]:
-    """Name every file that the problem refers to at all."""
+    """Paths of all files that the problem refers to."""
     yield from judging_paths(problem)
     yield from _program_paths(tuple(validator.program for validator in problem.input_validators))
     yield from _program_paths(problem.generators)

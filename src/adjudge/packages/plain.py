@@ -1,4 +1,4 @@
-"""A plain folder of tests: ``1.in`` with ``1.out`` or ``1.ans``, and nothing else said."""
+"""A plain folder of tests: ``1.in`` with ``1.out`` or ``1.ans``."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _ANSWERS = (".ans", ".out")
 
 
 def has_tests(files: PackageFiles) -> bool:
-    """Whether there is anything that this reader would take for a test."""
+    """Whether there is a file that this reader takes for a test."""
     return any(name.endswith(".in") for name in files.names())
 
 
 def read_plain(files: PackageFiles, name: str, findings: Findings) -> Problem:
-    """Read every pair of files; numbers in names count as numbers, so that ``2`` runs before ``10``."""
+    """Read every pair of files; numbers in names sort as numbers: ``2`` before ``10``."""
     bases = sorted((path[:-3] for path in files.names() if path.endswith(".in")), key=_natural)
     cases = tuple(case for base in bases if (case := _case(files, base, findings)))
     if not cases:
         findings.error("", "has no test: no .in file has an answer.", "Add 1.in and 1.out.")
     for path in files.names():
         if path.endswith(_ANSWERS) and f"{path.rpartition('.')[0]}.in" not in files:
-            findings.warning(path, "is an answer to no input.", "Add the input, or remove it.")
+            findings.warning(path, "is an answer without an input.", "Add the input, or remove it.")
     limits = ProblemLimits(has_explicit_time_limit=False)
     if supplement.FILE not in files:
         held = f"{limits.run.cpu_ms / 1000:g} s and {limits.run.memory_bytes // MIB} MiB hold"

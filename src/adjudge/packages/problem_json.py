@@ -1,7 +1,7 @@
-"""A problem as a document: plain JSON values out, and the same problem back.
+"""A problem as JSON document, in both directions.
 
-What belongs here: the one mapping between the model and JSON, driven by the model's own type hints, so that a new
-field needs no code. Infinities become the texts ``inf`` and ``-inf``, which JSON has no numbers for.
+The mapping is driven by the model's type hints, so a new field needs no code. Infinities become the strings ``inf`` and
+``-inf``, because JSON has no such numbers.
 """
 
 from __future__ import annotations
@@ -21,25 +21,23 @@ SCHEMA_VERSION = 1
 
 
 def problem_to_json(problem: Problem) -> dict[str, Any]:
-    """Turn a problem into JSON values."""
     return {"schema_version": SCHEMA_VERSION, "problem": encode(problem)}
 
 
 def problem_from_json(document: Mapping[str, Any]) -> Problem:
-    """Turn JSON values back into a problem."""
     if document.get("schema_version") != SCHEMA_VERSION:
         raise InvalidInput(f"schema_version: expected problem document version {SCHEMA_VERSION}.")
     try:
         problem = _decode(Problem, document["problem"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"The problem document is damaged: {error}.") from error
+        raise InvalidInput(f"The problem document is corrupt: {error}.") from error
     if not isinstance(problem, Problem):
-        raise InvalidInput("The problem document is damaged.")
+        raise InvalidInput("The problem document is corrupt.")
     return problem
 
 
 def encode(value: object) -> Any:
-    """Turn any value of the model into JSON values."""
+    """Convert any value of the model to JSON values."""
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value):

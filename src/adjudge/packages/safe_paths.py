@@ -1,4 +1,4 @@
-"""Which names inside a package are safe, and what a symbolic link inside it means."""
+"""Which names inside a package are safe, and where symbolic links inside it lead."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _JUNK_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 
 
 def safe_path(raw: str) -> str:
-    """Return a name in its one spelling, or refuse one that leaves the package or could deceive a reader of it."""
+    """Normalize a name; reject one that leaves the package or is misleading."""
     name = raw.replace("\\", "/").rstrip("/")
     shown = raw[:100].encode("unicode_escape").decode()
     if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
-        raise package_error(shown, "is an absolute name.", "Pack the files with relative names.")
+        raise package_error(shown, "is an absolute path.", "Pack the files with relative paths.")
     steps = [step for step in name.split("/") if step not in ("", ".")]
     if ".." in steps:
         raise package_error(shown, "leaves the package.", "Remove the '..' from the name.")
@@ -31,13 +31,13 @@ def safe_path(raw: str) -> str:
 
 
 def is_junk(name: str) -> bool:
-    """Whether a file only records how the archive was made."""
+    """Whether a file is an artifact of the archiver."""
     steps = name.split("/")
     return steps[-1] in _JUNK_FILES or not _JUNK_FOLDERS.isdisjoint(steps)
 
 
 def link_target(name: str, target: str) -> str:
-    """Return the name that a link at ``name`` points to; refuse one that leaves the package."""
+    """The name that a link at ``name`` points to; rejects one that leaves the package."""
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
     if target.startswith("/") or joined == ".." or joined.startswith("../") or "\0" in target:
         raise package_error(name, "is a link that leaves the package.", "Replace it by the file it points to.")

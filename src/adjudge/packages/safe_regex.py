@@ -1,7 +1,7 @@
-"""Regular expressions that come from packages: refused where matching one could take long.
+"""Regular expressions from packages: rejected if matching could take long.
 
 Python's engine backtracks, so an untrusted pattern can take exponential time. Patterns over file names need little:
-what could nest repetitions is refused, and for the rest the work is bounded before any of it is done.
+nested repetition is rejected, and the cost of the rest is bounded in advance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORBIDDEN = re.compile(r"\(\?(?!P<|:)|\(\?P=|\\[0-9]")
 
 
 def compile_safe_regex(text: str, names: Sequence[str]) -> re.Pattern[str]:
-    """Compile a pattern that is to be matched against ``names``, or say why not."""
+    """Compile a pattern to be matched against ``names``, or raise ValueError."""
     if len(text) > MAX_LENGTH:
         raise InvalidInput(f"A pattern has at most {MAX_LENGTH} characters.")
     bare = _CLASSES.sub("x", _ESCAPES.sub("x", text))
@@ -35,7 +35,7 @@ def compile_safe_regex(text: str, names: Sequence[str]) -> re.Pattern[str]:
         raise InvalidInput(f"{text[:60]!r} would take too long on {len(names)} file names; write a simpler one.")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a pattern that will mean something else one day is refused today
+            warnings.simplefilter("error")  # a pattern whose meaning will change in a later Python version is rejected
             return re.compile(text, re.IGNORECASE)
     except (re.error, RecursionError, OverflowError, Warning) as error:
-        raise InvalidInput(f"{text[:60]!r} is no regular expression: {error}.") from error
+        raise InvalidInput(f"{text[:60]!r} is not a regular expression: {error}.") from error

@@ -1,7 +1,6 @@
 """XML from packages: no document type, no entities, bounded depth and size.
 
-The standard library's expat is used with every door to expansion and outside files shut: a document that declares a
-type or an entity is refused, so there is nothing to expand.
+Uses expat without expansion and external files: a document that declares a type or an entity is rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ MAX_ELEMENTS = 500_000
 
 @dataclass(slots=True)
 class XmlElement:
-    """An element with its attributes, its children and its line."""
+    """An element with its attributes, children and line."""
 
     tag: str
     attributes: dict[str, str]
@@ -26,22 +25,21 @@ class XmlElement:
     text: str = ""
 
     def get(self, name: str, default: str = "") -> str:
-        """Read an attribute."""
         return self.attributes.get(name, default)
 
     def first(self, path: str) -> XmlElement | None:
-        """Find the first element at a path of tags."""
+        """The first element at a path of tags."""
         return next(iter(self.all(path)), None)
 
     def all(self, path: str) -> list[XmlElement]:
-        """Find every element at a path of tags."""
+        """All elements at a path of tags."""
         found = [self]
         for step in path.split("/"):
             found = [child for element in found for child in element.children if child.tag == step]
         return found
 
     def text_at(self, path: str, default: str = "") -> str:
-        """Read the text of the first element at a path."""
+        """The text of the first element at a path."""
         element = self.first(path)
         return element.text.strip() if element is not None else default
 
@@ -55,7 +53,7 @@ class _Tree:
         self._parser = parser
         self._stack: list[XmlElement] = []
         self._texts: list[list[str]] = []
-        """Pieces of text by depth: an element's text can come in as many pieces as it has children."""
+        """Pieces of text by depth: an element's text may come in several pieces."""
         self._count = 0
         self.root: XmlElement | None = None
 
@@ -79,11 +77,11 @@ class _Tree:
             self._texts[-1].append(data)
 
     def refuse(self, *_: object) -> None:
-        raise _Refused("declares a document type or an entity, which packages may not.")
+        raise _Refused("declares a document type or an entity, which is not allowed.")
 
 
 def parse_xml(data: bytes, path: str, findings: Findings) -> XmlElement | None:
-    """Parse a document; None, with a finding, where it is unusable."""
+    """Parse a document; None, with a finding, if it is invalid."""
     parser = expat.ParserCreate()
     tree = _Tree(parser)
     parser.buffer_text = True
@@ -98,6 +96,6 @@ def parse_xml(data: bytes, path: str, findings: Findings) -> XmlElement | None:
         findings.error(path, str(error), line=parser.CurrentLineNumber)
         return None
     except (expat.ExpatError, ValueError, LookupError) as error:
-        findings.error(path, f"is not XML: {error}.", line=parser.CurrentLineNumber)
+        findings.error(path, f"is not valid XML: {error}.", line=parser.CurrentLineNumber)
         return None
     return tree.root

@@ -1,8 +1,7 @@
-"""YAML as packages need it: every scalar stays the text that was written, and knows its line.
+"""YAML for packages: every scalar stays the text that was written, with its line.
 
-YAML 1.1 turns ``5:00:00`` into 18000, ``no`` into false and leaves ``1e-6`` a string; a reader that converts by
-schema has none of those surprises. Trees are built from the parser's events with bounds on depth and size, so neither
-nesting nor aliases can exhaust anything.
+YAML 1.1 turns ``5:00:00`` into 18000, ``no`` into false and leaves ``1e-6`` a string; converting by schema avoids this.
+Trees are built from parser events with bounds on depth and size, so neither nesting nor aliases can exhaust memory.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ class YamlScalar:
 
     @property
     def is_null(self) -> bool:
-        """Whether nothing was written."""
         return not self.is_quoted and self.text in _NULLS
 
 
@@ -45,7 +43,7 @@ class YamlList:
 
 @dataclass(slots=True)
 class YamlMap:
-    """A map; keys are text. ``key_lines`` says where each stands."""
+    """A map with string keys. ``key_lines`` has the line of each."""
 
     items: dict[str, YamlNode]
     line: int
@@ -63,21 +61,21 @@ class _Unusable(Exception):
 
 
 def parse_yaml(text: str, path: str, findings: Findings) -> YamlNode | None:
-    """Parse one document; None where it is empty or, with a finding, where it is not YAML."""
+    """Parse one document; None if it is empty or, with a finding, invalid."""
     try:
         return _Builder().build(text)
     except _Unusable as error:
         findings.error(path, error.message, line=error.line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        findings.error(path, f"is not YAML: {error.problem or error.context}.", line=mark.line + 1 if mark else 0)
+        findings.error(path, f"is not valid YAML: {error.problem or error.context}.", line=mark.line + 1 if mark else 0)
     except (yaml.YAMLError, ValueError) as error:
-        findings.error(path, f"is not YAML: {str(error).splitlines()[0]}.")
+        findings.error(path, f"is not valid YAML: {str(error).splitlines()[0]}.")
     return None
 
 
 class _Builder:
-    """Builds the tree with a stack of its own, as deep as ``MAX_DEPTH`` and no deeper."""
+    """Builds the tree with its own stack, at most ``MAX_DEPTH`` deep."""
 
     def __init__(self) -> None:
         self._stack: list[tuple[YamlList | YamlMap, YamlScalar | None]] = []
@@ -148,7 +146,7 @@ class _Builder:
 
 
 def _size(node: YamlNode) -> int:
-    """Count the values in a tree, aliases written out: bounded, since every alias in it was counted when added."""
+    """Count the values in a tree with aliases expanded; bounded, since every alias was counted when added."""
     pending, seen = [node], 0
     while pending:
         item = pending.pop()
@@ -159,7 +157,7 @@ def _size(node: YamlNode) -> int:
 
 
 class YamlSection:
-    """A map read by schema: each ``take_…`` converts one key and says what is wrong with it, file and line."""
+    """A map read by schema: each ``take_…`` converts one key and reports errors with file and line."""
 
     def __init__(self, mapping: YamlMap | None, path: str, findings: Findings, prefix: str = "") -> None:
         self._mapping = mapping or YamlMap({}, 0)
@@ -173,28 +171,26 @@ class YamlSection:
         return node is not None and not (isinstance(node, YamlScalar) and node.is_null)
 
     def keys(self) -> list[str]:
-        """List the keys in the order written."""
+        """The keys in document order."""
         return list(self._mapping.items)
 
     def line(self, key: str) -> int:
-        """Tell where a key stands."""
         return self._mapping.key_lines.get(key, self._mapping.line)
 
     def node(self, key: str) -> YamlNode | None:
-        """Take a value as it is; nothing where it is absent or null."""
+        """The value as a node; None if it is absent or null."""
         self._taken.add(key)
         return self._mapping.items[key] if key in self else None
 
     def error(self, key: str, message: str, fix: str = "") -> None:
-        """Say what is wrong with a key's value."""
+        """Report an error in a key's value."""
         self._findings.error(self._path, f"{self._prefix}{key}: {message}", fix, self.line(key))
 
     def warning(self, key: str, message: str, fix: str = "") -> None:
-        """Say what may be wrong with a key's value."""
+        """Report a possible mistake in a key's value."""
         self._findings.warning(self._path, f"{self._prefix}{key}: {message}", fix, self.line(key))
 
     def take_text(self, key: str, default: str = "") -> str:
-        """Take a text."""
         node = self.node(key)
         if node is None:
             return default
@@ -204,7 +200,7 @@ class YamlSection:
         return node.text
 
     def take_number(self, key: str, default: float, *, least: float = 0.0, above: bool = False) -> float:
-        """Take a number that is at least (or, with ``above``, more than) ``least``."""
+        """A number of at least (with ``above``: more than) ``least``."""
         if key not in self:
             self._taken.add(key)
             return default
@@ -217,15 +213,15 @@ class YamlSection:
         return value
 
     def take_integer(self, key: str, default: int, *, least: int = 0) -> int:
-        """Take a whole number that is at least ``least``."""
+        """An integer of at least ``least``."""
         value = self.take_number(key, default, least=least)
         if value != int(value):
-            self.error(key, "must be a whole number.")
+            self.error(key, "must be an integer.")
             return default
         return int(value)
 
     def take_flag(self, key: str, *, default: bool) -> bool:
-        """Take a yes or no, in any of YAML's spellings."""
+        """A boolean, in any of YAML's spellings."""
         value = self.take_text(key).lower()
         if not value:
             return default
@@ -235,19 +231,19 @@ class YamlSection:
         return default
 
     def take_choice(self, key: str, options: tuple[str, ...], default: str) -> str:
-        """Take one of some words."""
+        """One of ``options``."""
         value = self.take_text(key, default)
         if value not in options:
-            self.error(key, f"{value[:60]!r} is none of {', '.join(options)}.")
+            self.error(key, f"{value[:60]!r} is not one of {', '.join(options)}.")
             return default
         return value
 
     def take_texts(self, key: str, *, split: bool = False) -> tuple[str, ...]:
-        """Take a list of texts; one text stands for a list of one, or with ``split`` for its words."""
+        """A list of strings; a single string is a list of one or, with ``split``, its words."""
         return parse_strings(self, key, self.node(key), split=split)
 
     def take_section(self, key: str) -> YamlSection:
-        """Take a map; an absent one is empty."""
+        """A map; an absent one is empty."""
         node = self.node(key)
         if node is not None and not isinstance(node, YamlMap):
             self.error(key, "must be a map.")
@@ -255,7 +251,7 @@ class YamlSection:
         return YamlSection(node, self._path, self._findings, f"{self._prefix}{key}.")
 
     def sections(self, key: str) -> list[YamlSection]:
-        """Take a list of maps."""
+        """A list of maps."""
         node = self.node(key)
         if node is None:
             return []
@@ -269,7 +265,7 @@ class YamlSection:
         ]
 
     def report_unknown_keys(self, *, is_error: bool = False) -> None:
-        """Say which keys nobody took."""
+        """Report keys that were not read."""
         for key in self._mapping.items:
             if key not in self._taken:
                 note = self._findings.error if is_error else self._findings.warning
@@ -277,9 +273,9 @@ class YamlSection:
 
 
 def parse_number(text: str) -> float | None:
-    """Read a number of at most ``MAX_NUMBER``; underscores, names of infinities and the like are none.
+    """Parse a number of at most ``MAX_NUMBER``; underscores and names of infinities are not numbers.
 
-    What is larger is a mistake, and would become infinite when it is converted to another unit.
+    A larger one is a mistake, and would become infinite when it is converted to another unit.
     """
     stripped = text.strip()
     if not stripped or not set(stripped) <= set("0123456789+-.eE"):
@@ -292,12 +288,12 @@ def parse_number(text: str) -> float | None:
 
 
 def parse_strings(section: YamlSection, key: str, node: YamlNode | None, *, split: bool = False) -> tuple[str, ...]:
-    """Read a list of texts from a node, or one text as a list of one."""
+    """A list of strings from a node; a single string is a list of one."""
     if node is None:
         return ()
     if isinstance(node, YamlScalar):
         return tuple(node.text.split()) if split else (node.text,)
     if isinstance(node, YamlList) and all(isinstance(item, YamlScalar) for item in node.items):
         return tuple(item.text for item in node.items if isinstance(item, YamlScalar))
-    section.error(key, "must be a list of texts.")
+    section.error(key, "must be a list of strings.")
     return ()

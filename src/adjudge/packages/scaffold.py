@@ -1,4 +1,4 @@
-"""A new problem that works from the first minute: something to change, never something to fill in first."""
+"""A new problem that is complete and can be judged: a starting point to edit."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _INVALID = "2\n1 2 3\n"
 
 
 def scaffold(title: str, uuid: str) -> dict[str, bytes]:
-    """Return the files of a new package by name."""
+    """The files of a new package by name."""
     large = [10**9] * 5
     contents = {
         "problem.yaml": _YAML.format(title=_quoted(title), uuid=uuid),
@@ -86,6 +86,6 @@ def scaffold(title: str, uuid: str) -> dict[str, bytes]:
 
 
 def _quoted(text: str) -> str:
-    """Write a text so that YAML reads it as one, whatever is in it."""
+    """Quote a string for YAML."""
     escaped = text.replace("'", "''")
     return f"'{escaped}'"

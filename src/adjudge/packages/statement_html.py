@@ -1,8 +1,8 @@
-r"""Statements as harmless HTML, whatever a package brings them as.
+r"""Renders statements of all formats as safe HTML.
 
-Markdown is rendered, HTML is taken, simple TeX is converted, plain text is shown as it is; then everything passes one
-sanitiser with a list of what is allowed. Maths is not drawn here: TeX stands in ``<span class="math inline">`` or
-``<span class="math display">`` for the page's own renderer, as text and so harmless.
+Markdown is rendered, HTML is used as it is, simple TeX is converted, plain text is escaped; then everything passes one
+sanitizer with an allowlist. Formulas are not rendered here: TeX is put into ``<span class="math inline">`` or ``<span
+class="math display">`` as text, for the page's renderer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from markdown_it.token import Token
 from adjudge.packages.tex_to_html import tex_to_html
 
 AssetUrl = Callable[[str], str | None]
-"""Where a file that a statement names is served; None where the package has no such file."""
+"""The URL of a file that a statement refers to; None if the package has no such file."""
 
 _TAGS: Final = {
     *("a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del", "div", "dl", "dt", "em"),
@@ -40,12 +40,12 @@ _ATTRIBUTES: Final[Mapping[str, set[str]]] = {
 }
 _CLASSES: Final = {"span": {"math", "inline", "display"}}
 _UNDESCRIBED: Final = re.compile(r"<img(?![^>]*\salt=)")
-"""A picture that nobody described is passed over by screen readers; without this they would spell its address."""
+"""Images without a description get an empty alt, so that screen readers skip them instead of reading their URL."""
 _LANGUAGE_CLASS: Final = re.compile(r"language-[A-Za-z0-9+#-]{1,20}")
 
 
 def render_statement(text: str, kind: str, locate: AssetUrl) -> str:
-    """Render a statement of one format; a format that is no text renders as nothing."""
+    """Render a statement; a format that is not text gives an empty result."""
     if kind == "md":
         return sanitize_html(_MARKDOWN.render(text), locate)
     if kind == "html":
@@ -56,7 +56,7 @@ def render_statement(text: str, kind: str, locate: AssetUrl) -> str:
 
 
 def sanitize_html(html: str, locate: AssetUrl) -> str:
-    """Keep what is allowed and nothing else."""
+    """Keep allowed elements and attributes only."""
 
     def attribute(tag: str, name: str, value: str) -> str | None:
         if (tag, name) == ("img", "src"):
@@ -82,7 +82,10 @@ def sanitize_html(html: str, locate: AssetUrl) -> str:
 
 
 def _maths(state: StateInline, silent: bool) -> bool:
-    r"""Recognise ``$…$`` and ``$$…$$``; a dollar before a space or a digit behind the closing one is money."""
+    r"""Recognize ``$…$`` and ``$$…$$``.
+
+    A dollar before a space, or with a digit after the closing one, is an amount of money.
+    """
     source, at = state.src, state.pos
     if source[at] != "$":
         return False
@@ -115,7 +118,7 @@ def _draw_maths(_: RendererHTML, tokens: list[Token], index: int, *__: Any) -> s
 
 
 def _markdown() -> MarkdownIt:
-    """CommonMark with tables and strikethrough. Raw HTML passes, to the sanitiser as everything does."""
+    """CommonMark with tables and strikethrough. Raw HTML is passed on to the sanitizer."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     parser.inline.ruler.before("escape", "maths", _maths)
     parser.add_render_rule("maths", _draw_maths)

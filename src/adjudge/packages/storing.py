@@ -1,4 +1,4 @@
-"""Putting a package that was read into the file store and the database, as a revision that never changes."""
+"""Stores a package in the blob store and the database, as an immutable revision."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from adjudge.store.problems.models import ManifestFile, NewRevision
 
 
 async def store_package_files(blobs: BlobStore, package: Package) -> tuple[ManifestFile, ...]:
-    """Store every file of a package; return what names them. Nothing refers to them until a revision does."""
+    """Store every file of a package; returns their manifest. Nothing refers to the files until a revision does."""
     if package.generated_files:
-        raise InvalidInput("package: some of its tests are still to be made; build them before storing it.")
+        raise InvalidInput("package: some tests have not been generated; generate them before storing it.")
     decisive = set(judging_paths(package.problem))
     files = []
     for path in package.files.names():

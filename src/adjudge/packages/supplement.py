@@ -1,4 +1,4 @@
-"""What a package of a format without limits, title or statement may add: ``adjudge.yaml`` and ``statement/``."""
+"""``adjudge.yaml`` and ``statement/``: additions to packages of formats without limits, title or statement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMATS = ("dmoj", "plain")
 
 
 def supplemented(problem: Problem, files: PackageFiles, findings: Findings) -> Problem:
-    """Return the problem with what its package adds; every other format says these things itself."""
+    """The problem with the additions of its package; other formats state these themselves."""
     if problem.package_format.format not in _FORMATS:
         if FILE in files:
             findings.warning(FILE, "is not used: this format states its own limits.", "Remove it.")

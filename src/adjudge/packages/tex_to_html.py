@@ -1,7 +1,7 @@
-r"""The TeX that statements are written in, as plain HTML: sections, lists, emphasis, verbatim, pictures, maths.
+r"""Converts the TeX of statements to plain HTML: sections, lists, emphasis, verbatim, images, formulas.
 
-It is no TeX: macros are not expanded, and a command that is not known disappears while its text stays. Whoever needs
-more than that ships a PDF or Markdown. Maths is left as it is, in spans.
+Not a TeX implementation: macros are not expanded, and unknown commands are removed while their text stays. Packages
+that need more should contain a PDF or Markdown. Formulas are kept in spans.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ _SILENT: Final = {
     "vspace",
     "hspace",
 }
-"""Commands whose arguments are no text to be read: samples are shown by the page itself."""
+"""Commands whose arguments are not text: the page itself shows the samples."""
 _QUOTES: Final = (("``", "“"), ("''", "”"), ("---", "—"), ("--", "\u2013"), ("~", "\u00a0"))
 
 
 @dataclass
 class _Page:
-    """HTML in the making: what is open, and the paragraph that is being written."""
+    """HTML under construction: open elements and the current paragraph."""
 
     parts: list[str] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
     braces: list[str] = field(default_factory=list)
-    """What each open brace is to be closed by."""
+    """What closes each open brace."""
     pending: str = ""
     """What the next brace opens."""
     skipping: int = 0
-    """How many of the next arguments are left out."""
+    """How many of the next arguments are skipped."""
 
     def end_paragraph(self) -> None:
         text = "".join(self.line).strip()
@@ -80,7 +80,7 @@ class _Page:
 
 
 def tex_to_html(text: str) -> str:
-    """Convert; the result still has to be sanitised."""
+    """Convert; the result must still be sanitized."""
     page = _Page()
     depth = at = 0
     absent: set[str] = set()
@@ -100,9 +100,9 @@ def tex_to_html(text: str) -> str:
 
 
 def _quoted(page: _Page, mark: str, text: str, at: int, absent: set[str]) -> int:
-    """Take what stands between two marks as it is; return where it ends. A mark that is not closed is text.
+    """Copy the text between two marks; returns the position after it. An unclosed mark is text.
 
-    A closing mark that is absent once is absent for good: so a long row of open marks costs no more than its length.
+    A closing mark that is absent once is absent for good, so a long row of opening marks takes linear time.
     """
     name = mark[7:-1] if mark.startswith("\\begin") else ""
     closing = _CLOSING.get(mark) or f"\\end{{{name}}}"
@@ -123,7 +123,7 @@ def _quoted(page: _Page, mark: str, text: str, at: int, absent: set[str]) -> int
 
 
 def _skip(page: _Page, match: re.Match[str], depth: int) -> int:
-    """Leave arguments out; return how deep inside one we are, or -1 where no further argument follows."""
+    """Skip arguments; returns the depth inside one, or -1 if no further argument follows."""
     if match["brace"] == "{":
         return depth + 1
     if match["brace"] == "}" and depth:
@@ -164,7 +164,7 @@ def _environment(page: _Page, which: str, name: str) -> None:
             page.end_paragraph()
         page.block(f"<{'/' if which == 'end' else ''}{tag}>")
     elif which == "begin" and name == "problem":
-        page.skipping = 5  # Polygon's: title, files and limits, which the page shows itself
+        page.skipping = 5  # Polygon: title, files and limits, which the page shows itself
     else:
         page.end_paragraph()
 

@@ -1,7 +1,6 @@
-"""Verifying a package: input validators on every test, every jury submission against what is expected of it.
+"""Verifies a package: input validators on every test, every jury submission against its expectations.
 
-What belongs here: running what a package ships, through the judge and so in the sandbox, and collecting what it shows.
-What does not: the comparison itself (``verify``), and printing.
+Runs the programs through the judge, in the sandbox, and collects the results; ``expectations`` compares them.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ from adjudge.packages.manifest import revision_digest
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 VerifyProgress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
+"""Called with the current step, the number of finished items and the total."""
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSubmission:
-    """One jury submission, judged."""
+    """One jury submission with its result."""
 
     submission: JurySubmission
     outcome: VerifyResult
@@ -57,7 +56,7 @@ class VerifiedSubmission:
 
 @dataclass(slots=True)
 class VerificationReport:
-    """All that verifying a package found."""
+    """The result of verifying a package."""
 
     issues: list[VerifyIssue] = field(default_factory=list)
     judged: list[VerifiedSubmission] = field(default_factory=list)
@@ -65,12 +64,12 @@ class VerificationReport:
 
     @property
     def ok(self) -> bool:
-        """Whether everything is as the package says."""
+        """Whether everything is as the package declares."""
         return not self.issues and not any(item.reasons for item in self.judged)
 
 
 class Verifier:
-    """Verifies one package with a judge that is already open."""
+    """Verifies one package with an open judge."""
 
     def __init__(self, judge: Judge, package: Package, jobs: int, progress: VerifyProgress = _silent) -> None:
         self._judge, self._package, self._progress = judge, package, progress
@@ -81,7 +80,7 @@ class Verifier:
         self._tests_done = 0
 
     async def run(self) -> VerificationReport:
-        """Validate the inputs, then judge the submissions: both side by side on all slots."""
+        """Validate the inputs, then judge the submissions; each concurrently on all slots."""
         found = VerificationReport()
         problem = self._problem
         found.issues += await self._jury.check_validators()
@@ -124,7 +123,7 @@ class Verifier:
 
             async with self._turns:
                 judged = await self._judged(item, watch)
-            self._tested(tests - seen)  # those that a compile error or a fault left out
+            self._tested(tests - seen)  # skipped because of a compile error or a fault
             return judged
 
         self._tested(0)
@@ -137,7 +136,7 @@ class Verifier:
     async def _judged(
         self, item: JurySubmission, watch: Callable[[CompileDone | CaseDone], None]
     ) -> VerifiedSubmission:
-        """Judge one submission on every test; one that must be too slow gets time to show by how much."""
+        """Judge one submission on every test; one that must be too slow gets more time, to measure by how much."""
         problem = self._problem
         stretch = problem.limits.time_limit_to_tle if must_exceed_time_limit(item.expectations) else 1.0
         stretched = replace(problem, limits=replace(problem.limits, run=problem.limits.run.scaled(stretch)))
@@ -158,9 +157,9 @@ class Verifier:
 
 
 async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
-    """Wait for all; where one fails the others are stopped before the failure is passed on.
+    """Wait for all; if one fails, cancel the others before raising.
 
-    What goes on running would use a sandbox that its owner is about to close.
+    A coroutine that keeps running would use a sandbox that its owner is about to close.
     """
     tasks = [asyncio.create_task(work) for work in works]
     try:
@@ -173,7 +172,7 @@ async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
 
 
 def _outcome(result: JudgeResult, problem: Problem, stretch: float) -> VerifyResult:
-    """Read a result against the problem's own time limit, whatever time the submission was given."""
+    """Interpret a result by the problem's own time limit, whatever time the submission had."""
     promised_ms = result.provenance.limits.cpu_ms / stretch
     factor = problem.limits.run.cpu_ms / promised_ms
     cases = []
@@ -194,7 +193,7 @@ def _outcome(result: JudgeResult, problem: Problem, stretch: float) -> VerifyRes
 
 
 def verification_to_json(problem: Problem, found: VerificationReport) -> dict[str, Any]:
-    """All of it as one JSON document."""
+    """The report as a JSON document."""
     suggestion = found.suggestion
     return {
         "ok": found.ok,

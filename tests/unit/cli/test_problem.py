@@ -81,7 +81,7 @@ def test_check_lists_every_finding_with_file_and_line(fresh: Path) -> None:
     assert result.exit_code == 1
     assert "problem.yaml:10: error: colour: is not a key of this format. Remove it." in result.stdout
     assert "data/sample/1.in: error: has no answer file beside it." in result.stdout
-    assert "data/secret/01-large.in:2: warning: has Windows line ends." in result.stdout
+    assert "data/secret/01-large.in:2: warning: has Windows line endings." in result.stdout
     assert _run("verify", fresh).exit_code == 3
 
 

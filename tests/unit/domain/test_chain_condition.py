@@ -61,8 +61,8 @@ def test_what_does_not_compare_says_so(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "ends where a name or a value must stand"),
-        ("a ==", "ends where a name"),
+        ("", "expected a name or a value at the end"),
+        ("a ==", "expected a name or a value at the end"),
         ("a b", "expected the end at 'b'"),
         ("a = 1", "expected a name, a value or an operator at"),
         ("f(x)", "expected the end at"),

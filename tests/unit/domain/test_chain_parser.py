@@ -93,12 +93,12 @@ def test_what_holds_over_all_runs_is_read() -> None:
     ("over_runs", "said"),
     [
         ([], "over_runs: must be an object"),
-        ({"runs": 1}, "over_runs: 'runs' is not known"),
-        ({"max_runs": 0}, "over_runs.max_runs: must be a whole number from 1"),
-        ({"max_runs": 1, "when_full": []}, "over_runs.when_full: [] is not known; use one of wait, refuse"),
+        ({"runs": 1}, "over_runs: 'runs' is unknown"),
+        ({"max_runs": 0}, "over_runs.max_runs: must be an integer from 1"),
+        ({"max_runs": 1, "when_full": []}, "over_runs.when_full: [] is unknown; use one of wait, refuse"),
         ({"when_full": "wait"}, "over_runs.when_full: when_full requires max_runs"),
-        ({"max_parallel": "2"}, "over_runs.max_parallel: must be a whole number"),
-        ({"max_parallel_by_type": {"http": 0}}, "over_runs.max_parallel_by_type.http: must be a whole number"),
+        ({"max_parallel": "2"}, "over_runs.max_parallel: must be an integer"),
+        ({"max_parallel_by_type": {"http": 0}}, "over_runs.max_parallel_by_type.http: must be an integer"),
     ],
 )
 def test_what_is_wrong_with_limits_over_runs_is_said(over_runs: Any, said: str) -> None:
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_limits_over_runs_is_said(over_runs: Any, said: str) 
 
 
 def test_a_rule_that_is_no_text_is_refused_like_any_other() -> None:
-    assert "when [] is not known" in "\n".join(problems({"nodes": [{"id": "a", "type": "noop", "when": []}]}))
+    assert "when [] is unknown" in "\n".join(problems({"nodes": [{"id": "a", "type": "noop", "when": []}]}))
 
 
 def test_all_problems_come_at_once() -> None:
@@ -124,14 +124,14 @@ def test_all_problems_come_at_once() -> None:
     )
     text = "\n".join(found)
     for said in (
-        "nodes[0].id: bad id 'a b'",
+        "nodes[0].id: invalid id 'a b'",
         "node 'x': unknown dependency 'ghost'",
-        "node 'y': when 'sometimes' is not known; use one of all_success",
-        "node 'y': 'tiemout_ms' is not known",
+        "node 'y': when 'sometimes' is unknown; use one of all_success",
+        "node 'y': 'tiemout_ms' is unknown",
         "node 'x': duplicate id: 2 nodes have it",
         "type must be a name like 'noop', not 'Noop'",
         "nodes[4]: must be an object",
-        "max_parallel: must be a whole number from 1",
+        "max_parallel: must be an integer from 1",
     ):
         assert said in text
 
@@ -159,21 +159,21 @@ def test_a_long_line_has_no_cycle_and_is_read_at_once() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"retry": {"max_attempts": 0}}, "retry.max_attempts: must be a whole number from 1"),
-        ({"retry": {"tries": 3}}, "retry: 'tries' is not known"),
-        ({"timeout_ms": True}, "timeout_ms: must be a whole number"),
-        ({"priority": 9}, "priority: must be a whole number from 0 to 3"),
+        ({"retry": {"max_attempts": 0}}, "retry.max_attempts: must be an integer from 1"),
+        ({"retry": {"tries": 3}}, "retry: 'tries' is unknown"),
+        ({"timeout_ms": True}, "timeout_ms: must be an integer"),
+        ({"priority": 9}, "priority: must be an integer from 0 to 3"),
         ({"cfg": []}, None),
         ({"cfg": ["x"]}, "cfg: must be an object"),
         ({"deps": "a"}, "deps must be a list"),
         ({"deps": ["a", "a"]}, "depends on 'a' 2 times"),
         ({"deps": [], "when": "one_success"}, "requires deps"),
-        ({"if": "artifacts.c.x"}, "artifacts of its deps only (a)"),
-        ({"if": "secrets.x"}, "there is no 'secrets'"),
-        ({"if": "artifacts.a.x =="}, "ends where a name or a value must stand"),
+        ({"if": "artifacts.c.x"}, "artifacts of its deps are available (a)"),
+        ({"if": "secrets.x"}, "unknown name 'secrets'"),
+        ({"if": "artifacts.a.x =="}, "expected a name or a value at the end"),
         ({"if": 3}, "if must be an expression"),
-        ({"map": {"over": "items"}}, "map.over: give a list, or a template"),
-        ({"map": {"over": [], "as": "artifacts"}}, "map.as: 'artifacts' cannot name an item"),
+        ({"map": {"over": "items"}}, "map.over: must be a list, or a template"),
+        ({"map": {"over": [], "as": "artifacts"}}, "map.as: 'artifacts' is not a valid item name"),
     ],
 )
 def test_each_field_says_what_is_wrong(fields: dict[str, Any], said: str | None) -> None:

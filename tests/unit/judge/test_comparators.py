@@ -141,11 +141,11 @@ def test_every_native_checker_of_a_problem_exists() -> None:
 @pytest.mark.parametrize(
     ("kind", "flags", "words"),
     [
-        ("tokens", "", "there is no 'tokens'"),
-        ("icpc", "float_tolerance", "float_tolerance needs a number"),
-        ("icpc", "float_tolerance -1", "float_tolerance needs a number"),
-        ("icpc", "sloppy", "no option 'sloppy'"),
-        ("sorted", "by=size", "choose one of lines, tokens"),
+        ("tokens", "", "unknown comparator 'tokens'"),
+        ("icpc", "float_tolerance", "float_tolerance must be a number"),
+        ("icpc", "float_tolerance -1", "float_tolerance must be a number"),
+        ("icpc", "sloppy", "unknown option 'sloppy'"),
+        ("sorted", "by=size", "must be one of lines, tokens"),
     ],
 )
 def test_bad_options_are_named(kind: str, flags: str, words: str) -> None:

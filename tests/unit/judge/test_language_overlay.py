@@ -56,20 +56,20 @@ def test_a_new_language_needs_every_key_that_judging_needs(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[python3]\ntime_faktor = 2", r"python3\.time_faktor is no key"),
+        ("[python3]\ntime_faktor = 2", r"python3\.time_faktor is not a known key"),
         ("[python3]\ntime_factor = 0", r"python3\.time_factor must be a number from 0\.1 to 100"),
         ("[python3]\ntime_factor = nan", r"python3\.time_factor must be a number"),
         ("[python3]\ntime_factor = true", r"python3\.time_factor must be a number"),
         ('[python3]\ntime_factor = "2"', r"python3\.time_factor must be a number"),
-        ("[python3]\nprocesses = 1.5", r"python3\.processes must be a whole number"),
-        ('[python3]\nrun = "python3"', r"python3\.run must be a list of texts"),
+        ("[python3]\nprocesses = 1.5", r"python3\.processes must be an integer"),
+        ('[python3]\nrun = "python3"', r"python3\.run must be a list of strings"),
         ("[python3]\nrun = []", r"python3\.run is missing"),
-        ("[python3]\nname = 3", r"python3\.name must be a text"),
-        ("[python3]\nrun_env = { A = 1 }", r"python3\.run_env must be a table of texts"),
+        ("[python3]\nname = 3", r"python3\.name must be a string"),
+        ("[python3]\nrun_env = { A = 1 }", r"python3\.run_env must be a table of strings"),
         ("[python3]\ndefault = 1", r"python3\.default must be true or false"),
         ("python3 = 2", "python3 must be a table"),
-        ('["Python 3"]\nname = "x"', "an id has small letters"),
-        ("[python3", "is no TOML"),
+        ('["Python 3"]\nname = "x"', "an id must match"),
+        ("[python3", "is not valid TOML"),
     ],
 )
 def test_a_mistake_is_named_with_its_key(tmp_path: Path, text: str, words: str) -> None:

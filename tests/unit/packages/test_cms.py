@@ -140,8 +140,8 @@ def test_a_plain_folder_runs_in_the_order_of_its_numbers(read: Read) -> None:
     assert [case.name for case in problem.cases] == ["secret/2", "secret/10", "secret/sample1"]
     assert problem.cases[2].is_sample
     assert package.files.locate("10.in").read_bytes() == b"1\n"
-    assert any(str(item).startswith("3.out: warning: is an answer to no input") for item in findings.items)
-    assert any(str(item).startswith("10.in:1: info: has Windows line ends") for item in findings.items)
+    assert any(str(item).startswith("3.out: warning: is an answer without an input") for item in findings.items)
+    assert any(str(item).startswith("10.in:1: info: has Windows line endings") for item in findings.items)
 
 
 def test_a_plain_input_without_answer_is_named(read: Read) -> None:

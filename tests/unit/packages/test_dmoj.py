@@ -204,8 +204,8 @@ def test_bridged_checkers_interactors_and_file_io(read: Read) -> None:
 @pytest.mark.parametrize(
     ("yaml", "expected"),
     [
-        ("test_cases+: '[{}]'\n", "init.yml:1: error: test_cases+: holds Python code"),
-        ("test_cases:\n- {in: 1.in, out++: x}\n", "init.yml:2: error: out++: holds Python code"),
+        ("test_cases+: '[{}]'\n", "init.yml:1: error: test_cases+: contains Python code"),
+        ("test_cases:\n- {in: 1.in, out++: x}\n", "init.yml:2: error: out++: contains Python code"),
         ("checker: mine.py\ntest_cases:\n- {in: 1.in}\n", "init.yml:1: error: checker: 'mine.py' is Python"),
         ("checker: linematches\ntest_cases:\n- {in: 1.in}\n", "init.yml:1: error: checker: 'linematches'"),
         ("custom_judge: j.py\ntest_cases:\n- {in: 1.in}\n", "init.yml:1: error: custom_judge"),

@@ -64,7 +64,7 @@ def test_a_document_is_json_and_comes_back_as_the_same_problem(problem: Problem)
 def test_a_damaged_document_is_refused(read: Read) -> None:
     with pytest.raises(InvalidInput, match="schema_version"):
         problem_from_json({"problem": {}})
-    with pytest.raises(InvalidInput, match="damaged"):
+    with pytest.raises(InvalidInput, match="corrupt"):
         problem_from_json({"schema_version": 1, "problem": {"short_name": "x", "origin": 5}})
 
 

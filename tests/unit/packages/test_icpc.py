@@ -44,7 +44,10 @@ def test_metadata_is_read_by_schema_and_never_by_yaml_types(read: Read) -> None:
     ("yaml", "expected"),
     [
         (NEW + "colour: red\n", "problem.yaml:4: error: colour"),
-        (NEW + "type: [pass-fail, scoring]\n", "problem.yaml:4: error: type: pass-fail and scoring exclude"),
+        (
+            NEW + "type: [pass-fail, scoring]\n",
+            "problem.yaml:4: error: type: pass-fail and scoring are mutually exclusive",
+        ),
         (NEW + "limits:\n  time_limit: fast\n", "problem.yaml:5: error: limits.time_limit: must be a number"),
         (NEW + "limits:\n  memory: 1e12\n", "problem.yaml:5: error: limits.memory"),
         (NEW + "limits: {validation_passes: 3}\n", "problem.yaml:4: error: limits.validation_passes"),
@@ -55,7 +58,7 @@ def test_metadata_is_read_by_schema_and_never_by_yaml_types(read: Read) -> None:
         ("validation: magic\n", "problem.yaml:1: error: validation"),
         ("type: scoring\nproblem_format_version: legacy-icpc\n", "problem.yaml:1: error: type"),
         ("- a\n", "problem.yaml:1: error: must be a map"),
-        ("a: [\n", "problem.yaml:2: error: is not YAML"),
+        ("a: [\n", "problem.yaml:2: error: is not valid YAML"),
     ],
 )
 def test_faults_are_named_with_file_and_line(read: Read, yaml: str, expected: str) -> None:
@@ -166,7 +169,7 @@ def test_scoring_groups_by_the_new_rules(read: Read) -> None:
 @pytest.mark.parametrize(
     ("contents", "expected"),
     [
-        ({"data/secret/g/1.in": "", "data/secret/g/1.ans": ""}, "holds both tests and the group 'g'"),
+        ({"data/secret/g/1.in": "", "data/secret/g/1.ans": ""}, "contains both tests and the group 'g'"),
         ({"data/secret/test_group.yaml": "max_score: 5\n"}, "max_score: is only for scoring"),
         ({"data/secret/test_group.yaml": "accept_score: 5\n"}, "accept_score: is not a key"),
         ({"data/secret/01.yaml": "colour: red\n"}, "colour: is not a key"),
@@ -189,8 +192,8 @@ def test_dependencies_must_name_earlier_pass_fail_groups(read: Read) -> None:
             "data/secret/b/test_group.yaml": "max_score: 50\nrequire_pass: a\n",
         }
     )
-    assert any("'secret/b' is no earlier group" in error for error in errors(findings))
-    assert any("'secret/a' is no pass-fail group" in error for error in errors(findings))
+    assert any("'secret/b' is not an earlier group" in error for error in errors(findings))
+    assert any("'secret/a' is not a pass-fail group" in error for error in errors(findings))
 
 
 def test_legacy_groups_inherit_and_nest(read: Read) -> None:
@@ -284,7 +287,7 @@ def test_a_time_limit_file_must_be_a_number(read: Read, text: str) -> None:
 def test_time_limits_must_agree(read: Read) -> None:
     yaml = NEW + "limits: {time_limit: 1}\n"
     _, findings = read({"problem.yaml": yaml, ".timelimit": "2", **TESTS, **SOLUTION})
-    assert any("says 2000 ms where the package says 1000 ms" in error for error in errors(findings))
+    assert any("says 2000 ms, but the package says 1000 ms" in error for error in errors(findings))
 
 
 def test_submissions_and_what_is_expected_of_them(read: Read) -> None:

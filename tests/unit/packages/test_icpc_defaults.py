@@ -18,7 +18,7 @@ def test_a_package_with_samples_only_is_accepted_with_a_warning(read: Read, yaml
     package, findings = read({"problem.yaml": yaml, **SAMPLES, **SOLUTION})
     assert not errors(findings)
     assert [case.is_sample for case in package.problem.cases] == [True]
-    said = next(item for item in findings.items if "judged by the samples alone" in item.message)
+    said = next(item for item in findings.items if "judged by the samples only" in item.message)
     assert (said.severity, said.path) == (Severity.WARNING, "data/secret")
 
 

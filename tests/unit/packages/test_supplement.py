@@ -50,8 +50,8 @@ def test_a_format_with_limits_does_not_use_adjudge_yaml(read: Read) -> None:
     assert any(item.path == "adjudge.yaml" and item.severity is Severity.WARNING for item in findings.items)
 
 
-def _said(findings: Findings, path: str) -> Severity | None:
-    found = [item for item in findings.items if item.path == path and "no language that is known" in item.message]
+def _severity_of(findings: Findings, path: str) -> Severity | None:
+    found = [item for item in findings.items if item.path == path and "in an unknown language" in item.message]
     return found[0].severity if found else None
 
 
@@ -80,17 +80,17 @@ def _said(findings: Findings, path: str) -> Severity | None:
 )
 def test_a_program_that_judging_needs_is_in_a_known_language(read: Read, contents: dict[str, str], path: str) -> None:
     _, findings = read(contents)
-    assert _said(findings, path) is Severity.ERROR
+    assert _severity_of(findings, path) is Severity.ERROR
 
 
 def test_other_programs_in_an_unknown_language_are_warnings(read: Read) -> None:
     more = {"submissions/accepted/b.cob": "", "input_validators/v.cob": "", "generators/README.txt": ""}
     _, findings = read({"problem.yaml": NEW, **TESTS, **SOLUTION, **more})
     assert not errors(findings)
-    assert _said(findings, "submissions/accepted/b.cob") is Severity.WARNING
-    assert _said(findings, "input_validators/v.cob") is Severity.WARNING
-    assert _said(findings, "submissions/accepted/a.py") is None
-    assert _said(findings, "generators/README.txt") is None, "judges do not run generators of this format"
+    assert _severity_of(findings, "submissions/accepted/b.cob") is Severity.WARNING
+    assert _severity_of(findings, "input_validators/v.cob") is Severity.WARNING
+    assert _severity_of(findings, "submissions/accepted/a.py") is None
+    assert _severity_of(findings, "generators/README.txt") is None, "judges do not run generators of this format"
 
 
 def test_answers_that_are_submitted_are_in_no_language(read: Read) -> None:

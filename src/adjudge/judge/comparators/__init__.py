@@ -1,6 +1,7 @@
-"""Comparing an output with the answer, in constant memory and without starting a program.
+"""Built-in comparators: compare an output with the answer in constant memory, without starting a program.
 
-``build`` makes a comparator by name; ``kinds`` lists the names. Programs that check outputs are ``judge.checkers``.
+``build_comparator`` makes a comparator by name; ``builtin`` lists the names. Checker programs are in
+``judge.checkers``.
 """
 
 from adjudge.judge.comparators.builtin import BUILTIN_COMPARATORS, Comparator, build_comparator

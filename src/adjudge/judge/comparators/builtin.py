@@ -1,6 +1,6 @@
-"""The comparators by name: what each ignores, which options it has, and which reference it claims to equal.
+"""The built-in comparators by name: what each ignores, its options, and the reference it is equivalent to.
 
-The reference page ``docs/reference/checkers.md`` lists the same names; a test holds the two together.
+``docs/reference/checkers.md`` lists the same names; a test compares the two.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _TESTLIB_BLANKS = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """A named way of comparing an output with the answer."""
+    """A named method of comparing an output with the answer."""
 
     kind: str
     run: Run
     accepts_identical: bool = True
-    """Whether identical bytes always pass, so that they need no reading."""
+    """Whether identical bytes always pass and need not be parsed."""
     skips_bom: bool = False
 
     def compare(self, answer: Reader, output: Reader, chunk_bytes: int = CHUNK_BYTES) -> Comparison:
@@ -65,13 +65,12 @@ class Comparator:
         return self.run(answer, output, chunk_bytes)
 
     def compare_bytes(self, answer: bytes, output: bytes) -> Comparison:
-        """Compare what is in memory already."""
+        """Compare outputs in memory."""
         if self.accepts_identical and answer == output:
             return ACCEPTED
         return self.compare(io.BytesIO(answer), io.BytesIO(output))
 
     def compare_files(self, answer: Path, output: Path) -> Comparison:
-        """Compare two files."""
         with answer.open("rb", buffering=0) as one, output.open("rb", buffering=0) as two:
             return self.compare(one, two)
 
@@ -87,7 +86,7 @@ def _by_stream(
     extra: ComparisonStatus = ComparisonStatus.WRONG_ANSWER,
     lower: bool = False,
 ) -> Run:
-    """Equality of canonical streams; with ``lower`` the case of ASCII letters does not count either."""
+    """Compare normalized streams for equality; ``lower`` also ignores the case of ASCII letters."""
     forms = [_chain(Lowercase, form) if lower else form for form in (answer_normalizer or normalizer, normalizer)]
 
     def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
@@ -117,7 +116,7 @@ def _by_token(rule: TokenRule, normalizer: Callable[[], Normalizer] = RawBytes) 
 
 
 def _unicode(options: ComparatorOptions) -> tuple[list[Callable[[], Normalizer]], bool]:
-    """What our own comparators share: normalisation form C, and whether the case of ASCII letters counts."""
+    """Common options: normalization form C, and case sensitivity for ASCII letters."""
     fold = options.flag("case_insensitive")
     if options.flag("nfc"):
         return [lambda: UnicodeNfc(fold_case=fold)], False
@@ -136,7 +135,7 @@ def _icpc(
     stages: Sequence[Callable[[], Normalizer]],
     options: ComparatorOptions,
 ) -> Comparator:
-    """The ICPC default validator; ``read`` says what a number is, ``stages`` what happens before words are compared."""
+    """The ICPC default validator; ``read`` parses a number, ``stages`` normalize before words are compared."""
     case = options.flag("case_sensitive")
     spaced = options.flag("space_change_sensitive")
     absolute = options.number("float_absolute_tolerance")
@@ -218,7 +217,7 @@ def _lcmp(_: ComparatorOptions) -> Comparator:
 
 
 def _fcmp(_: ComparatorOptions) -> Comparator:
-    """Lines. The reference stops at an empty last line of the answer, so that only blanks may follow in the output."""
+    """Compare lines. The reference stops at an empty last line of the answer; then only whitespace may follow."""
 
     def answer() -> Normalizer:
         return NormalizerChain(LineEndings(lone_cr=False, final_lf=True), LastEmptyLine(drops=True))
@@ -267,7 +266,7 @@ def _doubles(kind: str, close: Callable[[float, float], bool], *, exactly: int |
 
 
 def _rcmp(options: ComparatorOptions) -> Comparator:
-    """Without an epsilon ``rcmp`` is one number within 1.5e-6; with one it is rcmp4, rcmp6 or rcmp9."""
+    """Without ``epsilon``, ``rcmp`` compares one number with 1.5e-6; with it, it is rcmp4, rcmp6 or rcmp9."""
     epsilon = options.number("epsilon")
     if epsilon is None:
         return _doubles("rcmp", numbers.Tolerance(absolute=1.5e-6), exactly=1)
@@ -371,11 +370,11 @@ BUILTIN_COMPARATORS: Final[Mapping[str, Callable[[ComparatorOptions], Comparator
 
 
 def build_comparator(kind: str, args: Sequence[str] = (), options: Mapping[str, str] | None = None) -> Comparator:
-    """Make the comparator ``kind`` with the words of its arguments and its named options."""
+    """Make the comparator ``kind`` with its arguments and named options."""
     make = BUILTIN_COMPARATORS.get(kind)
     if make is None:
         raise InvalidInput(
-            f"checker: there is no {kind!r}; choose one of {', '.join(BUILTIN_COMPARATORS)}.", field="checker"
+            f"checker: unknown comparator {kind!r}; use one of {', '.join(BUILTIN_COMPARATORS)}.", field="checker"
         )
     given = ComparatorOptions(kind, args, options or {})
     made = make(given)

@@ -1,4 +1,4 @@
-"""What a comparison says. Values only; how it is found lives in the neighbouring modules."""
+"""The result of a comparison."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _SHOWN_BYTES = 40
 
 
 class ComparisonStatus(StrEnum):
-    """Whose fault it is, if anybody's."""
+    """Whether the output is accepted and, if not, why."""
 
     ACCEPTED = "accepted"
     WRONG_ANSWER = "wrong"
     FORMAT_ERROR = "format"
-    """The output is not of the required form: testlib's presentation error. A wrong answer to the author."""
+    """The output does not have the required form (testlib's presentation error). Reported as wrong answer."""
     JURY_ERROR = "fault"
-    """The jury's own answer is unusable. Never the author's fault."""
+    """The jury's answer is invalid; not an error of the submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The outcome, why, and, where a checker gives part of the points, how much of the maximum."""
+    """Status, reason and, for partial scores, the fraction of the maximum."""
 
     status: ComparisonStatus
     message: str = ""
@@ -30,7 +30,6 @@ class Comparison:
 
     @property
     def accepted(self) -> bool:
-        """Whether the output passes."""
         return self.status is ComparisonStatus.ACCEPTED
 
 
@@ -38,12 +37,12 @@ ACCEPTED = Comparison(ComparisonStatus.ACCEPTED)
 
 
 def wrong_answer(message: str) -> Comparison:
-    """A difference that is the author's."""
+    """A wrong answer with its message."""
     return Comparison(ComparisonStatus.WRONG_ANSWER, message)
 
 
 def excerpt(piece: bytes) -> str:
-    """A piece of output as a message may carry it: short, one line, always printable."""
+    """Part of an output for a message: short, one line, printable."""
     text = piece[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
     text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
     return f"'{text}{'…' if len(piece) > _SHOWN_BYTES else ''}'"

@@ -1,4 +1,4 @@
-"""DMOJ's comparators that go line by line: numbers within lines, and points for each line."""
+"""DMOJ's line-based comparators: numbers within lines, and points per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Close = Callable[[float, float], bool]
 
 
 def raw_lines(reader: Reader, chunk_bytes: int) -> Iterator[bytes]:
-    """Lines that CR or LF end, without the empty ones; a line longer than a bound becomes its digest."""
+    """Non-empty lines, ended by CR or LF; a line longer than a limit is replaced by its digest."""
     held = DeferredBytes()
     while chunk := reader.read(chunk_bytes):
         first, *rest = chunk.replace(b"\r", b"\n").split(b"\n")
@@ -31,7 +31,7 @@ def raw_lines(reader: Reader, chunk_bytes: int) -> Iterator[bytes]:
 
 
 def compare_float_lines(answer: Iterator[bytes], output: Iterator[bytes], close: Close) -> Comparison:
-    """As many lines and words; words that are numbers in the answer by distance, all others by their bytes."""
+    """Same number of lines and words; words that are numbers in the answer by tolerance, all others by their bytes."""
     for number, (wanted, found) in enumerate(zip_longest(answer, output), 1):
         if wanted is None or found is None:
             return wrong_answer(
@@ -55,7 +55,7 @@ def _same(word: bytes, other: bytes, close: Close) -> bool:
 
 
 def count_lines(answer: Iterator[bytes], output: Iterator[bytes]) -> Comparison:
-    """A part of the points for each line that is right in its place; more lines than expected earn nothing."""
+    """Partial points for each correct line; more lines than expected earn nothing."""
     right = lines = 0
     first_wrong = 0
     for number, (wanted, found) in enumerate(zip_longest(answer, output), 1):

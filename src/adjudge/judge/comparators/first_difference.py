@@ -1,6 +1,6 @@
-"""The message for a rejected output: where the first difference is and what stood there.
+"""The message for a rejected output: position and content of the first difference.
 
-Only rejected outputs are read a second time, and only their beginning, so that finding them stays fast.
+Only rejected outputs are read a second time, and only their beginning, so accepted outputs stay fast.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Bounded:
 
 
 def split_lines(chunk: bytes) -> list[bytes]:
-    """Lines of a canonical stream."""
+    """Lines of a normalized stream."""
     return chunk.split(b"\n")
 
 
@@ -47,7 +47,7 @@ def first_difference(
     split: Split,
     key: Key,
 ) -> str:
-    """Say which word or line differs first, once ``key`` has taken out what does not count."""
+    """Describe the first word or line that differs after ``key`` has normalized it."""
     pairs = zip_longest(_pieces(answer, normalizer(), split), _pieces(output, normalizer(), split))
     for number, (wanted, found) in enumerate(pairs, 1):
         if wanted is None or found is None or key(wanted) != key(found):

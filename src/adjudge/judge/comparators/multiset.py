@@ -1,7 +1,7 @@
-"""Comparing without regard to order, in constant memory.
+"""Comparison without regard to order, in constant memory.
 
-Each item is hashed under a key drawn for this one comparison and the hashes are added up: equal multisets have equal
-sums, and without the key nobody can construct two that only look equal.
+Each item is hashed with a random key of this comparison and the hashes are added: equal multisets have equal sums, and
+without the key nobody can construct a collision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EXPLAINED_ITEMS = 100_000
 
 
 def compare_multisets(answer: Iterable[list[bytes]], output: Iterable[list[bytes]], what: str) -> Comparison:
-    """Whether both streams hold the same items, equally often."""
+    """Whether both streams contain the same items, equally often."""
     key = secrets.token_bytes(32)
     wanted, found = _MultisetFingerprint(key), _MultisetFingerprint(key)
     wanted.take(answer)
@@ -33,7 +33,7 @@ def compare_multisets(answer: Iterable[list[bytes]], output: Iterable[list[bytes
 
 
 class _MultisetFingerprint:
-    """The fingerprint of a multiset, and its beginning for the message."""
+    """The fingerprint of a multiset, and its first items for the message."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self.count, self.total = key, 0, 0
@@ -49,7 +49,7 @@ class _MultisetFingerprint:
             self.total = (self.total + sum(hashes)) % _MODULUS
 
     def example(self, found: _MultisetFingerprint) -> str:
-        """Name one item too few or too many, where everything was kept."""
+        """An example of a missing or additional item, if all items were kept."""
         if max(self.count, found.count) > _EXPLAINED_ITEMS:
             return ""
         for item in self._first - found._first:
@@ -60,7 +60,7 @@ class _MultisetFingerprint:
 
 
 def non_blank_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
-    """Lines that have words, their blanks evened out."""
+    """Non-blank lines with normalized whitespace."""
     form = CollapsedSpacesPerLine()
     for lines in _line_lists(reader, chunk_bytes, normalizer):
         text = form.feed(b"\n".join(lines) + b"\n")
@@ -68,7 +68,7 @@ def non_blank_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) ->
 
 
 def dmoj_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
-    """DMOJ's lines: CR and LF both end one, empty ones do not count, those of blanks alone do."""
+    """DMOJ's lines: CR and LF both end a line; empty lines are ignored, whitespace-only lines are not."""
     for lines in _line_lists(reader, chunk_bytes, normalizer):
         yield [b" ".join(part.split()) for line in lines for part in line.replace(b"\r", b"\n").split(b"\n") if part]
 
@@ -87,7 +87,7 @@ def _line_lists(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Ite
 
 
 def compare_letters(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
-    """DMOJ's ``easy``: the same characters other than blanks, in any order and case."""
+    """DMOJ's ``easy``: the same non-blank characters in any order and case."""
     wanted, found = _letters(answer, chunk_bytes), _letters(output, chunk_bytes)
     return ACCEPTED if wanted == found else wrong_answer("not the same characters")
 

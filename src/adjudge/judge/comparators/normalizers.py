@@ -1,4 +1,4 @@
-"""The canonical forms: what each family of comparators ignores, one class for each."""
+"""Normalizers: each removes the differences that one family of comparators ignores."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def split_testlib(chunk: bytes) -> list[bytes]:
 
 
 class RawBytes(Normalizer):
-    """Every byte counts."""
+    """No normalization."""
 
     def skip(self, chunk: bytes) -> bytes:
-        """There is nothing to remember."""
+        """No state to update."""
         return chunk
 
 
 class LineEndings(Normalizer):
-    """Every byte counts, except how lines end.
+    """Normalizes line endings only.
 
-    ``lone_cr`` makes a carriage return of its own a line end as well; ``final_lf`` ends an unfinished last line.
+    ``lone_cr`` also treats a single carriage return as a line ending; ``final_lf`` terminates an unfinished last line.
     """
 
     def __init__(self, *, lone_cr: bool, final_lf: bool = False) -> None:
@@ -42,7 +42,7 @@ class LineEndings(Normalizer):
         self.state: tuple[bool, bool] = (False, False)
 
     def feed(self, chunk: bytes) -> bytes:
-        """Hold back a final CR: the LF of its pair may be the next chunk's first byte."""
+        """Hold back a final CR: the LF of its pair may be the first byte of the next chunk."""
         text = b"\r" + chunk if self.state[0] else chunk
         held = text.endswith(b"\r")
         text = text[:-1] if held else text
@@ -53,11 +53,10 @@ class LineEndings(Normalizer):
         return text
 
     def skip(self, chunk: bytes) -> bytes:
-        """Cheap as it is."""
         return self.feed(chunk)
 
     def finish(self) -> bytes:
-        """Settle the held CR and the last line."""
+        """Emit the held CR and terminate the last line."""
         held, unfinished = self.state
         rest = (b"\n" if self._lone_cr else b"\r") if held else b""
         if self._final_lf and (not rest.endswith(b"\n") if rest else unfinished):
@@ -66,15 +65,15 @@ class LineEndings(Normalizer):
 
 
 class LastEmptyLine(Normalizer):
-    """Hold back a line feed that ends an empty line; at the end of the stream it is dropped, or given after all.
+    """Holds back a line feed that ends an empty line; at the end of the stream it is dropped or emitted.
 
-    Put ``Eol`` before it.
+    Requires ``LineEndings`` before it.
     """
 
     def __init__(self, *, drops: bool) -> None:
         self._drops = drops
         self.state: tuple[bool, bool] = (False, True)
-        """Whether a line feed is held back, and whether the next byte begins a line."""
+        """Whether a line feed is held back, and whether the next byte starts a line."""
 
     def feed(self, chunk: bytes) -> bytes:
         """Only the last byte of the stream so far can be held back."""
@@ -85,19 +84,19 @@ class LastEmptyLine(Normalizer):
         return text[:-1] if holds else text
 
     def finish(self) -> bytes:
-        """Settle what was held back."""
+        """Emit or drop what was held back."""
         return b"\n" if self.state[0] and not self._drops else b""
 
 
 class CollapsedSpaces(Normalizer):
-    """Words with one blank between them, whatever stood there."""
+    """Words separated by one space each."""
 
     def __init__(self, split: Split = bytes.split) -> None:
         self._split = split
         self.state: tuple[bool, bool] = (False, False)
 
     def feed(self, chunk: bytes) -> bytes:
-        """Join the words; one that may go on in the next chunk gets no blank after it yet."""
+        """Join the words; no space after a word that may continue in the next chunk."""
         words = self._split(chunk)
         started, gap = self.state
         if not words:
@@ -108,7 +107,7 @@ class CollapsedSpaces(Normalizer):
         return glue + b" ".join(words)
 
     def skip(self, chunk: bytes) -> bytes:
-        """Only the last byte matters once there was a word."""
+        """After the first word, only the last byte matters."""
         if words := self._split(chunk[-64:]):
             self.state = (True, not chunk.endswith(words[-1]))
             return b""
@@ -116,13 +115,13 @@ class CollapsedSpaces(Normalizer):
 
 
 class CollapsedSpacesPerLine(Normalizer):
-    """Words with one blank between them, a line feed after every line. Lines end at LF; CR is a blank."""
+    """Words separated by one space, a line feed after every line. Lines end at LF; CR is whitespace."""
 
     def __init__(self) -> None:
         self.state: tuple[bool, bool, bool] = (False, False, False)
 
     def feed(self, chunk: bytes) -> bytes:
-        """The first piece continues the line that the last chunk left open."""
+        """The first piece continues the line of the previous chunk."""
         first, newline, rest = chunk.partition(b"\n")
         if not newline:
             return self._continue(first)
@@ -143,19 +142,19 @@ class CollapsedSpacesPerLine(Normalizer):
         return glue + b" ".join(words)
 
     def finish(self) -> bytes:
-        """End an unfinished last line."""
+        """Terminate an unfinished last line."""
         return b"\n" if self.state[2] else b""
 
 
 class RightStripped(Normalizer):
-    """Lines without the blanks at their ends. Every CR and LF ends a line: put ``Eol`` before it to fold pairs."""
+    """Lines without trailing whitespace. Every CR and LF ends a line: put ``LineEndings`` before it to fold pairs."""
 
     def __init__(self, *, final_lf: bool = False) -> None:
         self._final_lf = final_lf
         self.state: tuple[DeferredBytes, bool] = (DeferredBytes(), False)
 
     def feed(self, chunk: bytes) -> bytes:
-        """Keep blanks at the end of the chunk back: they count only if something follows on their line."""
+        """Hold back whitespace at the end of the chunk: it counts only if something follows on the same line."""
         held, open_line = self.state
         lines = chunk.replace(b"\r", b"\n").split(b"\n")
         bare = [line.rstrip(_BLANKS) for line in lines]
@@ -168,18 +167,18 @@ class RightStripped(Normalizer):
         return prefix + b"\n".join(bare)
 
     def finish(self) -> bytes:
-        """Blanks at the very end never count."""
+        """Trailing whitespace at the end never counts."""
         return b"\n" if self._final_lf and self.state[1] else b""
 
 
 class DmojWhitespace(Normalizer):
-    """Words; between two of them a line end counts as a line end and blanks as a blank, however many (DMOJ)."""
+    """Words; a gap with a line ending becomes one line ending, any other gap one space (DMOJ)."""
 
     def __init__(self) -> None:
         self.state: tuple[bool, bytes] = (False, b"")
 
     def feed(self, chunk: bytes) -> bytes:
-        """Remember which kind of gap the last chunk ended in."""
+        """Remember the kind of gap at the end of the chunk."""
         text = chunk.replace(b"\r", b"\n")
         started, gap = self.state
         body = text.strip()
@@ -200,26 +199,25 @@ def _wider(gap: bytes, blanks: bytes) -> bytes:
 
 
 class Lowercase(Normalizer):
-    """ASCII letters without their case."""
+    """ASCII letters in lowercase."""
 
     def feed(self, chunk: bytes) -> bytes:
-        """One byte for one byte."""
         return chunk.lower()
 
     def skip(self, chunk: bytes) -> bytes:
-        """There is nothing to remember."""
+        """No state to update."""
         return chunk
 
 
 class TruncatedAtNul(Normalizer):
-    """Words end at a NUL, as they do for a reference that compares C strings; a word of nothing but it stays one."""
+    """Truncates words at a NUL, as references that compare C strings do; a word of NULs stays one NUL."""
 
     def __init__(self) -> None:
         self.state: tuple[bool, bool] = (False, False)
-        """Whether the word under way has been cut, and whether a word is under way."""
+        """Whether the current word has been truncated, and whether there is a current word."""
 
     def feed(self, chunk: bytes) -> bytes:
-        """Cost nothing where there is no NUL, which is everywhere."""
+        """Chunks without NUL, the usual case, are returned unchanged."""
         cut, inside = self.state
         if b"\x00" not in chunk and not cut:
             self.state = (False, not chunk[-1:].isspace())
@@ -237,12 +235,11 @@ class TruncatedAtNul(Normalizer):
         return b"".join(pieces)
 
     def skip(self, chunk: bytes) -> bytes:
-        """Cheap as it is."""
         return self.feed(chunk)
 
 
 class UnicodeNfc(Normalizer):
-    """UTF-8 text in Unicode normalisation form C, optionally case-folded; bytes that are no UTF-8 stay as they are."""
+    """UTF-8 text in Unicode normalization form C, optionally case-folded; invalid bytes are kept."""
 
     def __init__(self, *, fold_case: bool = False) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
@@ -251,23 +248,23 @@ class UnicodeNfc(Normalizer):
 
     @property
     def state(self) -> object:  # type: ignore[override]  # derived here, so that it cannot be out of date
-        """The text held back and the unfinished character."""
+        """The text held back and the incomplete character."""
         return self._held, self._decoder.getstate()
 
     def feed(self, chunk: bytes) -> bytes:
-        """Normalise up to the last character that nothing before it can combine with."""
+        """Normalize up to the last character that cannot combine with anything before it."""
         text = self._held + self._decoder.decode(chunk)
         cut = _safe_cut(text)
         self._held = text[cut:]
         return self._normal(text[:cut])
 
     def finish(self) -> bytes:
-        """Normalise what was held back."""
+        """Normalize what was held back."""
         text, self._held = self._held + self._decoder.decode(b"", final=True), ""
         return self._normal(text)
 
     def skip(self, chunk: bytes) -> bytes:
-        """Characters may reach over the chunk's edge, so no short cut."""
+        """Characters may span chunks, so the chunk is processed as usual."""
         return self.feed(chunk)
 
     def _normal(self, text: str) -> bytes:
@@ -278,9 +275,9 @@ class UnicodeNfc(Normalizer):
 
 
 def _safe_cut(text: str) -> int:
-    """Where normalisation may be cut: an ASCII character combines with nothing before it.
+    """A position where normalization may be split: an ASCII character combines with nothing before it.
 
-    Text with no ASCII at all is cut at any starter once enough is held, which bounds the memory.
+    Text without ASCII is split at any starter once enough is held back, which bounds the memory.
     """
     for index in range(len(text) - 1, max(-1, len(text) - _HELD_CHARS), -1):
         if text[index] < "\x80":
@@ -297,31 +294,31 @@ def _safe_cut(text: str) -> int:
 
 
 class NormalizerChain(Normalizer):
-    """Several forms, one after another."""
+    """Several normalizers in sequence."""
 
     def __init__(self, *stages: Normalizer) -> None:
         self._stages = stages
 
     @property
     def state(self) -> object:  # type: ignore[override]  # derived here, so that it cannot be out of date
-        """All that the stages remember."""
+        """The states of all stages."""
         return [stage.state for stage in self._stages]
 
     def feed(self, chunk: bytes) -> bytes:
-        """Each stage eats what the one before it gave."""
+        """Each stage processes the output of the previous one."""
         for stage in self._stages:
             chunk = stage.feed(chunk) if chunk else b""
         return chunk
 
     def finish(self) -> bytes:
-        """End the stages in order: what one still gives goes through those after it."""
+        """Finish the stages in order; the output of each passes through the later ones."""
         rest = b""
         for stage in self._stages:
             rest = (stage.feed(rest) if rest else b"") + stage.finish()
         return rest
 
     def skip(self, chunk: bytes) -> bytes:
-        """Each stage passes over what the one before it left."""
+        """Each stage skips what the previous one left."""
         for stage in self._stages:
             chunk = stage.skip(chunk) if chunk else b""
         return chunk

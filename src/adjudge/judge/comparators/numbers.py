@@ -1,4 +1,4 @@
-"""Numbers as the references read them, and when two of them are close enough."""
+"""Numbers as the reference checkers parse them, and tolerances."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spec_float(token: bytes) -> float | None:
 
 
 def scanf_float(token: bytes) -> float | None:
-    """What ``sscanf("%lf")`` takes whole and finite: also hexadecimal numbers and cut-off exponents."""
+    """What ``sscanf("%lf")`` parses completely and is finite; includes hexadecimal numbers and truncated exponents."""
     if len(token) > _LONGEST_NUMBER:
         return None
     if match := _SCANF_FLOAT.fullmatch(token):
@@ -40,13 +40,13 @@ def scanf_float(token: bytes) -> float | None:
 
 
 def testlib_float(token: bytes) -> float | None:
-    """A decimal number, too large ones included."""
+    """A decimal number; values out of range are allowed."""
     match = _SCANF_FLOAT.fullmatch(token) if len(token) <= _LONGEST_NUMBER else None
     return float(match[1] + (b"e" + match[2] if match[2] else b"")) if match else None
 
 
 def python_float(token: bytes) -> float | None:
-    """What Python's ``float`` reads: underscores, ``inf`` and ``nan`` too."""
+    """What Python's ``float`` parses, including underscores, ``inf`` and ``nan``."""
     try:
         return float(token) if len(token) <= _LONGEST_NUMBER else None
     except ValueError:
@@ -54,7 +54,7 @@ def python_float(token: bytes) -> float | None:
 
 
 def strict_integer(token: bytes, bound: int | None = _INT64) -> int | None:
-    """An integer in its one spelling: no plus, no leading zeros, no ``-0``; within ``bound`` if there is one."""
+    """An integer in canonical form: no plus, no leading zeros, no ``-0``; within ``bound`` if given."""
     if len(token) > _LONGEST_NUMBER or not _INTEGER.fullmatch(token):
         return None
     value = int(token)
@@ -63,13 +63,13 @@ def strict_integer(token: bytes, bound: int | None = _INT64) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a number may be off; ``None`` forbids that way of being close."""
+    """The allowed absolute and relative error; ``None`` disables a kind."""
 
     absolute: float | None = None
     relative: float | None = None
 
     def __call__(self, wanted: float, found: float) -> bool:
-        """Whether ``found`` is close to ``wanted`` in one of the allowed ways; not a number is close to nothing."""
+        """Whether ``found`` is close to ``wanted`` by an allowed kind of error; NaN is close to nothing."""
         distance = abs(wanted - found)
         return (self.absolute is not None and distance <= self.absolute) or (
             self.relative is not None and distance <= self.relative * abs(wanted)
@@ -77,7 +77,7 @@ class Tolerance:
 
 
 def testlib_close(epsilon: float) -> Callable[[float, float], bool]:
-    """Like ``doubleCompare`` of testlib."""
+    """As testlib's ``doubleCompare``."""
     slack = epsilon + _TESTLIB_SLACK
 
     def close(wanted: float, found: float) -> bool:

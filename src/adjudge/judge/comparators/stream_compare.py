@@ -1,8 +1,8 @@
-"""Comparing two byte streams of any size in constant memory, whatever their chunks.
+"""Compares two byte streams of any size in constant memory, independent of their chunks.
 
-Most comparators are one idea: two outputs are equal when their *canonical* streams are. A ``Canon`` turns raw chunks
-into canonical bytes with a few bits of state, so a token of a gigabyte costs no more memory than one of a byte, and
-chunks that are identical on both sides while both states are the same need no canonical form at all.
+Most comparators compare *normalized* streams for equality. A ``Normalizer`` turns raw chunks into normalized bytes with
+a few bits of state, so a token of a gigabyte needs no more memory than one of a byte, and chunks that are identical on
+both sides while both states are equal need no normalization.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _SUFFIX_BYTES = 256
 
 
 class Reader(Protocol):
-    """A file open for reading bytes, as far as comparators need one."""
+    """A binary file, as far as comparators need it."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; none at the end."""
+        """Up to ``size`` bytes; empty at the end."""
         ...
 
     def seek(self, offset: int, /) -> object:
-        """Go back, for the second reading that words a message."""
+        """Seek back, for the second reading that makes a message."""
         ...
 
 
 class StreamDifference(StrEnum):
-    """How two canonical streams differ."""
+    """How two normalized streams differ."""
 
     DIFFERENT = "different"
     EXTRA = "extra"
@@ -38,32 +38,32 @@ class StreamDifference(StrEnum):
 
 
 class Normalizer:
-    """Raw chunks in, canonical bytes out. Subclasses keep everything they remember in ``state``."""
+    """Raw chunks in, normalized bytes out. Subclasses keep their whole state in ``state``."""
 
     state: object = None
 
     def feed(self, chunk: bytes) -> bytes:
-        """Canonical bytes that are certain after ``chunk``."""
+        """The normalized bytes that are certain after ``chunk``."""
         return chunk
 
     def finish(self) -> bytes:
-        """What the end of the stream adds."""
+        """The bytes added at the end of the stream."""
         return b""
 
     def skip(self, chunk: bytes) -> bytes:
-        """Pass over a chunk whose canonical form nobody needs; return what a later stage has to pass over.
+        """Update the state for a chunk whose normalized form is not needed; return what a later stage must skip.
 
-        A suffix with anything but blanks in it leaves the same state as the whole chunk would.
+        A suffix that contains a non-blank leaves the same state as the whole chunk.
         """
         suffix = chunk[-_SUFFIX_BYTES:]
         return self.feed(chunk if suffix.isspace() else suffix)
 
 
 class DeferredBytes:
-    """Bytes kept back until it is known whether they count; beyond a bound only their digest is kept.
+    """Bytes held back until it is known whether they count; beyond a limit only their digest is kept.
 
-    Equal runs give equal values and different runs different ones however they were cut into chunks, which is all
-    that a comparison needs.
+    Equal sequences give equal values and different ones different values, however they were split into chunks; a
+    comparison needs nothing more.
     """
 
     __slots__ = ("_digest", "_kept", "_size")
@@ -72,7 +72,6 @@ class DeferredBytes:
         self._kept, self._digest, self._size = b"", blake2b(digest_size=16), 0
 
     def add(self, piece: bytes) -> None:
-        """Append to the run."""
         self._size += len(piece)
         self._digest.update(piece)
         if self._size <= _HELD_BYTES:
@@ -84,7 +83,7 @@ class DeferredBytes:
         return self._size > 0
 
     def value(self) -> bytes:
-        """The run itself, or a stand-in for a long one."""
+        """The bytes, or the digest of a long sequence."""
         if self._size <= _HELD_BYTES:
             return self._kept
         return self._kept[:_SUFFIX_BYTES] + b"\x00%d\x00" % self._size + self._digest.digest()
@@ -96,14 +95,14 @@ class DeferredBytes:
 
 
 class _NormalizedStream:
-    """One stream on its way through its canon: what is canonical and not yet matched."""
+    """One stream with its normalizer and the normalized bytes not matched yet."""
 
     def __init__(self, reader: Reader, normalizer: Normalizer, chunk_bytes: int) -> None:
         self.reader, self.normalizer, self.chunk_bytes = reader, normalizer, chunk_bytes
         self.pending, self.ended = b"", False
 
     def advance(self, chunk: bytes | None = None) -> None:
-        """Take one more raw chunk; an empty one is the end."""
+        """Normalize one more chunk; an empty one is the end."""
         chunk = self.reader.read(self.chunk_bytes) if chunk is None else chunk
         if chunk:
             self.pending = self.normalizer.feed(chunk)
@@ -115,7 +114,7 @@ class _NormalizedStream:
         return not self.pending and not self.ended
 
     def only(self, allowed: bytes) -> bool:
-        """Whether all that is left consists of ``allowed`` bytes."""
+        """Whether the rest consists of ``allowed`` bytes only."""
         while True:
             if self.pending.strip(allowed) if allowed else self.pending:
                 return False
@@ -132,7 +131,7 @@ def compare_streams(
     output_tail: bytes = b"",
     chunk_bytes: int = CHUNK_BYTES,
 ) -> StreamDifference | None:
-    """Compare the canonical streams; past the end of one, the other may go on with its tail's bytes only."""
+    """Compare normalized streams; after the end of one, the other may only have the bytes of its tail."""
     left, right = _NormalizedStream(*answer, chunk_bytes), _NormalizedStream(*output, chunk_bytes)
     while True:
         _refill(left, right)
@@ -148,7 +147,7 @@ def compare_streams(
 
 
 def _refill(left: _NormalizedStream, right: _NormalizedStream) -> None:
-    """Read where nothing is pending: only there, so that neither side runs ahead of the other."""
+    """Read only where nothing is pending, so that neither side runs ahead of the other."""
     while left.hungry and right.hungry:
         one, two = left.reader.read(left.chunk_bytes), right.reader.read(right.chunk_bytes)
         if one and one == two and left.normalizer.state == right.normalizer.state:
@@ -164,7 +163,7 @@ def _refill(left: _NormalizedStream, right: _NormalizedStream) -> None:
 
 
 def skip_bom(reader: Reader) -> None:
-    """Leave the reader behind a byte order mark, if there is one."""
+    """Skip a byte order mark."""
     head = b""
     while len(head) < len(BOM) and (piece := reader.read(len(BOM) - len(head))):
         head += piece

@@ -1,4 +1,4 @@
-"""Comparing word by word, where a word means more than its bytes: numbers, yes and no."""
+"""Compares word by word where a word is more than its bytes: numbers, yes and no."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from adjudge.judge.comparators.stream_compare import DeferredBytes, Normalizer, 
 _PIECES = re.compile(rb"\s+|\S+")
 
 CheckToken = Callable[[bytes, bytes], Comparison | None]
-"""``(wanted, found)`` → nothing if they agree."""
+"""``(wanted, found)`` → None if they agree."""
 
 
 def split_spaced(chunk: bytes) -> list[bytes]:
-    """Words and the blanks between them, where blanks count too."""
+    """Words and the whitespace between them."""
     return _PIECES.findall(chunk)
 
 
 def token_lists(
     reader: Reader, split: Split, chunk_bytes: int, normalizer: Normalizer | None = None
 ) -> Iterator[list[bytes]]:
-    """The stream's tokens, a list for each chunk; a token longer than a bound becomes its digest."""
+    """The tokens of a stream, one list per chunk; a token longer than a limit is replaced by its digest."""
     held = DeferredBytes()
     form = normalizer or Normalizer()
     ended = False
@@ -34,7 +34,7 @@ def token_lists(
         chunk = form.feed(raw) if raw else form.finish()
         tokens = split(chunk)
         if held and chunk:
-            # What was held is a whole token unless the chunk goes on with the same kind of byte.
+            # The held bytes are a complete token unless the chunk continues with the same kind of byte.
             if tokens and _continues(held, chunk, tokens[0]):
                 held.add(tokens.pop(0))
                 if not tokens and chunk[-1:].isspace() == held.value()[:1].isspace():
@@ -60,15 +60,15 @@ class TokenRule:
     check: CheckToken
     split: Split = bytes.split
     reflexive: bool = True
-    """Whether equal bytes always agree; then runs of equal tokens need no look."""
+    """Whether equal bytes always agree, so that runs of equal tokens need no check."""
     extra: ComparisonStatus = ComparisonStatus.WRONG_ANSWER
     missing: ComparisonStatus = ComparisonStatus.WRONG_ANSWER
     token_count: int | None = None
-    """How many tokens of the answer count, where only the first few do; an answer that has fewer is a fault."""
+    """Number of tokens that count, if only the first ones do; an answer with fewer is a jury error."""
 
 
 def compare_tokens(answer: Iterator[list[bytes]], output: Iterator[list[bytes]], rule: TokenRule) -> Comparison:
-    """Walk both sequences in step, a list at a time."""
+    """Compare both sequences, one list at a time."""
     wanted: list[bytes] = []
     found: list[bytes] = []
     index = 0
@@ -96,7 +96,7 @@ def _ends(wanted: list[bytes], found: list[bytes], index: int, rule: TokenRule) 
     if rule.token_count is not None and index < rule.token_count:
         return Comparison(ComparisonStatus.JURY_ERROR, f"the answer has {index} tokens where {rule.token_count} belong")
     if found:
-        # A sequence checker reads what is too much as well: what cannot be read at all is a format error.
+        # A sequence checker also parses additional tokens: an invalid one is a format error.
         said = rule.check(found[0], found[0])
         outcome = ComparisonStatus.FORMAT_ERROR if said is not None else rule.extra
         return Comparison(outcome, f"the output goes on after the last expected token: {excerpt(found[0])}")
@@ -104,12 +104,11 @@ def _ends(wanted: list[bytes], found: list[bytes], index: int, rule: TokenRule) 
 
 
 def same_text(wanted: bytes, found: bytes) -> Comparison | None:
-    """Byte for byte."""
     return None if wanted == found else wrong_answer(f"expected {excerpt(wanted)}, found {excerpt(found)}")
 
 
 def same_text_any_case(wanted: bytes, found: bytes) -> Comparison | None:
-    """Byte for byte, but for the case of ASCII letters."""
+    """Compare, ignoring the case of ASCII letters."""
     return (
         None if wanted.lower() == found.lower() else wrong_answer(f"expected {excerpt(wanted)}, found {excerpt(found)}")
     )
@@ -118,9 +117,9 @@ def same_text_any_case(wanted: bytes, found: bytes) -> Comparison | None:
 def numbers_close_or(
     read: Callable[[bytes], float | None], close: Callable[[float, float], bool], otherwise: CheckToken
 ) -> CheckToken:
-    """Numbers by distance wherever the answer has one, everything else by ``otherwise``.
+    """Compare by tolerance where the answer has a number, otherwise by ``otherwise``.
 
-    Equal bytes agree before they are read: a number too large for a float is still equal to itself.
+    Equal bytes agree without parsing: a number out of range is still equal to itself.
     """
 
     def check(wanted: bytes, found: bytes) -> Comparison | None:
@@ -142,7 +141,7 @@ def numbers_close_or(
 def strict_values(
     read: Callable[[bytes], object | None], same: Callable[[object, object], bool], what: str
 ) -> CheckToken:
-    """Values of one form: a bad one in the answer is the jury's fault, in the output a format error."""
+    """Values of one form: an invalid one in the answer is a jury error, in the output a format error."""
 
     def check(wanted: bytes, found: bytes) -> Comparison | None:
         value = read(wanted)

@@ -1,4 +1,4 @@
-"""Read a CMS task in the italy_yaml layout, with its older Italian names."""
+"""Reads a CMS task in the italy_yaml layout, including its older Italian key names."""
 
 from __future__ import annotations
 
@@ -59,11 +59,10 @@ _CONTEST_KEYS = (
     "token_total",
     "token_gen_time",
 )
-"""Keys that say how a contest is run and nothing about judging; the last three are the older spellings."""
+"""Keys about running a contest, not about judging; the last three are the older spellings."""
 
 
 def read_cms(files: PackageFiles, name: str, findings: Findings) -> Problem:
-    """Read the task."""
     section = read_section(files, FILE, findings)
     short_name = _either(section, "name", "nome_breve") or name
     numbers = sorted(int(match[1]) for path in files.names("input") if (match := _INPUT.fullmatch(path)))
@@ -104,7 +103,7 @@ def read_cms(files: PackageFiles, name: str, findings: Findings) -> Problem:
 
 
 def _report_unknown(section: YamlSection) -> None:
-    """Name the keys that are not read; ``total_value`` is one only where nothing else says how a task is scored."""
+    """Report keys that are not read; ``total_value`` is one only if nothing else defines the scoring."""
     for key in (*_CONTEST_KEYS, "total_value", "num_processes", "user_io", "infile", "outfile"):
         section.node(key)
     section.report_unknown_keys()
@@ -115,7 +114,7 @@ def _either(section: YamlSection, key: str, older: str) -> str:
 
 
 def _file(section: YamlSection, key: str, default: str) -> str:
-    """Read a file name; a key with nothing after it means standard input or output."""
+    """Read a file name; an empty value means standard input or output."""
     return section.take_text(key) if key in section.keys() else default  # noqa: SIM118  # null is an answer here
 
 
@@ -124,7 +123,7 @@ def _check_tests(section: YamlSection, numbers: list[int], findings: Findings) -
     if not numbers:
         findings.error("input", "has no tests.", "Add input/input0.txt and output/output0.txt.")
     elif stated != len(numbers) or numbers != list(range(len(numbers))):
-        section.error("n_input", f"says {stated} where input/ holds {len(numbers)} tests.", "Number them from 0.")
+        section.error("n_input", f"says {stated}, but input/ contains {len(numbers)} tests.", "Number them from 0.")
 
 
 def _limits(section: YamlSection) -> ProblemLimits:
@@ -136,7 +135,7 @@ def _limits(section: YamlSection) -> ProblemLimits:
 
 
 def _public(section: YamlSection) -> set[int] | None:
-    """Read which tests are public; None means all."""
+    """Which tests are public; None means all."""
     text = _either(section, "public_testcases", "risultati").strip()
     if text == "all":
         return None
@@ -158,7 +157,7 @@ def _case(files: PackageFiles, number: int, codename: str, public: set[int] | No
 
 
 def _mode(files: PackageFiles, section: YamlSection) -> tuple[ProblemMode, Interactor | None]:
-    """Infer the task type as CMS does: output only, else communication where there is a manager, else batch."""
+    """Infer the task type as CMS does: output only, else communication if there is a manager, else batch."""
     if section.take_flag("output_only", default=False):
         return ProblemMode.SUBMIT_ANSWER, None
     if section.take_texts("output_only_testcases") or section.take_texts("output_optional_testcases"):
@@ -177,7 +176,7 @@ def _mode(files: PackageFiles, section: YamlSection) -> tuple[ProblemMode, Inter
 
 
 def _executable(files: PackageFiles, stems: tuple[str, ...]) -> Program | None:
-    """Find a program of the jury's: its source where that is shipped, else the executable itself."""
+    """Find a jury program: its source if present, else the executable."""
     for stem in stems:
         for extension, language in _SOURCES.items():
             if f"{stem}{extension}" in files:
@@ -198,7 +197,7 @@ def _checker(files: PackageFiles) -> Checker:
 
 
 def _stubs(files: PackageFiles, stem: str) -> tuple[Stub, ...]:
-    """Find ``grader`` or ``stub`` in every language, with the headers that go with it."""
+    """Find ``grader`` or ``stub`` in every language, with its headers."""
     headers = [path for path in files.names("sol") if path.endswith(".h")]
     found = []
     for extension, language in _SOURCES.items():
@@ -215,7 +214,7 @@ def _stubs(files: PackageFiles, stem: str) -> tuple[Stub, ...]:
 
 
 def _submissions(files: PackageFiles) -> tuple[JurySubmission, ...]:
-    """Take the sources in ``sol/`` for submissions; only those named as the solution are expected to be accepted."""
+    """The sources in ``sol/`` are submissions; only those named as the solution are expected to be accepted."""
     found = []
     for path in files.names("sol"):
         base = path[4:]

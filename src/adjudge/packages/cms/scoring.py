@@ -1,4 +1,4 @@
-"""Subtasks of a CMS task: from ``gen/GEN``, or from a score type and its parameters."""
+"""Subtasks of a CMS task, from ``gen/GEN`` or from a score type and its parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FULL = 100
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """A group of tests by their codenames."""
+    """A group of test cases, by codename."""
 
     points: float
     codenames: tuple[str, ...]
@@ -30,7 +30,7 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True)
 class CmsScoring:
-    """How a task is scored: subtasks of one kind, or without any so much for each test."""
+    """The scoring of a task: subtasks of one kind, or points per test case."""
 
     aggregate: Aggregate = Aggregate.SUM
     subtasks: tuple[Subtask, ...] = ()
@@ -40,7 +40,6 @@ class CmsScoring:
 def read_scoring(
     files: PackageFiles, section: YamlSection, codenames: tuple[str, ...], findings: Findings
 ) -> CmsScoring:
-    """Read how the task is scored."""
     kind, parameters = section.take_text("score_type"), section.node("score_type_parameters")
     if kind and parameters is not None:
         if kind == "Sum":
@@ -48,7 +47,7 @@ def read_scoring(
             return CmsScoring(points_per_test=value or 0.0)
         if kind in _AGGREGATES:
             return CmsScoring(_AGGREGATES[kind], _from_parameters(section, parameters, codenames))
-        section.error("score_type", f"{kind[:40]!r} is not known.", "Use Sum, GroupMin, GroupMul or GroupThreshold.")
+        section.error("score_type", f"{kind[:40]!r} is unknown.", "Use Sum, GroupMin, GroupMul or GroupThreshold.")
     subtasks = _from_gen(files, codenames, findings)
     if subtasks:
         return CmsScoring(Aggregate.MIN, subtasks)
@@ -57,7 +56,7 @@ def read_scoring(
 
 
 def _from_gen(files: PackageFiles, codenames: tuple[str, ...], findings: Findings) -> tuple[Subtask, ...]:
-    """Read ``gen/GEN``: a line is a test; ``#ST: n`` opens a subtask, ``#COPY: path`` is a test too."""
+    """Read ``gen/GEN``: each line is a test; ``#ST: n`` starts a subtask, ``#COPY: path`` is a test, too."""
     text = files.text(GEN, findings) if GEN in files else None
     counts: list[tuple[int, int]] = []
     tests = 0
@@ -76,7 +75,7 @@ def _from_gen(files: PackageFiles, codenames: tuple[str, ...], findings: Finding
     if not counts:
         return ()
     if tests != len(codenames) or sum(count for _, count in counts) != tests:
-        findings.error(GEN, f"lists {tests} tests where there are {len(codenames)}.", "Make the two agree.")
+        findings.error(GEN, f"lists {tests} tests, but there are {len(codenames)}.", "Make the two agree.")
     if sum(points for points, _ in counts) != _FULL:
         findings.error(GEN, f"the subtasks' points do not sum to {_FULL}.", "Correct them.")
     return tuple(Subtask(float(points), names) for points, names in _taken(counts, codenames))
@@ -92,7 +91,7 @@ def _taken(counts: list[tuple[int, int]], codenames: tuple[str, ...]) -> list[tu
 
 
 def _from_parameters(section: YamlSection, node: YamlNode, codenames: tuple[str, ...]) -> tuple[Subtask, ...]:
-    """Read parameters: ``[points, tests]`` or ``[points, tests, threshold]``, or objects with those names."""
+    """Read parameters: ``[points, tests]`` or ``[points, tests, threshold]``, or objects with those keys."""
     if isinstance(node, YamlScalar):
         node = _parsed(section, node)
     found, rest = [], list(codenames)
@@ -110,7 +109,7 @@ def _from_parameters(section: YamlSection, node: YamlNode, codenames: tuple[str,
 
 
 def _parsed(section: YamlSection, node: YamlScalar) -> YamlNode:
-    """Read parameters that were written as JSON in a text."""
+    """Parse parameters written as JSON in a string."""
     try:
         return _as_node(json.loads(node.text), node.line)
     except (ValueError, RecursionError):
@@ -135,12 +134,12 @@ def _parts(item: YamlNode) -> list[YamlNode] | None:
 
 
 def _members(section: YamlSection, node: YamlNode, codenames: tuple[str, ...], rest: list[str]) -> tuple[str, ...]:
-    """Find a subtask's tests: the next n, those that a pattern matches, or those named."""
+    """The tests of a subtask: the next n, those that match a pattern, or those named."""
     if isinstance(node, YamlList):
         named = tuple(item.text for item in node.items if isinstance(item, YamlScalar))
         for name in named:
             if name not in codenames:
-                section.error("score_type_parameters", f"there is no test {name[:40]!r}.")
+                section.error("score_type_parameters", f"unknown test {name[:40]!r}.")
         return tuple(name for name in named if name in codenames)
     text = node.text if isinstance(node, YamlScalar) else ""
     if text.isdecimal() and len(text) < 10 and isinstance(node, YamlScalar) and not node.is_quoted:
@@ -158,7 +157,7 @@ def _members(section: YamlSection, node: YamlNode, codenames: tuple[str, ...], r
 
 
 def apply_scoring(scoring: CmsScoring, cases: dict[str, Case]) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
-    """Put cases into their groups. A test that several subtasks share becomes a case in each."""
+    """Assign cases to their groups. A test shared by several subtasks becomes a case in each."""
     root = Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)
     secret = Group(SECRET, on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST, feedback=Feedback.COMPLETE)
     if not scoring.subtasks:

@@ -1,1 +1,1 @@
-"""DMOJ's problem format: ``init.yml``. Keys that hold Python are refused, never evaluated."""
+"""DMOJ's problem format: ``init.yml``. Keys that contain Python are rejected, never evaluated."""

@@ -1,4 +1,4 @@
-"""Test cases of ``init.yml``: listed, batched, generated, or found in the archive by their names."""
+"""Test cases of ``init.yml``: listed, batched, generated, or matched by name in the archive."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _GENERATOR_MEMORY_KIB = 512 * 1024.0
 
 @dataclass(slots=True)
 class DmojCases:
-    """What the tests of a problem come to."""
+    """Cases, groups and generated files of a problem."""
 
     cases: list[Case] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     recipes: list[GeneratedFile] = field(default_factory=list)
     batches: list[str] = field(default_factory=list)
     gates: list[str] = field(default_factory=list)
-    """Groups worth nothing: where one is not passed, DMOJ skips all that follows."""
+    """Groups worth 0 points: if one fails, DMOJ skips everything after it."""
     run: str = ""
-    """The group of the single cases that are being read; empty: none was begun since the last batch or gate."""
+    """The group of the current single cases; empty: none since the last batch or gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _CaseReader:
         return None
 
     def add_batch(self, path: str, points: float, depends_on: tuple[str, ...] = ()) -> None:
-        """Open a group for a batch; one that is worth nothing becomes a gate."""
+        """Start a group for a batch; one worth 0 points is a gate."""
         found = self.found
         gates = tuple(gate for gate in found.gates if gate not in depends_on)
         found.groups.append(_batch_group(path, points, (*gates, *depends_on)))
@@ -63,10 +63,10 @@ class _CaseReader:
             found.gates.append(path)
 
     def place(self, index: int, points: float) -> tuple[str, str]:
-        """Name a case that is in no batch, and the group that it belongs to.
+        """The name and the group of a case outside batches.
 
-        Single cases share the root's group until one is worth nothing. Those that are become groups of their own,
-        which everything after them depends on; the root's pretests all do so anyway.
+        Single cases share the root's group until one is worth 0 points. Those become groups of their own, on which
+        everything after them depends; pretests at the root always do.
         """
         found = self.found
         own = f"{self.root}/{index:03d}"
@@ -131,13 +131,13 @@ def _read_batch(reader: _CaseReader, scope: Scope, batch: YamlList, path: str, p
     known = [int(value) for value in numbers if value and 1 <= value <= len(reader.found.batches)]
     if len(known) != len(numbers):
         fix = "Batches are counted from 1, and only earlier ones can be named."
-        scope.findings.error(FILE, "dependencies: names no earlier batch.", fix, scope.levels[0].line)
+        scope.findings.error(FILE, "dependencies: must name earlier batches.", fix, scope.levels[0].line)
     reader.add_batch(path, points, tuple(reader.found.batches[value - 1] for value in known))
     for index, item in enumerate(batch.items, 1):
         if isinstance(item, YamlMap) and "batched" not in item.items:
             _read_case(reader, scope.inner(item), f"{path}/{index:03d}", path, points)
         else:
-            scope.findings.error(FILE, "batched: holds something that is no case.", line=item.line)
+            scope.findings.error(FILE, "batched: contains something that is not a case.", line=item.line)
 
 
 def _batch_group(path: str, points: float, depends_on: tuple[str, ...] = ()) -> Group:
@@ -178,7 +178,7 @@ def _read_case(reader: _CaseReader, scope: Scope, name: str, group: str, points:
 
 
 def _generated(reader: _CaseReader, scope: Scope, name: str, answer: str | None) -> tuple[str | None, str | None]:
-    """Plan the run of a generator: the input is what it prints, the answer what it writes to stderr."""
+    """Plan the run of a generator: its stdout is the input, its stderr the answer."""
     made = _generator(reader, scope)
     if made is None:
         empty = f"generated/{name}.in"
@@ -202,7 +202,7 @@ def _generated(reader: _CaseReader, scope: Scope, name: str, answer: str | None)
 
 @dataclass(frozen=True, slots=True)
 class _Generator:
-    """A program that makes tests, and what it is granted."""
+    """A generator and its limits."""
 
     program: Program
     args: tuple[str, ...]
@@ -284,7 +284,7 @@ def _add_found(reader: _CaseReader, top: Scope, pair: tuple[str, str], place: tu
 
 
 def _by_position(names: list[str], section: YamlSection, key: str, mark: str) -> dict[tuple[str, str], str]:
-    """Map (batch, case) to the file of that place."""
+    """Map (batch, case) to the file at that position."""
     found: dict[tuple[str, str], str] = {}
     text = section.take_text(key)
     pattern = None
@@ -308,7 +308,7 @@ def _by_position(names: list[str], section: YamlSection, key: str, mark: str) ->
 
 
 def _guess(name: str, mark: str) -> tuple[str, str] | None:
-    """Read a name as DMOJ's default patterns do: the last number is the case, one before it the batch."""
+    """Parse a name as DMOJ's default patterns do: the last number is the case, the one before it the batch."""
     base = posixpath.basename(name)
     if mark not in base.lower() or (mark == "in" and "out" in base.lower()):
         return None

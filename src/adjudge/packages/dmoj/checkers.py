@@ -1,4 +1,4 @@
-"""DMOJ's checkers and interactors, named or brought along."""
+"""DMOJ's checkers and interactors, built-in or from the package."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ _INTERACTORS = {
     "coci": InteractorProtocol.COCI,
 }
 LANGUAGES = {"C": "c", "C11": "c", "CPP": "cpp", "PY": "python3", "JAVA": "java", "PYPY": "python3", "PAS": "pascal"}
-"""DMOJ's language keys by their first letters, and the format's codes for them."""
+"""DMOJ's language keys by prefix → ICPC codes."""
 
 
 def language_code(key: str) -> str:
-    """Translate a DMOJ language key (``CPP17``, ``PY3``, ``JAVA8``); unknown ones are left to the file's name."""
+    """Translate a DMOJ language key (``CPP17``, ``PY3``, ``JAVA8``); unknown ones are inferred from the file name."""
     upper = key.upper()
     best = max((prefix for prefix in LANGUAGES if upper.startswith(prefix)), key=len, default="")
     return LANGUAGES.get(best, "")
 
 
 def read_checker(files: PackageFiles, scope: Scope, node: YamlNode | None) -> Checker:
-    """Read a ``checker`` value; what cannot be run here is an error."""
+    """Read a ``checker`` value; one that cannot be run here is an error."""
     if node is None:
         return Checker(native=NativeChecker.DMOJ_STANDARD)
     section = YamlSection(node if isinstance(node, YamlMap) else None, FILE, scope.findings, "checker.")
@@ -116,7 +116,7 @@ def read_program(files: PackageFiles, scope: Scope, args: YamlSection, line: int
 
 
 def jury_limits(scope: Scope, limits: ProblemLimits) -> ProblemLimits:
-    """Apply what the problem's checker and interactor state for themselves: seconds, and KiB of memory."""
+    """Apply the limits that the checker and interactor state: seconds, and KiB of memory."""
     checker, interactive = scope.node("checker"), scope.node("interactive")
     holders = [("interactive.", interactive)] if isinstance(interactive, YamlMap) else []
     if isinstance(checker, YamlMap) and isinstance(args := checker.items.get("args"), YamlMap):
@@ -140,7 +140,7 @@ def _is_header(name: str) -> bool:
 
 
 def read_interactor(files: PackageFiles, scope: Scope) -> Interactor | None:
-    """Read ``interactive``; nothing where the problem is not."""
+    """Read ``interactive``; None if the problem is not interactive."""
     node = scope.node("interactive")
     if node is None:
         return None
@@ -161,7 +161,7 @@ def read_interactor(files: PackageFiles, scope: Scope) -> Interactor | None:
 
 
 def _unbuffered(files: PackageFiles, program: Program) -> Program:
-    """Let an interactor in C or C++ write unbuffered, which is DMOJ's default."""
+    """Make an interactor in C or C++ write unbuffered, which is DMOJ's default."""
     extension = program.files[0].name.rpartition(".")[2]
     code = program.language or {"c": "c", "cpp": "cpp", "cc": "cpp", "cxx": "cpp"}.get(extension, "")
     if code not in ("c", "cpp"):

@@ -1,4 +1,4 @@
-"""The keys of ``init.yml``: what each map may hold, so that a misspelled or unsupported key is reported."""
+"""The keys of ``init.yml``: what each map may contain, so that a misspelled or unsupported key is reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANYWHERE = frozenset(
         "short_circuit",
     }
 )
-"""Looked up in the case, then in its batch, then at the top."""
+"""Looked up in the case, then in its batch, then at the top level."""
 _TOP = _ANYWHERE | {
     "archive",
     "test_cases",
@@ -51,7 +51,7 @@ BRIDGED_ARGS = _PROGRAM | {"time_limit"}
 
 
 def report_unknown(root: YamlMap, findings: Findings) -> None:
-    """Name every key that is not read: DMOJ ignores it as well, but its author expects it to do something."""
+    """Report every key that is not read: DMOJ ignores it, too, but its author expects an effect."""
     _report(root, _TOP, "", findings)
     for key in ("test_cases", "pretest_test_cases"):
         node = root.items.get(key) or root.items.get(key.replace("_", "-"))
@@ -75,7 +75,7 @@ def _report(node: YamlMap, known: frozenset[str], prefix: str, findings: Finding
     for key, value in node.items.items():
         name = key.replace("-", "_")
         if key.endswith("+"):
-            continue  # Python, which is refused elsewhere
+            continue  # Python, rejected elsewhere
         if name not in known:
             line = node.key_lines.get(key, node.line)
             findings.warning(FILE, f"{prefix}{key[:60]}: is not a key of this format.", "Correct or remove it.", line)
@@ -84,6 +84,6 @@ def _report(node: YamlMap, known: frozenset[str], prefix: str, findings: Finding
 
 
 def report_unknown_args(args: YamlMap | None, known: frozenset[str], findings: Findings) -> None:
-    """Name arguments of a checker that are not read."""
+    """Report unknown arguments of a checker."""
     if args is not None:
         _report(args, known, "checker.args.", findings)

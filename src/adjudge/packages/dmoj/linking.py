@@ -1,4 +1,4 @@
-"""What DMOJ compiles into submissions: the caller of a signature, and unbuffered output."""
+"""What DMOJ compiles into submissions: signature graders, and unbuffered output."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SIGNATURE_LANGUAGES = tuple(_EXTENSIONS)
 
 
 def read_signature(files: PackageFiles, top: Scope) -> tuple[Stub, ...]:
-    """Read ``signature_grader``: a main program of the jury's that calls what the submission defines.
+    """Read ``signature_grader``: a main program of the jury that calls what the submission defines.
 
-    The entry is compiled in the submission's own language whatever its name says, as DMOJ does.
+    The entry is compiled in the submission's language whatever its name, as DMOJ does.
     """
     node = top.node("signature_grader")
     if node is None:
@@ -50,7 +50,7 @@ def read_signature(files: PackageFiles, top: Scope) -> tuple[Stub, ...]:
 def unbuffered_file(files: PackageFiles, extension: str) -> FileRef:
     """Derive a source that makes stdout unbuffered before ``main`` runs.
 
-    DMOJ preloads a library for it, which does nothing to a program that is linked statically.
+    DMOJ preloads a library instead, which has no effect on statically linked programs.
     """
     name = f"{_UNBUFFERED}.{extension}"
     if name not in files:
@@ -59,7 +59,7 @@ def unbuffered_file(files: PackageFiles, extension: str) -> FileRef:
 
 
 def with_unbuffered(files: PackageFiles, stubs: tuple[Stub, ...]) -> tuple[Stub, ...]:
-    """Let submissions write unbuffered: C and C++ by a source, Python by its own variable."""
+    """Make submissions write unbuffered: C and C++ by a source, Python by an environment variable."""
     known = {stub.language: stub for stub in stubs}
     made = []
     for language, extension in _EXTENSIONS.items():

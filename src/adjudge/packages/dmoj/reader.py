@@ -1,4 +1,4 @@
-"""Read a DMOJ problem: ``init.yml`` and what it names. Limits and statement live in DMOJ's database, not here."""
+"""Reads a DMOJ problem: ``init.yml`` and its files. Limits and statement are in DMOJ's database, not in the package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFAULT_OUTPUT_BYTES = 24 * MIB
 
 
 def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[GeneratedFile, ...]]:
-    """Read the package; generated tests come as recipes."""
+    """Read the package; generated tests are returned separately."""
     text = files.text(FILE, findings)
     node = parse_yaml(text, FILE, findings) if text else None
     if not isinstance(node, YamlMap):
@@ -46,7 +46,7 @@ def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Probl
         interactor = None
     input_file, output_file = _linked_files(top)
     if supplement.FILE not in files:
-        findings.info(FILE, "this format has no limits and no statement: 2 s and 256 MiB hold.", supplement.HOW)
+        findings.info(FILE, "this format has no limits and no statement: 2 s and 256 MiB apply.", supplement.HOW)
     problem = Problem(
         short_name=name,
         package_format=PackageFormat("dmoj"),
@@ -100,12 +100,12 @@ def _limits(top: Scope, interactor: Interactor | None) -> ProblemLimits:
 
 
 def _linked_files(top: Scope) -> tuple[str, str]:
-    """Read file input and output from ``symlinks``, which is how DMOJ emulates them; stdin and stdout stay usable."""
+    """Read file input and output from ``symlinks``, by which DMOJ emulates them; stdin and stdout stay usable."""
     node = top.node("symlinks")
     found = {"/dev/stdin": "", "/dev/stdout": ""}
     for link, target in node.items.items() if isinstance(node, YamlMap) else ():
         if isinstance(target, YamlScalar) and target.text in found and "/" not in link:
             found[target.text] = link
         else:
-            top.findings.error(FILE, f"symlinks: {link[:60]!r} leads elsewhere than to stdin or stdout.", "Remove it.")
+            top.findings.error(FILE, f"symlinks: {link[:60]!r} does not lead to stdin or stdout.", "Remove it.")
     return found["/dev/stdin"], found["/dev/stdout"]

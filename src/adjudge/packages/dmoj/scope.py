@@ -1,4 +1,4 @@
-"""Keys of ``init.yml`` as DMOJ looks them up: in the case, else in its batch, else at the top."""
+"""Looks up keys of ``init.yml`` as DMOJ does: in the case, else in its batch, else at the top level."""
 
 from __future__ import annotations
 
@@ -12,39 +12,37 @@ FILE = "init.yml"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The maps that a key is looked for in, innermost first."""
+    """The maps in which a key is looked up, innermost first."""
 
     levels: tuple[YamlMap, ...]
     findings: Findings
 
     def inner(self, mapping: YamlMap) -> Scope:
-        """Return the scope of a case or batch inside this one."""
+        """The scope of a case or batch inside this one."""
         return Scope((mapping, *self.levels), self.findings)
 
     def own(self, key: str) -> YamlNode | None:
-        """Look a key up in the innermost map alone."""
+        """Look up a key in the innermost map only."""
         return _lookup(self.levels[0], key)
 
     def node(self, key: str) -> YamlNode | None:
-        """Look a key up through all levels."""
+        """Look up a key in all levels."""
         return next((found for level in self.levels if (found := _lookup(level, key)) is not None), None)
 
     def section(self) -> YamlSection:
-        """Read the innermost map by schema."""
+        """The innermost map as a section."""
         return YamlSection(self.levels[0], FILE, self.findings)
 
     def text(self, key: str, default: str = "") -> str:
-        """Take a text."""
         node = self.node(key)
         if node is None:
             return default
         if isinstance(node, YamlScalar):
             return node.text
-        self.findings.error(FILE, f"{key}: must be a text.", line=node.line)
+        self.findings.error(FILE, f"{key}: must be a string.", line=node.line)
         return default
 
     def number(self, key: str, default: float, *, least: float = 0.0) -> float:
-        """Take a number."""
         node = self.node(key)
         if node is None:
             return default
@@ -52,7 +50,6 @@ class Scope:
         return holder.take_number(key, default, least=least)
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Take a yes or no."""
         node = self.node(key)
         if node is None:
             return default
@@ -60,7 +57,7 @@ class Scope:
         return holder.take_flag(key, default=default)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Take a list of texts, or one."""
+        """A list of strings; a single string is a list of one."""
         node = self.node(key)
         if node is None:
             return ()
@@ -77,7 +74,7 @@ def _lookup(mapping: YamlMap, key: str) -> YamlNode | None:
 
 
 def refuse_code(root: YamlNode, findings: Findings) -> None:
-    """Refuse every key that holds Python: ``k+`` an expression, ``k++`` a program."""
+    """Reject every key that contains Python: ``k+`` an expression, ``k++`` a program."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -89,4 +86,4 @@ def refuse_code(root: YamlNode, findings: Findings) -> None:
                 if key.endswith("+"):
                     line = node.key_lines.get(key, node.line)
                     fix = "Write the value itself."
-                    findings.error(FILE, f"{key[:40]}: holds Python code, which is never run.", fix, line)
+                    findings.error(FILE, f"{key[:40]}: contains Python code, which is never run.", fix, line)

@@ -1,4 +1,4 @@
-"""Test cases of an ICPC package: the files that share a base name, and what they say together."""
+"""Test cases of an ICPC package: the files that share a base name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CASE_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class RawCase:
-    """The files of one case, before any group has said how it counts."""
+    """The files of one case, before its group's settings are applied."""
 
     name: str
     input: str
@@ -42,12 +42,11 @@ class RawCase:
 
 
 def is_case_input(name: str) -> bool:
-    """Whether a file declares a test case."""
     return name.endswith(".in") and NAME.fullmatch(posixpath.basename(name)) is not None
 
 
 def folders(files: PackageFiles, folder: str) -> list[str]:
-    """List the folders below a folder of test data that hold tests and not a test's own files."""
+    """The folders of test data below a folder; folders of a single test's files are excluded."""
     return [
         child
         for child in files.children(folder)
@@ -56,7 +55,7 @@ def folders(files: PackageFiles, folder: str) -> list[str]:
 
 
 def case_names(files: PackageFiles, folder: str, *, deep: bool = False) -> list[str]:
-    """List the base names of the cases directly in a folder (or, ``deep``, anywhere in it) in order of their names."""
+    """The base names of the cases directly in a folder (with ``deep``, anywhere below it), sorted."""
     found = []
     for name in files.names(folder):
         inner = name[len(folder) + 1 :]
@@ -66,7 +65,7 @@ def case_names(files: PackageFiles, folder: str, *, deep: bool = False) -> list[
 
 
 def read_section(files: PackageFiles, path: str, findings: Findings) -> YamlSection:
-    """Read a YAML file that must be a map; an absent or unusable one is empty."""
+    """Read a YAML file that must be a map; a missing or invalid one is empty."""
     text = files.text(path, findings) if path in files else None
     node = parse_yaml(text, path, findings) if text else None
     if node is not None and not isinstance(node, YamlMap):
@@ -76,7 +75,7 @@ def read_section(files: PackageFiles, path: str, findings: Findings) -> YamlSect
 
 
 def read_raw(files: PackageFiles, base: str, findings: Findings, *, is_legacy: bool) -> RawCase:
-    """Gather a case's files."""
+    """Read the files of a case."""
     if f"{base}.ans" not in files:
         fix = f"Add {base}.ans; it may be empty where the validator needs none."
         findings.error(f"{base}.in", "has no answer file beside it.", fix)
@@ -105,12 +104,12 @@ def _draft_args(files: PackageFiles, path: str, findings: Findings) -> tuple[str
     try:
         return tuple(shlex.split(_note(files, path, findings)))
     except ValueError as error:
-        findings.error(path, f"is no list of arguments: {error}.", "Close the quotes.")
+        findings.error(path, f"is not a list of arguments: {error}.", "Close the quotes.")
         return ()
 
 
 def group_file(files: PackageFiles, folder: str) -> str:
-    """Name the settings file of a folder: the newer spelling where both are there."""
+    """The name of a folder's settings file: the newer spelling if both exist."""
     return next(
         (f"{folder}/{name}" for name in GROUP_FILES if f"{folder}/{name}" in files), f"{folder}/{GROUP_FILES[0]}"
     )

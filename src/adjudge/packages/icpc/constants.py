@@ -12,7 +12,7 @@ _SEQUENCE = re.compile(rb"\{\{([a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z0-9_]+)?)\}\}")
 
 
 def substitute(files: PackageFiles, constants: Mapping[str, str]) -> None:
-    """Replace constants where the format says so; names that are not defined stay as they are."""
+    """Replace constants where the format requires it; undefined names are kept."""
     if not constants:
         return
     values = {name.encode(): value.encode() for name, value in constants.items()}

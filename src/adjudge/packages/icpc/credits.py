@@ -1,4 +1,4 @@
-"""Who made a problem and where it was used first, in the spellings of both versions of the format."""
+"""Authors and first use of a problem, in the spellings of both format versions."""
 
 from __future__ import annotations
 

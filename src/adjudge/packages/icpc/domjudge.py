@@ -17,7 +17,7 @@ _EXECUTABLES = frozenset({"special_run", "special_compare"})
 
 
 def apply_domjudge(files: PackageFiles, metadata: Metadata, findings: Findings) -> tuple[Metadata, str]:
-    """Add what DOMjudge's files say where ``problem.yaml`` is silent; return the short name they give, if any."""
+    """Add DOMjudge's settings where ``problem.yaml`` has none; returns the short name they give, if any."""
     ini = _ini(files, findings)
     stated_ms = _time_ms(ini.get("timelimit", ""), INI, findings)
     file_ms = None
@@ -28,7 +28,7 @@ def apply_domjudge(files: PackageFiles, metadata: Metadata, findings: Findings) 
         limits = with_time(limits, time_ms)
     if file_ms and limits.has_explicit_time_limit and limits.run.cpu_ms != file_ms:
         findings.error(
-            TIME_LIMIT, f"says {file_ms} ms where the package says {limits.run.cpu_ms} ms.", "Remove one of the two.", 1
+            TIME_LIMIT, f"says {file_ms} ms, but the package says {limits.run.cpu_ms} ms.", "Remove one of the two.", 1
         )
     titles = metadata.titles or ({"en": ini["name"]} if ini.get("name") else {})
     return replace(metadata, limits=limits, titles=titles), ini.get("short-name") or ini.get("externalid", "")
@@ -39,7 +39,7 @@ def _time_ms(text: str, path: str, findings: Findings) -> int | None:
         return None
     seconds = parse_number(text)
     if seconds is None or seconds <= 0:
-        findings.error(path, f"{text[:40]!r} is no time limit.", "Write a number of seconds, without a unit.", 1)
+        findings.error(path, f"{text[:40]!r} is not a time limit.", "Write a number of seconds, without a unit.", 1)
         return None
     return max(1, round(seconds * 1000))
 
@@ -53,7 +53,7 @@ def _ini(files: PackageFiles, findings: Findings) -> dict[str, str]:
             continue
         key, equals, value = (part.strip() for part in stripped.partition("="))
         if not equals:
-            findings.warning(INI, f"{stripped[:40]!r} is no 'key = value'.", line=line)
+            findings.warning(INI, f"{stripped[:40]!r} is not 'key = value'.", line=line)
         elif key in _EXECUTABLES:
             fix = "Add the program to the package."
             findings.error(INI, f"{key} names a program of some DOMjudge installation.", fix, line)

@@ -1,4 +1,4 @@
-"""What a jury submission is expected to do, from its folder, ``submissions.yaml`` or a comment in its source."""
+"""Expectations of jury submissions: from their folder, ``submissions.yaml`` or a comment in the source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ICPC_VERDICTS: dict[str, frozenset[Verdict]] = {
     "TLE": frozenset({Verdict.TLE}),
     "RTE": frozenset({Verdict.RE, Verdict.MLE}),
 }
-"""The format has four verdicts; ours that it has no name for count as the nearest of them."""
+"""The format has four verdicts; our others are mapped to the nearest of them."""
 _DOMJUDGE = {
     "CORRECT": "AC",
     "ACCEPTED": "AC",
@@ -67,11 +67,11 @@ LEGACY_DEFAULTS: dict[str, Expectation] = {
         permitted=frozenset(Verdict), required=frozenset(Verdict), result=frozenset({Verdict.CE})
     ),
 }
-"""What legacy packages, and DOMjudge with its further folders, expect of a folder."""
+"""What legacy packages, and DOMjudge with its additional folders, expect of a folder."""
 
 
 def from_section(section: YamlSection, cases: str = "", base: Expectation | None = None) -> Expectation:
-    """Read an expectation's keys over what ``base`` says."""
+    """Read the keys of an expectation, with ``base`` as defaults."""
     found = base or Expectation()
     if "permitted" in section:
         found = replace(found, permitted=_set(section, "permitted"))
@@ -112,7 +112,7 @@ def _bound(section: YamlSection) -> TimeBound:
 
 
 def from_comments(files: PackageFiles, paths: Iterable[str], findings: Findings) -> tuple[Expectation, ...]:
-    """Read DOMjudge's comments in a submission's sources: the verdicts, one of which it must end with."""
+    """Read DOMjudge's comments in the sources: the allowed final verdicts."""
     for path in paths:
         head = files.head(path, 256 * 1024)
         found = Expectation(permitted=frozenset(Verdict), required=frozenset(Verdict))
@@ -135,12 +135,12 @@ def _results(text: str, path: str, line: int, findings: Findings) -> frozenset[V
         elif name in _DOMJUDGE:
             found |= ICPC_VERDICTS[_DOMJUDGE[name]]
         elif name and name != "CHECK_MANUALLY":
-            findings.warning(path, f"@EXPECTED_RESULTS@: {word.strip()[:40]!r} is no verdict.", line=line)
+            findings.warning(path, f"@EXPECTED_RESULTS@: {word.strip()[:40]!r} is not a verdict.", line=line)
     return frozenset(found)
 
 
 def to_icpc_expectation(item: Expectation) -> Expectation:
-    """Say the same in the format's four verdicts; a wanted end becomes a verdict that some test must have."""
+    """The same expectation in the format's four verdicts; a final verdict becomes a required verdict of some test."""
     return replace(
         item,
         permitted=_widened(item.permitted),

@@ -1,4 +1,4 @@
-"""Write an ICPC package of version 2025-09: to a folder or a ZIP, the same bytes for the same problem every time."""
+"""Writes an ICPC package of version 2025-09 to a folder or a ZIP; the same problem always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def export_icpc(problem: Problem, findings: Findings) -> NormalizedProblem:
-    """Plan the package: the problem as it will be read back, and every file of it."""
+    """Plan the package: the problem as it will be read back, and all its files."""
     normal = normalize_for_icpc(problem, findings)
     if findings.has_errors:
         raise ConversionRefused(findings)
@@ -50,7 +50,7 @@ def export_icpc(problem: Problem, findings: Findings) -> NormalizedProblem:
 
 
 def write_folder(contents: PackageContents, files: PackageFiles, folder: Path) -> None:
-    """Write the package into a folder that is new or empty."""
+    """Write the package into a new or empty folder."""
     if folder.exists() and any(folder.iterdir()):
         raise Conflict(f"{folder} is not empty; name a new folder.")
     for name in sorted(contents):
@@ -65,7 +65,7 @@ def write_folder(contents: PackageContents, files: PackageFiles, folder: Path) -
 
 
 def write_zip(contents: PackageContents, files: PackageFiles, target: Path) -> None:
-    """Write the package as an archive with ``problem.yaml`` at its root, where every system looks for it."""
+    """Write the package as an archive with ``problem.yaml`` at its root."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(contents):
             source = contents[name]
@@ -163,7 +163,7 @@ def _limits(problem: Problem) -> dict[str, Any]:
 
 
 def _add_settings(problem: Problem, contents: PackageContents) -> None:
-    """Write ``test_group.yaml`` for what a whole group shares and a file beside each test that differs."""
+    """Write ``test_group.yaml`` for the settings of a group, and a file for each test that differs."""
     for group in problem.groups:
         cases = [case for case in problem.cases if case.group == group.path]
         shared = _shared(cases)
@@ -202,7 +202,7 @@ def _settings(case: Case) -> dict[str, Any]:
 
 
 def _shared(cases: Sequence[Case]) -> dict[str, Any]:
-    """Return the arguments that all tests of a group have in common; empty lists need no words."""
+    """The arguments that all tests of a group share; empty lists are omitted."""
     every = [_settings(case) for case in cases]
     return {
         key: every[0][key]
@@ -227,7 +227,7 @@ _BOUNDS: dict[TimeBound, Any] = {TimeBound.NEITHER: False, TimeBound.LOWER: "low
 
 
 def submissions_yaml(problem: Problem) -> dict[str, Any]:
-    """Return the rules for every submission that its folder does not say enough about."""
+    """The content of ``submissions.yaml``: what the folder of a submission does not express."""
     found: dict[str, Any] = {}
     for submission in problem.submissions:
         found |= _rules(submission)

@@ -1,4 +1,4 @@
-"""Test groups by the rules of 2025-09: one level below ``data/secret``, scores stated by ``test_group.yaml``."""
+"""Test groups by the rules of 2025-09: one level below ``data/secret``, scores in ``test_group.yaml``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_SECRET_POINTS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class _GroupSettings:
-    """What one folder says, over what ``secret`` says."""
+    """The settings of one folder, with those of ``secret`` as defaults."""
 
     group: Group
     args: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ def read_cases(
     direct = _cases(context, f"{DATA}/secret", secret, deep=False)
     if direct and inner:
         findings.error(
-            f"{DATA}/secret", f"holds both tests and the group {inner[0]!r}.", "Put every test into some group."
+            f"{DATA}/secret", f"contains both tests and the group {inner[0]!r}.", "Put every test into some group."
         )
     cases += direct
     for name in inner:
@@ -71,7 +71,7 @@ def read_cases(
 
 
 def read_self_tests(files: PackageFiles, findings: Findings) -> tuple[SelfTest, ...]:
-    """Read the tests of the jury's own programs."""
+    """Read the tests of the jury programs."""
     found = []
     for kind in (SelfTestKind.INVALID_INPUT, SelfTestKind.INVALID_OUTPUT, SelfTestKind.VALID_OUTPUT):
         folder = f"{DATA}/{kind}"
@@ -174,7 +174,7 @@ def _settled(section: YamlSection, over: _GroupSettings) -> _GroupSettings:
 
 
 def _list(section: YamlSection, key: str, inherited: tuple[str, ...]) -> tuple[str, ...]:
-    """Take a list of arguments; a map by validator is flattened where it names one validator only."""
+    """A list of arguments; a map by validator is accepted if it names only one."""
     if key not in section:
         return inherited
     node = section.node(key)
@@ -214,7 +214,7 @@ def _case(context: _Context, raw: RawCase, settings: _GroupSettings, count: int)
 
 
 def _points(group: Group, count: int) -> float | None:
-    """Return what one case of a group may earn; in a group that is all or nothing, no case earns by itself."""
+    """The points of one case of a group; in an all-or-nothing group no case has points of its own."""
     if group.path == "sample" or group.aggregate is Aggregate.ALL:
         return 0.0
     if group.max_points is None or group.aggregate is Aggregate.MIN:
@@ -228,7 +228,9 @@ def _check_dependencies(context: _Context, groups: list[Group]) -> None:
         for name in group.depends_on:
             path = group_file(context.files, f"{DATA}/{group.path}")
             if name not in known or (groups.index(known[name]) >= number):
-                context.findings.error(path, f"require_pass: {name!r} is no earlier group.", "Name an earlier group.")
+                context.findings.error(
+                    path, f"require_pass: {name!r} is not an earlier group.", "Name an earlier group."
+                )
             elif name != "sample" and known[name].aggregate is not Aggregate.ALL:
                 fix = f"Set score_aggregation: pass-fail in {name}."
-                context.findings.error(path, f"require_pass: {name!r} is no pass-fail group.", fix)
+                context.findings.error(path, f"require_pass: {name!r} is not a pass-fail group.", fix)

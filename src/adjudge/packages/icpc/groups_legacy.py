@@ -1,4 +1,4 @@
-"""Test groups by the legacy rules: any folder is one, settings are inherited, scores come from the default grader."""
+"""Test groups by the legacy rules: every folder is a group, settings are inherited, the default grader scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INFINITY = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class _LegacyGroupSettings:
-    """What holds in one folder, inherited or said there."""
+    """The settings of one folder, inherited or its own."""
 
     group: Group = field(default_factory=lambda: Group("", verdict=GroupVerdict.WORST))
     accept_score: float = 1.0
@@ -44,7 +44,7 @@ class _Walk:
 def read_legacy_cases(
     files: PackageFiles, metadata: Metadata, findings: Findings
 ) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
-    """Read ``data/sample`` and ``data/secret`` with every folder below them."""
+    """Read ``data/sample`` and ``data/secret`` with all folders below them."""
     walk = _Walk(files, metadata, findings)
     root = _settings(walk, DATA, _LegacyGroupSettings())
     walk.groups.append(root.group)
@@ -55,7 +55,7 @@ def read_legacy_cases(
 
 
 def _visit(walk: _Walk, folder: str, inherited: _LegacyGroupSettings) -> None:
-    """Visit a folder: its cases and folders in byte order of their names, mixed as the format has them."""
+    """Visit a folder: its cases and folders together, in byte order of their names."""
     settings = _settings(walk, folder, inherited)
     walk.groups.append(settings.group)
     cases = {base.rpartition("/")[2]: base for base in case_names(walk.files, folder)}
@@ -113,7 +113,7 @@ def _settings(walk: _Walk, folder: str, inherited: _LegacyGroupSettings) -> _Leg
 
 
 def _graded(section: YamlSection, group: Group) -> Group:
-    """Apply the default grader's flags in order: of those that conflict, the last one wins."""
+    """Apply the default grader's flags in order: of conflicting ones the last wins."""
     for flag in section.take_texts("grader_flags", split=True):
         if flag in _AGGREGATES:
             group = replace(group, aggregate=_AGGREGATES[flag])
@@ -124,7 +124,7 @@ def _graded(section: YamlSection, group: Group) -> Group:
         elif flag == "accept_if_any_accepted":
             group = replace(group, accept_if_any=True)
         else:
-            section.warning("grader_flags", f"{flag[:40]!r} is not known and was ignored.", "Remove it.")
+            section.warning("grader_flags", f"{flag[:40]!r} is unknown and was ignored.", "Remove it.")
     return group
 
 

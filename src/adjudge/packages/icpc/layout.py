@@ -1,4 +1,4 @@
-"""Where a problem's files go in an ICPC package: every path of the model is given its place in the format's layout."""
+"""The layout of an ICPC package: assigns a path to every file of the model."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _PREFERRED = ("md", "tex", "pdf", "html", "txt")
 
 @dataclass(slots=True)
 class PackageLayout:
-    """Collects contents while it rewrites the paths of a model."""
+    """Collects the contents while it rewrites the paths of a model."""
 
     findings: Findings
     contents: PackageContents = field(default_factory=dict)
 
     def put(self, target: str, source: str | bytes) -> str:
-        """Claim a place for a file."""
+        """Assign a path to a file."""
         if self.contents.get(target, source) != source:
             self.findings.error(target, "two different files would have this name.", "Rename one of them.")
         self.contents[target] = source
         return target
 
     def program(self, program: Program, folder: str, *, at_root: bool = False) -> Program:
-        """Place a program: one file as a file, more as a folder of its name."""
+        """Add a program: one file as a file, several as a folder of its name."""
         if program.is_binary:
             fix = "Add its source to the package."
             self.findings.error(program.files[0].path, "is an executable without its source.", fix)
         if program.compile_flags:
-            self.findings.warning(program.files[0].path, "its compiler flags cannot be kept.", "Do without them.")
+            self.findings.warning(program.files[0].path, "its compiler flags cannot be exported.", "Remove them.")
         refs = (*program.files, *program.support)
         if len(refs) == 1 and "/" not in refs[0].name and not program.has_build_script:
             name = refs[0].name
@@ -59,7 +59,7 @@ class PackageLayout:
         return Program(name, placed, has_build_script=program.has_build_script)
 
     def checker(self, problem: Problem) -> tuple[Checker, Interactor | None]:
-        """Place the output validator, with a wrapper around a testlib checker."""
+        """Add the output validator, with a wrapper around a testlib checker."""
         checker, interactor = problem.checker, problem.interactor
         if interactor is not None and interactor.protocol is not InteractorProtocol.ICPC:
             self.findings.error(
@@ -88,7 +88,7 @@ class PackageLayout:
         return made, Interactor(InteractorProtocol.ICPC, placed) if interactor else None
 
     def validators(self, validators: tuple[InputValidator, ...]) -> tuple[InputValidator, ...]:
-        """Place the input validators, with a wrapper around testlib's."""
+        """Add the input validators, with a wrapper around those that use testlib."""
         found = []
         for validator in validators:
             if validator.protocol is ValidatorProtocol.ICPC:
@@ -103,7 +103,7 @@ class PackageLayout:
         return tuple(sorted(found, key=lambda item: item.program.name.encode()))
 
     def stubs(self, stubs: tuple[Stub, ...]) -> tuple[Stub, ...]:
-        """Place what is merged into submissions."""
+        """Add the files merged into submissions."""
         found = []
         for stub in sorted(stubs, key=lambda item: item.language.encode()):
             if stub.prelude or stub.entry_point or stub.compile_flags:
@@ -120,7 +120,7 @@ class PackageLayout:
         return tuple(found)
 
     def case(self, case: Case, name: str, group: str) -> Case:
-        """Place a test under a new name."""
+        """Add a test under a new name."""
         base = f"data/{name}"
         answer = self.put(f"{base}.ans", case.answer if case.answer else b"")
         refs = tuple(FileRef(ref.name, self.put(f"{base}.files/{ref.name}", ref.path)) for ref in case.files)
@@ -128,7 +128,7 @@ class PackageLayout:
         return replace(case, name=name, group=group, input=given, answer=answer, files=refs)
 
     def submission(self, submission: JurySubmission) -> JurySubmission:
-        """Place a jury submission below its folder."""
+        """Add a jury submission below its folder."""
         folder, _, name = submission.path.partition("/")
         refs = submission.program.files
         place = f"submissions/{folder}/{name}"
@@ -140,7 +140,7 @@ class PackageLayout:
         return replace(submission, program=program)
 
     def self_tests(self, tests: tuple[SelfTest, ...]) -> tuple[SelfTest, ...]:
-        """Place the tests of the jury's programs; the format has no place for inputs that are merely valid."""
+        """Add the tests of jury programs; the format cannot express inputs that are only valid."""
         found = []
         for test in sorted(tests, key=lambda item: (list(SelfTestKind).index(item.kind), item.name.encode())):
             if test.kind is SelfTestKind.VALID_INPUT:
@@ -160,7 +160,7 @@ class PackageLayout:
         return tuple(sorted(found, key=lambda test: order.index(test.kind)))
 
     def texts(self, statements: tuple[ProblemStatement, ...], folder: str, stem: str) -> tuple[ProblemStatement, ...]:
-        """Place statements: one for each language, in the best format that there is."""
+        """Add statements: one per language, in the best available format."""
         best: dict[str, ProblemStatement] = {}
         for item in sorted(statements, key=lambda item: _PREFERRED.index(item.format)):
             best.setdefault(item.language, item)
@@ -175,6 +175,6 @@ class PackageLayout:
         )
 
     def attachments(self, refs: tuple[FileRef, ...]) -> tuple[FileRef, ...]:
-        """Place the public files."""
+        """Add the public files."""
         placed = [FileRef(ref.name, self.put(f"attachments/{ref.name}", ref.path)) for ref in refs]
         return tuple(sorted(placed, key=lambda ref: ref.path.encode()))

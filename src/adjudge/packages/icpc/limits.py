@@ -1,4 +1,4 @@
-"""``limits`` of ``problem.yaml``, and the defaults that hold where it is silent."""
+"""``limits`` of ``problem.yaml`` and their defaults."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ DEFAULT_TIME_MS = 10_000
 DEFAULT_MEMORY_MIB = 2048
 DEFAULT_OUTPUT_MIB = 8
 MAX_MIB = 1 << 20
-"""A tebibyte: more is a slip of the pen (bytes or kilobytes for mebibytes)."""
+"""A tebibyte: more is a mistake (bytes or kilobytes instead of mebibytes)."""
 
 
 def with_time(limits: ProblemLimits, time_ms: int, *, is_given: bool = True) -> ProblemLimits:
-    """Set the time limit, and a wall-clock limit that only a sleeping program meets first."""
+    """Set the time limit, and a wall time limit that only a sleeping program reaches first."""
     run = replace(limits.run, cpu_ms=time_ms, wall_ms=default_wall_ms(time_ms))
     return replace(limits, run=run, has_explicit_time_limit=is_given)
 
 
 def default_wall_ms(time_ms: int) -> int:
-    """Return the wall-clock limit that goes with a limit on CPU time."""
+    """The wall time limit for a CPU time limit."""
     return 3 * time_ms + 1_000
 
 
 def run_limits(time_ms: int, memory_bytes: int, output_bytes: int) -> Limits:
-    """Make a submission's limits from the three that packages state."""
+    """The limits of a submission from the three that packages state."""
     return Limits(
         cpu_ms=time_ms,
         wall_ms=default_wall_ms(time_ms),
@@ -39,7 +39,7 @@ def run_limits(time_ms: int, memory_bytes: int, output_bytes: int) -> Limits:
 
 
 def read_limits(section: YamlSection, *, is_legacy: bool) -> ProblemLimits:
-    """Read ``limits``; legacy packages have other names for the multipliers and no time limit at all."""
+    """Read ``limits``; legacy packages have other names for the multipliers and no time limit."""
     limits = section.take_section("limits")
     time_s = limits.take_number("time_limit", 0.0, above=True)
     run = run_limits(

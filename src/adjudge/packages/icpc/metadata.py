@@ -1,4 +1,4 @@
-"""``problem.yaml``: what every version of the ICPC format says about a problem as a whole."""
+"""``problem.yaml`` in all versions of the ICPC format."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ class FormatFamily(StrEnum):
 
     @property
     def is_legacy(self) -> bool:
-        """Whether the old rules hold."""
         return self in (FormatFamily.LEGACY, FormatFamily.LEGACY_ICPC)
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What ``problem.yaml`` says."""
+    """The content of ``problem.yaml``."""
 
     family: FormatFamily = FormatFamily.LEGACY
     titles: MappingType[str, str] = field(default_factory=dict)
@@ -49,7 +48,7 @@ class Metadata:
     max_passes: int = 1
     is_minimised: bool = False
     has_custom_validator: bool = False
-    """Legacy packages say so; newer ones have the program or not."""
+    """Legacy packages declare it; newer ones have the program or not."""
     validator_flags: tuple[str, ...] = ()
     limits: ProblemLimits = field(default_factory=ProblemLimits)
     languages: tuple[str, ...] = ()
@@ -64,7 +63,7 @@ class Metadata:
 
 
 def read_metadata(files: PackageFiles, findings: Findings) -> Metadata:
-    """Read ``problem.yaml``; an absent one is an empty one, as in packages made for DOMjudge."""
+    """Read ``problem.yaml``; a missing one is empty, as in packages made for DOMjudge."""
     text = files.text(FILE, findings) if FILE in files else ""
     node = parse_yaml(text, FILE, findings) if text else None
     if node is not None and not isinstance(node, YamlMap):
@@ -86,7 +85,7 @@ def _family(section: YamlSection) -> FormatFamily:
     if value.startswith("2025-09") or value == "draft":
         return FormatFamily.NEW
     section.error(
-        "problem_format_version", f"{value[:40]!r} is not known.", "Use legacy, legacy-icpc, 2023-07 or 2025-09."
+        "problem_format_version", f"{value[:40]!r} is unknown.", "Use legacy, legacy-icpc, 2023-07 or 2025-09."
     )
     return FormatFamily.NEW
 
@@ -97,7 +96,7 @@ def _legacy(section: YamlSection, family: FormatFamily) -> Metadata:
         section.error("type", "legacy-icpc packages cannot be scoring.", "Use problem_format_version: legacy.")
     words = section.take_text("validation", "default").split() or ["default"]
     if words[0] not in ("default", "custom") or not set(words[1:]) <= {"interactive", "score", "multi-pass"}:
-        section.error("validation", f"{' '.join(words)!r} is not known.", "Use 'default' or 'custom [interactive]'.")
+        section.error("validation", f"{' '.join(words)!r} is unknown.", "Use 'default' or 'custom [interactive]'.")
     title = section.take_text("name")
     rating = section.take_section("grading")
     objective = rating.take_choice("objective", ("max", "min"), "max")
@@ -163,13 +162,13 @@ def _new(section: YamlSection, family: FormatFamily) -> Metadata:
 
 
 def _kinds(section: YamlSection) -> set[str]:
-    """Read ``type`` as a word, as words with spaces between them (the format's own examples), or as a list."""
+    """Read ``type`` as a word, as words separated by spaces (as in the format's examples), or as a list."""
     kinds = set(section.take_texts("type", split=True))
     for kind in sorted(kinds - set(KINDS)):
-        section.error("type", f"{kind[:40]!r} is none of {', '.join(KINDS)}.")
+        section.error("type", f"{kind[:40]!r} is not one of {', '.join(KINDS)}.")
     for one, other in _EXCLUSIVE:
         if {one, other} <= kinds:
-            section.error("type", f"{one} and {other} exclude each other.", "Keep one of them.")
+            section.error("type", f"{one} and {other} are mutually exclusive.", "Keep one of them.")
     return kinds
 
 
@@ -193,7 +192,7 @@ def _titles(section: YamlSection) -> dict[str, str]:
 def _license(section: YamlSection) -> str:
     value = section.take_choice("license", LICENSES, "unknown")
     if value == "public domain" and "rights_owner" in section:
-        section.error("rights_owner", "what is in the public domain has no owner.", "Remove it.")
+        section.error("rights_owner", "a problem in the public domain has no owner.", "Remove it.")
     return value
 
 
@@ -203,12 +202,12 @@ def _languages(section: YamlSection) -> tuple[str, ...]:
 
 
 def _constants(section: YamlSection) -> dict[str, str]:
-    """Flatten constants: ``name`` is its value, ``name.variant`` a variant's."""
+    """Flatten constants: ``name`` is the value, ``name.variant`` that of a variant."""
     inner = section.take_section("constants")
     found: dict[str, str] = {}
     for name in inner.keys():  # noqa: SIM118  # not a dict
         if not _CONSTANT.fullmatch(name):
-            inner.error(name, "is no name for a constant.", "Use letters, digits and _.")
+            inner.error(name, "is not a valid name of a constant.", "Use letters, digits and _.")
         node = inner.node(name)
         if isinstance(node, YamlScalar):
             found[name] = node.text

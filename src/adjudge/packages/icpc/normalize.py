@@ -1,4 +1,4 @@
-"""Bring any problem into the shape that 2025-09 can express; what it cannot is an error, what changes a warning."""
+"""Converts any problem to the model of 2025-09; what it cannot express is an error, what changes a warning."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ _NATIVE_ARGS: dict[NativeChecker, tuple[tuple[str, ...], str]] = {
         "blanks at the ends of lines are no longer forgiven",
     ),
 }
-"""The default validator's arguments that come nearest, and in what they differ."""
+"""The closest arguments of the default validator, and the difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class NormalizedProblem:
-    """A problem in the format's shape, and where its files come from."""
+    """A problem in the format's model, and the sources of its files."""
 
     problem: Problem
     contents: PackageContents
 
 
 def normalize_for_icpc(problem: Problem, findings: Findings) -> NormalizedProblem:
-    """Return the problem as a package of 2025-09 would say it."""
+    """The problem as a package of 2025-09 expresses it."""
     _refuse_inexpressible(problem, findings)
     placer = PackageLayout(findings)
     args = _checker_args(problem, findings)
@@ -124,7 +124,7 @@ def _refuse_inexpressible(problem: Problem, findings: Findings) -> None:
 
 
 def _limits(limits: ProblemLimits, findings: Findings) -> ProblemLimits:
-    """Round limits to the format's units, upwards; a default of ours that is not the ICPC reader's is written down."""
+    """Round limits up to the format's units; our defaults are written if the ICPC defaults differ."""
     run = limits.run
     is_stated = limits.has_explicit_time_limit or run.cpu_ms != DEFAULT_TIME_MS
     if is_stated and not limits.has_explicit_time_limit:
@@ -149,7 +149,7 @@ def _limits(limits: ProblemLimits, findings: Findings) -> ProblemLimits:
 
 
 def _checker_args(problem: Problem, findings: Findings) -> tuple[str, ...]:
-    """Return the arguments for every case that stand for the checker's own."""
+    """The arguments for every case that correspond to the checker."""
     checker = problem.checker
     if checker.protocol is not CheckerProtocol.NATIVE:
         return checker.args
@@ -167,7 +167,7 @@ def _checker_args(problem: Problem, findings: Findings) -> tuple[str, ...]:
 
 
 def _one_tolerance(problem: Problem, args: tuple[str, ...]) -> tuple[str, ...]:
-    """Keep what decides where an older package gives tolerances twice, which 2025-09 forbids."""
+    """Keep the tolerance that applies if an older package gives several, which 2025-09 forbids."""
     if problem.checker.protocol is not CheckerProtocol.NATIVE:
         return args
     places = [index for index, arg in enumerate(args) if arg.startswith("float_")]
@@ -194,7 +194,7 @@ def _tolerance(native: NativeChecker, options: dict[str, str], findings: Finding
 
 
 def _submissions(submissions: tuple[JurySubmission, ...], placer: PackageLayout) -> tuple[JurySubmission, ...]:
-    """Place submissions; one of which its folder would expect something else moves to ``mixed``."""
+    """Add submissions; one that its folder would not describe moves to ``mixed``."""
     placed: dict[str, JurySubmission] = {}
     for submission in submissions:
         if any(Verdict.CE in item.result for item in submission.expectations):
@@ -231,7 +231,7 @@ def _is_shaped(problem: Problem) -> bool:
 
 
 def _unscored(problem: Problem, placer: PackageLayout) -> tuple[list[Group], list[Case]]:
-    """Lay out tests of which all must pass: samples apart, the rest in their own order, in folders or in none."""
+    """Lay out tests that must all pass: samples apart, the others in their order, with or without folders."""
     cases: list[Case] = []
     groups = [Group("")]
     names = _plain_names(problem.cases)
@@ -250,7 +250,7 @@ def _unscored(problem: Problem, placer: PackageLayout) -> tuple[list[Group], lis
 
 
 def _plain_names(cases: Sequence[Case]) -> list[str]:
-    """Name tests for the format: as they are where their names already sort as they run, else by their numbers."""
+    """Names of tests: unchanged if they already sort in running order, else numbers."""
     wanted = [case.name for case in cases]
     secret = [case.name for case in cases if not case.is_sample]
     samples = [case.name for case in cases if case.is_sample]
@@ -264,12 +264,12 @@ def _plain_names(cases: Sequence[Case]) -> list[str]:
 
 
 def _order(name: str) -> tuple[bytes, bytes]:
-    """Sort a test as the format runs it: by its group, then by its name."""
+    """The running order of the format: by group, then by name."""
     return "/".join(name.split("/")[:-1][:2]).encode(), name.encode()
 
 
 def _scored(problem: Problem, placer: PackageLayout, findings: Findings) -> tuple[list[Group], list[Case]]:
-    """Make every group with tests a group below ``secret``; tests of different worth become groups of their own."""
+    """Make every group with tests a group below ``secret``; tests with different points become separate groups."""
     groups: list[Group] = []
     cases: list[Case] = []
     renamed: dict[str, str] = {}
@@ -309,7 +309,7 @@ def _scored(problem: Problem, placer: PackageLayout, findings: Findings) -> tupl
 
 
 def _blocks(problem: Problem) -> list[tuple[Group, list[Case]]]:
-    """Divide tests into runs that can each be one group of the format."""
+    """Split tests into sequences that can each be one group of the format."""
     blocks: list[tuple[Group, list[Case]]] = []
     for case in problem.cases:
         group = problem.group(case.group)

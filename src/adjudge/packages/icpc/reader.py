@@ -1,4 +1,4 @@
-"""Read an ICPC package: put together what each of its parts says."""
+"""Reads an ICPC package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from adjudge.packages.safe_yaml import parse_number
 _HEADERS = (".h", ".hpp", ".hh")
 _FOREIGN = (".ctd", ".viva")
 _RECIPES = ("generators/generators.yaml", "generators.yaml")
-"""Where BAPCtools keeps its recipe for test data, which judges do not carry out."""
+"""BAPCtools' commands for test data, which judges do not run."""
 _ICPC_FLAGS = {
     "case_sensitive": 0,
     "space_change_sensitive": 0,
@@ -99,14 +99,14 @@ def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
 
 
 def _check_secret_tests(files: PackageFiles, cases: tuple[Case, ...], findings: Findings) -> None:
-    """Refuse a package without tests; one that has samples only can be judged, and its author may mean it."""
+    """Reject a package without tests; one with samples only can be judged and may be intended."""
     if any(not case.is_sample for case in cases):
         return
     fix = f"Add {DATA}/secret/01.in and {DATA}/secret/01.ans."
     if recipe := next((path for path in _RECIPES if path in files), ""):
         fix = f"{recipe} is there: generate the tests first."
     if cases:
-        findings.warning(f"{DATA}/secret", "has no tests, so submissions are judged by the samples alone.", fix)
+        findings.warning(f"{DATA}/secret", "has no tests, so submissions are judged by the samples only.", fix)
     else:
         findings.error(f"{DATA}/secret", "has no tests.", fix)
 
@@ -138,7 +138,7 @@ def _output_validators(files: PackageFiles, metadata: Metadata, findings: Findin
         return ()
     if metadata.family.is_legacy and not metadata.has_custom_validator:
         fix = "Say 'validation: custom', or remove the folder."
-        findings.warning(FILE, f"says nothing of custom validation, so {folder}/ is not used.", fix)
+        findings.warning(FILE, f"does not declare custom validation, so {folder}/ is not used.", fix)
         return ()
     children = [child for child in files.children(folder) if not child.startswith(".")]
     loose = [child for child in children if f"{folder}/{child}" in files]
@@ -179,7 +179,7 @@ def _stubs(files: PackageFiles) -> tuple[Stub, ...]:
 
 
 def _check_flags(checker: Checker, cases: tuple[Case, ...], findings: Findings) -> None:
-    """Say which arguments the default validator does not have or take: it would fail on every test."""
+    """Report arguments that the default validator does not have: it would fail on every test."""
     seen: set[tuple[str, ...]] = set()
     for case in cases:
         args = (*checker.args, *case.checker_args)

@@ -1,4 +1,4 @@
-"""Statements and editorials of an ICPC package, and the title that a LaTeX statement carries."""
+"""Statements and editorials of an ICPC package, and titles from LaTeX statements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def read_statements(files: PackageFiles) -> tuple[ProblemStatement, ...]:
 
 
 def read_editorials(files: PackageFiles) -> tuple[ProblemStatement, ...]:
-    """Read ``solution/``."""
     return _in_folder(files, "solution", "solution")
 
 
@@ -41,7 +40,7 @@ def _in_folder(files: PackageFiles, folder: str, stem: str) -> tuple[ProblemStat
 
 
 def titles_from(files: PackageFiles, statements: tuple[ProblemStatement, ...], findings: Findings) -> dict[str, str]:
-    """Take titles from LaTeX statements, as legacy packages have them."""
+    """Read titles from LaTeX statements, as legacy packages have them."""
     found: dict[str, str] = {}
     for statement in statements:
         text = files.text(statement.path, findings) if statement.format == "tex" else None

@@ -1,4 +1,4 @@
-"""``submissions/``: the jury's solutions, right and wrong."""
+"""``submissions/``: the jury's solutions, correct and incorrect."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Rules:
 
 
 def read_submissions(files: PackageFiles, findings: Findings, *, is_legacy: bool) -> tuple[JurySubmission, ...]:
-    """Read every submission with all that is expected of it."""
+    """Read every submission with its expectations."""
     defaults = dict(LEGACY_DEFAULTS if is_legacy else DEFAULTS)
     rules = _rules(files, findings, defaults)
     paths = [
@@ -85,7 +85,7 @@ def _submission(files: PackageFiles, path: str, rules: _Rules, findings: Finding
     expectations += [item for item in commented if to_icpc_expectation(item) not in expectations]
     if not expectations:
         fix = f"Say what it must do in {FILE}, or move it to accepted, wrong_answer, …"
-        findings.warning(f"{FOLDER}/{path}", "nothing is expected of it.", fix)
+        findings.warning(f"{FOLDER}/{path}", "it has no expectations.", fix)
     return JurySubmission(
         path=path,
         program=program,
@@ -96,7 +96,7 @@ def _submission(files: PackageFiles, path: str, rules: _Rules, findings: Finding
 
 
 def _rules(files: PackageFiles, findings: Findings, defaults: dict[str, Expectation]) -> _Rules:
-    """Read ``submissions.yaml``. A key that is a default folder replaces what is expected of that folder."""
+    """Read ``submissions.yaml``. A key that is a default folder replaces the expectations of that folder."""
     section = read_section(files, FILE, findings)
     rules = []
     for glob in section.keys():  # noqa: SIM118  # not a dict

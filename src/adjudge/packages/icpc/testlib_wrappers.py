@@ -1,9 +1,9 @@
-"""testlib programs behind the ICPC interface: a second C++ file beside the source, which stays as it is.
+"""testlib programs behind the ICPC interface: a second C++ file beside the unchanged source.
 
-Before ``main`` starts, the added file forks. The child goes on into the original program; the parent waits for it and
-translates its exit code: testlib's 0 becomes 42, its refusals 43, and everything else stays the judge's error that it
-is. Points that a checker gives become a score file where the problem is scored, and acceptance where it is not. glibc
-hands ``argv`` to such functions, so a checker's arguments are put into testlib's order in place.
+Before ``main`` starts, the added file forks. The child continues as the original program; the parent waits for it and
+translates its exit code: testlib's 0 becomes 42, its rejections 43, everything else stays a judge error. Points that a
+checker gives become a score file if the problem is scored, otherwise acceptance. glibc passes ``argv`` to such
+functions, so the arguments of a checker are reordered in place.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _SCORES: Final = {
 
 
 def checker_wrapper(unit: ScoreUnit | None) -> str:
-    """What stands before a checker whose points mean ``unit``; nothing where the problem is not scored."""
+    """The wrapper of a checker whose points have ``unit``, which is None if the problem is not scored."""
     if unit is None:
         return _HEAD + _UNSCORED + _CHECKER
     file, value = _SCORES[unit]
@@ -121,12 +121,12 @@ def checker_wrapper(unit: ScoreUnit | None) -> str:
 
 
 def is_wrappable(program: Program) -> bool:
-    """Whether the program is one C++ source, with headers at most."""
+    """Whether the program is one C++ source, possibly with headers."""
     return len(program.files) == 1 and (program.language == "cpp" or program.files[0].name.endswith((".cpp", ".cc")))
 
 
 def wrap_program(program: Program, folder: str, wrapper: str) -> tuple[Program, dict[str, str | bytes]]:
-    """Return the program with its wrapper, as it will be in ``folder``, and where its files come from."""
+    """The program with its wrapper, as it will be in ``folder``, and the sources of its files."""
     name = program.files[0].name.rpartition(".")[0] or "program"
     base = f"{folder}/{name}"
     contents: dict[str, str | bytes] = {f"{base}/{WRAPPER}": wrapper.encode()}

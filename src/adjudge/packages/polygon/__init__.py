@@ -1,1 +1,1 @@
-"""Codeforces Polygon packages: ``problem.xml``. There is no public specification; real packages decide."""
+"""Codeforces Polygon packages: ``problem.xml``. There is no public specification; the code follows real packages."""

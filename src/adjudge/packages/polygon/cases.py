@@ -1,4 +1,4 @@
-"""Polygon's tests: where they are, which are missing and how those are made, and how groups score."""
+"""Polygon's tests: their files, how missing ones are generated, and the scoring of groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VERDICTS = {
 
 @dataclass(slots=True)
 class PolygonCases:
-    """What the tests of a problem come to."""
+    """Cases, groups and generated files of a problem."""
 
     cases: list[Case] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
@@ -45,7 +45,7 @@ class PolygonCases:
 
 @dataclass(frozen=True, slots=True)
 class JuryGenerators:
-    """The programs that can make what is missing."""
+    """The programs that can generate missing files."""
 
     model: Program | None
     validators: tuple[InputValidator, ...]
@@ -57,7 +57,7 @@ class JuryGenerators:
 def read_cases(
     files: PackageFiles, root: XmlElement, testset: XmlElement, makers: JuryGenerators, findings: Findings
 ) -> PolygonCases:
-    """Read a test set; missing inputs and answers become recipes where the package's sources allow it."""
+    """Read a test set; missing inputs and answers are generated if the package has the sources."""
     elements = testset.all("tests/test")
     count = _count(testset, elements, findings)
     found = PolygonCases(is_scored=any(element.get("points") for element in elements) or _groups_score(testset))
@@ -80,7 +80,7 @@ def _groups_score(testset: XmlElement) -> bool:
 
 
 def path_at(pattern: str, index: int) -> str:
-    """Fill a pattern such as ``tests/%02d``; anything else that printf knows is not understood."""
+    """Fill a pattern such as ``tests/%02d``; other printf formats are not supported."""
     for width in range(10):
         for spelling in (f"%0{width}d", f"%{width}d", f"%.{width}d") if width else ("%d",):
             if pattern.count(spelling) == 1 and pattern.count("%") == 1:
@@ -100,7 +100,7 @@ def _add_case(
     given = path_at(testset.text_at("input-path-pattern", "tests/%02d"), index)
     answer = path_at(testset.text_at("answer-path-pattern", "tests/%02d.a"), index)
     if not given or not answer:
-        findings.error(FILE, "a path pattern of the tests is not understood.", line=testset.line)
+        findings.error(FILE, "the path pattern of the tests is not supported.", line=testset.line)
         return
     if given in files:
         found.has_windows_lines |= normalize_line_endings(files, given, findings)
@@ -153,7 +153,7 @@ def _input_recipe(
 def _answer_recipe(
     target: str, given: str, index: int, makers: JuryGenerators, findings: Findings
 ) -> GeneratedFile | None:
-    """Plan the making of a missing answer by the main solution."""
+    """Plan the generation of a missing answer by the main solution."""
     if makers.model is None or makers.is_interactive:
         why = "the problem is interactive" if makers.is_interactive else "there is no main solution"
         fix = "Download the full package, not the standard one."
@@ -170,7 +170,7 @@ def _answer_recipe(
 
 
 def _generators(files: PackageFiles, root: XmlElement, findings: Findings) -> dict[str, Program]:
-    """Map the names that commands use to programs: a source's name without its extension."""
+    """Map the names used in commands to programs: a source's name without its extension."""
     found = {}
     for element in root.all("files/executables/executable"):
         if program := program_from(files, element, findings):
@@ -179,12 +179,12 @@ def _generators(files: PackageFiles, root: XmlElement, findings: Findings) -> di
 
 
 def _clean(name: str) -> str:
-    """Make a group's name usable as a step of a path."""
+    """Make the name of a group usable as a path component."""
     return "".join(character if character.isalnum() or character in "_-" else "-" for character in name)[:80] or "-"
 
 
 def _add_groups(found: PolygonCases, testset: XmlElement, elements: list[XmlElement]) -> None:
-    """Make the tree: all or nothing for complete groups, a sum for the rest."""
+    """Build the tree: all-or-nothing for complete groups, a sum for the others."""
     on_reject = OnReject.CONTINUE if found.is_scored else OnReject.BREAK
     found.groups.append(Group("", on_reject=on_reject))
     found.groups.append(Group(SECRET, on_reject=on_reject))
@@ -211,7 +211,7 @@ def _add_groups(found: PolygonCases, testset: XmlElement, elements: list[XmlElem
 def read_self_tests(
     files: PackageFiles, root: XmlElement, findings: Findings, *, has_windows_lines: bool
 ) -> tuple[SelfTest, ...]:
-    """Read the tests that a package has for its own checker and validator."""
+    """Read the tests of the package's checker and validator."""
     found = []
     for holder, is_checker in ((root.first("assets/checker"), True), *_validator_holders(root)):
         testset = holder.first("testset") if holder is not None else None
@@ -240,9 +240,9 @@ def read_self_tests(
 def _normalise_self_tests(
     files: PackageFiles, tests: list[SelfTest], findings: Findings, *, has_windows_lines: bool
 ) -> None:
-    """Make line ends uniform: a validator reads lines strictly and would reject every valid input with CRLF.
+    """Normalize line endings: a strict validator would reject every valid input with CRLF.
 
-    An invalid input keeps its CRLF unless the package has it elsewhere: it may be what makes the input invalid.
+    An invalid input keeps its CRLF unless other tests have it, too: it may be what makes the input invalid.
     """
     invalid = [test.input for test in tests if test.kind is SelfTestKind.INVALID_INPUT]
     others = [(test.input, test.output, test.answer) for test in tests if test.kind is not SelfTestKind.INVALID_INPUT]

@@ -44,7 +44,7 @@ _LANGUAGES = {
     "perl": "perl",
     "d": "d",
 }
-"""Polygon's source types (``cpp.g++17``, ``java11``) by their families, which may go on with a version."""
+"""Polygon's source types (``cpp.g++17``, ``java11``) by prefix; a version may follow."""
 _STOCK: dict[str, tuple[NativeChecker, dict[str, str]]] = {
     "std::wcmp.cpp": (NativeChecker.WCMP, {}),
     "std::lcmp.cpp": (NativeChecker.LCMP, {}),
@@ -77,14 +77,14 @@ _TAGS: dict[str, tuple[str, Expectation]] = {
 
 
 def language_of(kind: str) -> str:
-    """Translate a source type; what is not known is left to the file's name."""
+    """Translate a source type; an unknown one is inferred from the file name."""
     family = kind.partition(".")[0]
     matching = (name for name in _LANGUAGES if name == family or (len(name) > 1 and family.startswith(name)))
     return _LANGUAGES.get(max(matching, key=len, default=""), "")
 
 
 def program_from(files: PackageFiles, holder: XmlElement | None, findings: Findings) -> Program | None:
-    """Make a program of an element's ``source``; the package's headers lie beside it."""
+    """The program of an element's ``source``, with the package's headers."""
     source = holder.first("source") if holder is not None else None
     if source is None:
         return None
@@ -99,7 +99,7 @@ def program_from(files: PackageFiles, holder: XmlElement | None, findings: Findi
 
 
 def read_checker(files: PackageFiles, root: XmlElement, findings: Findings) -> Checker:
-    """Read the checker: a stock one that the judge has itself, else the program shipped."""
+    """Read the checker: a standard one that the judge has built in, else the program of the package."""
     element = root.first("assets/checker")
     if element is None:
         findings.warning(FILE, "names no checker; tokens are compared.", "Set one in Polygon.")
@@ -126,13 +126,12 @@ def read_interactor(files: PackageFiles, root: XmlElement, findings: Findings) -
 
 
 def read_validators(files: PackageFiles, root: XmlElement, findings: Findings) -> tuple[InputValidator, ...]:
-    """Read the input validators."""
     programs = [program_from(files, element, findings) for element in root.all("assets/validators/validator")]
     return tuple(InputValidator(program, ValidatorProtocol.TESTLIB) for program in programs if program)
 
 
 def read_solutions(files: PackageFiles, root: XmlElement, findings: Findings) -> tuple[JurySubmission, ...]:
-    """Read the solutions and what their tags promise."""
+    """Read the solutions and the expectations of their tags."""
     found = []
     for element in root.all("assets/solutions/solution"):
         program = program_from(files, element, findings)
@@ -140,7 +139,7 @@ def read_solutions(files: PackageFiles, root: XmlElement, findings: Findings) ->
         if program is None:
             continue
         if tag not in _TAGS:
-            findings.warning(FILE, f"the tag {tag[:40]!r} is not known; nothing is expected.", line=element.line)
+            findings.warning(FILE, f"the tag {tag[:40]!r} is unknown; it has no expectations.", line=element.line)
         folder, expectation = _TAGS.get(tag, ("other", None))
         found.append(
             JurySubmission(
@@ -154,7 +153,7 @@ def read_solutions(files: PackageFiles, root: XmlElement, findings: Findings) ->
 
 
 def grader_languages(stubs: tuple[Stub, ...], findings: Findings) -> tuple[str, ...]:
-    """Name the languages that a grader exists for; where there is one, other programs would be judged without it."""
+    """The languages with a grader; if there are any, other languages cannot be judged."""
     if any(stub.language == "default" for stub in stubs):
         return ()
     with_source = [stub for stub in stubs if not all(ref.name.endswith((".h", ".hpp")) for ref in stub.files)]

@@ -1,4 +1,4 @@
-"""Read a Polygon package: ``problem.xml`` and the files that it names."""
+"""Reads a Polygon package: ``problem.xml`` and its files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEFAULT_OUTPUT_BYTES = 64 * MIB
 
 
 def read_polygon(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[GeneratedFile, ...]]:
-    """Read the package; what a standard package lacks comes as recipes."""
+    """Read the package; files missing from a standard package are returned as generated files."""
     root = _root(files, findings)
     judging = root.first("judging") or XmlElement("judging", {}, 0)
     testset = _testset(judging, findings)
@@ -136,7 +136,7 @@ def _statements(files: PackageFiles, root: XmlElement, path: str) -> tuple[Probl
 
 
 def _credits(files: PackageFiles, findings: Findings) -> dict[str, tuple[str, ...]]:
-    """Take the author from a statement's properties, the only place that names one."""
+    """Read the author from a statement's properties, the only file that names one."""
     for path in files.names("statements"):
         if not path.endswith("/problem-properties.json") or (text := files.text(path, findings)) is None:
             continue

@@ -256,7 +256,7 @@ async def find_id(tx: Tx, who: str) -> str | None:
 
 
 async def find_role(tx: Tx, grants: Sequence[Grant]) -> list[GrantedRole]:
-    """The grants that are valid now: the user is enabled, the token is neither revoked nor expired."""
+    """Those of the grants that hold now: the user is not disabled, the token was not revoked and has not expired."""
     rows = await tx.fetch(FIND_ROLE, [(grant.user_id, grant.token_id) for grant in grants])
     return [
         GrantedRole(Grant(row["user_id"]), Role(row["role"]))

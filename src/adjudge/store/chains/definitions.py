@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge.domain.authority import Authority, as_json
+from adjudge.domain.authority import Authority, authority_to_json
 from adjudge.domain.errors import ChainNameTaken, NotFound, VersionConflict
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.store.accounts.users import actor_name
@@ -132,7 +132,7 @@ async def create(
     """Define a chain whose DAG was checked; a name that is taken is refused."""
     chain_id = new_id()
     await _refuse_taken_name(tx, chain_id, name)
-    await tx.execute(INSERT, [(chain_id, name, description, enabled, json.dumps(dag), as_json(authority))])
+    await tx.execute(INSERT, [(chain_id, name, description, enabled, json.dumps(dag), authority_to_json(authority))])
     await tx.execute(INSERT_VERSION, chain_id=chain_id, actor=actor)
     await audit_log.record(
         tx, actor=actor, action="create", object_kind="chain", objects={chain_id: {"name": name}}, reason=""
@@ -153,7 +153,9 @@ async def update(
 ) -> ChainRow:
     """Change a chain whose new DAG was checked; a version that has moved on is refused (``VersionConflict``)."""
     await _refuse_taken_name(tx, chain_id, name)
-    changed = await tx.execute(UPDATE, [(chain_id, version, name, description, json.dumps(dag), as_json(authority))])
+    changed = await tx.execute(
+        UPDATE, [(chain_id, version, name, description, json.dumps(dag), authority_to_json(authority))]
+    )
     if not changed:
         current = await find(tx, chain_id)
         raise VersionConflict(
@@ -169,7 +171,7 @@ async def update(
 
 async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
     """Let whoever saves a chain unchanged answer for it from now on."""
-    await tx.execute(VOUCH, [(chain_id, as_json(authority))])
+    await tx.execute(VOUCH, [(chain_id, authority_to_json(authority))])
 
 
 async def set_enabled(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reason: str = "") -> ChainRow:

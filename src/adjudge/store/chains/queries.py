@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adjudge.domain.authority import Authority, authority_of
+from adjudge.domain.authority import Authority
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store.accounts.users import actor_name
@@ -287,7 +287,7 @@ def node_task_from_columns(columns: Sequence[Any]) -> NodeTask:
         chain_version,
         chain_name,
         started_by or "system",
-        authority_of(decode_json(authority)),
+        parse_authority(decode_json(authority)),
         trace_id,
         decode_json(checkpoint),
     )

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.domain.authority import Authority, as_json, both
+from adjudge.domain.authority import Authority, authority_to_json, intersect_stored
 from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
 from adjudge.store.accounts.users import actor_name
@@ -293,13 +293,13 @@ async def insert(tx: Tx, trigger: NewTrigger) -> None:
         enabled=trigger.enabled,
         next_at=trigger.next_at,
         created_by=trigger.created_by,
-        authority=as_json(trigger.authority),
+        authority=authority_to_json(trigger.authority),
     )
 
 
 async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
     """Let whoever saves the triggers of a chain unchanged answer for them from now on."""
-    await tx.execute(VOUCH, chain_id=chain_id, authority=as_json(authority))
+    await tx.execute(VOUCH, chain_id=chain_id, authority=authority_to_json(authority))
 
 
 async def find(tx: Tx, trigger_id: str) -> TriggerRow:
@@ -327,7 +327,7 @@ async def update(tx: Tx, trigger: TriggerRow, authority: Authority | None) -> in
         enabled=trigger.enabled,
         next_at=trigger.next_at,
         secret_hash=trigger.secret_hash,
-        authority=as_json(authority),
+        authority=authority_to_json(authority),
     )
     if row is None:
         await find(tx, trigger.id)
@@ -422,7 +422,7 @@ async def take_tick(tx: Tx) -> PendingTick | None:
         kind=row["kind"],
         name=row["name"],
         spec=json.loads(row["spec"]),
-        authority=both(row["authority"], row["chain_authority"]),
+        authority=intersect_stored(row["authority"], row["chain_authority"]),
     )
 
 
