@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adjudge.domain.authority import Authority
+from adjudge.domain.authority import Authority, parse_authority
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store.accounts.users import actor_name
