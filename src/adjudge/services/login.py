@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from adjudge.cache.token_buckets import BucketRequest, TokenBuckets
 from adjudge.domain.errors import Forbidden, InvalidInput, LoginFailed, RateLimited
@@ -14,7 +14,6 @@ from adjudge.domain.permissions import Role, parse_user_name
 from adjudge.observe.logs import get_logger
 from adjudge.services.admission import client_network, hashed_bucket_key
 from adjudge.services.credentials import CredentialCache
-from adjudge.services.oidc import ExternalIdentity, OidcProvider
 from adjudge.services.passwords import PasswordHashing, validate_new_password
 from adjudge.services.viewer import Viewer
 from adjudge.settings.sections import AccountsSettings
@@ -22,6 +21,9 @@ from adjudge.store import Database, Tx
 from adjudge.store.accounts import invitations, sessions, users
 from adjudge.store.accounts.users import NewUser, UserRow
 from adjudge.store.ops import audit_log
+
+if TYPE_CHECKING:  # httpx is imported only where OpenID Connect is used
+    from adjudge.services.oidc import ExternalIdentity, OidcProvider
 
 _HOUR_US: Final = 3_600_000_000
 _AGENT_KEPT: Final = 200
