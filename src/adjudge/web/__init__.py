@@ -1,6 +1,5 @@
-"""Pages for people: rendered on the server, alive where the browser helps, whole where it does not.
+"""Web pages: server-side rendered, with scripts as an enhancement.
 
-What belongs here: templates, words, drawings, the routes of pages. What does not: rules and reads (the actions of
-``api`` and the rooms below give those), JSON (``api``). No request leaves the machine: whatever a page loads is served
-from ``static/``.
+Contains templates, translations, plots and page routes. Pages call services; they contain no business rules. All
+resources are served from ``static/``; a page loads nothing from other hosts.
 """

@@ -1,6 +1,6 @@
-"""The OpenAPI document as people read it: operations by group, what they take and answer, and every model.
+"""The OpenAPI document as a page: operations by group with parameters and responses, and all models.
 
-Made of the document alone, so it cannot say anything else than programs are told.
+Generated from the document alone, so that page and document always agree.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class FieldDoc:
 
     name: str
     where: str
-    """Where a parameter goes: path, query, header; empty for a field."""
+    """Location of a parameter: path, query or header; empty for a field."""
     type: str
     link: str
-    """The model that it consists of, if it does."""
+    """Name of the model in the type, if any."""
     is_required: bool
     meaning: str
     bounds: str
@@ -32,7 +32,7 @@ class FieldDoc:
 
 @dataclass(frozen=True, slots=True)
 class BodyDoc:
-    """A body or an answer."""
+    """A request body or a response."""
 
     status: str
     media_type: str
@@ -44,7 +44,7 @@ class BodyDoc:
 
 @dataclass(frozen=True, slots=True)
 class OperationDoc:
-    """One thing that can be asked."""
+    """One operation."""
 
     id: str
     method: str
@@ -59,25 +59,25 @@ class OperationDoc:
 
 @dataclass(frozen=True, slots=True)
 class ModelDoc:
-    """A kind of value."""
+    """One model."""
 
     name: str
     description: str
     fields: tuple[FieldDoc, ...]
     values: tuple[str, ...]
-    """For an enumeration, what there is to choose from."""
+    """Values of an enumeration."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiReference:
-    """Everything, in the document's order."""
+    """All operations and models, in the document's order."""
 
     groups: Mapping[str, tuple[OperationDoc, ...]]
     models: tuple[ModelDoc, ...]
 
 
 def build_reference(document: Document) -> ApiReference:
-    """Read a document."""
+    """Convert an OpenAPI document."""
     groups: dict[str, list[OperationDoc]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -94,7 +94,7 @@ def _operation(method: str, path: str, operation: Document) -> OperationDoc:
     answers = tuple(
         content
         for status, answer in operation["responses"].items()
-        if status not in {_PROBLEMS, "422"}  # every failure is a problem, whatever its status
+        if status not in {_PROBLEMS, "422"}  # errors have one model for all statuses
         for content in (list(_contents(status, answer)) or [BodyDoc(status, "", "", "", answer["description"])])
     )
     return OperationDoc(
@@ -134,7 +134,7 @@ def _model(name: str, schema: Document) -> ModelDoc:
 
 
 def type_of(schema: Document) -> tuple[str, str]:
-    """What a value is, in a word or two, and the model to look up."""
+    """Name of a type, and the model to link."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
         return name, name
@@ -151,7 +151,7 @@ def type_of(schema: Document) -> tuple[str, str]:
 
 
 def _bounds(schema: Document) -> str:
-    """What else must hold, and what stands where nothing is given."""
+    """Constraints and default value."""
     told = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "minLength": "length ≥", "maxLength": "length ≤"}
     bounds: list[Document] = [schema, *schema.get("anyOf", ())]
     said = [f"{sign} {item[name]:g}" for item in bounds for name, sign in told.items() if name in item]
@@ -161,7 +161,7 @@ def _bounds(schema: Document) -> str:
 
 
 def _curl(method: str, path: str, bodies: tuple[BodyDoc, ...]) -> str:
-    """What to type in a terminal; names in braces are for the reader to fill in."""
+    """Example for curl; names in braces are placeholders."""
     lines = ["curl" + ("" if method == "GET" else f" -X {method}")]
     lines.append("-H 'Authorization: Bearer adj_…'")
     body = next((item for item in bodies if item.example), bodies[0] if bodies else None)

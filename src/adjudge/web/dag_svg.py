@@ -1,4 +1,4 @@
-"""Chains drawn: nodes in layers from left to right, coloured by state."""
+"""Draws DAGs as SVG: nodes in layers from left to right, coloured by status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def render_dag(
     caption: Callable[[str], str],
     link: Callable[[str], str] | None = None,
 ) -> Markup:
-    """Draw a graph; ``meaning`` is a node's colour class, ``caption`` its second line, ``link`` where it leads."""
+    """Draw a DAG; ``meaning`` returns a node's style class, ``caption`` its second line, ``link`` its URL."""
     layout = layout_graph(dependencies)
     tallest = max((len(layer) for layer in layout.layers), default=1)
     height = 2 * _MARGIN + tallest * (_NODE_HEIGHT + _GAP_Y) - _GAP_Y
@@ -33,7 +33,7 @@ def render_dag(
     corner = _corners(layout.layers, height)
     drawn = [_edge(edge, corner) for edge in layout.edges]
     drawn += [_node(node, corner[node], meaning(node), caption(node), link) for node in dependencies]
-    role = "img" if link is None else "group"  # a picture hides what is in it from screen readers; links must be heard
+    role = "img" if link is None else "group"  # role img hides the links inside from screen readers
     opening = Markup('<svg class="dag" role="{}" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">').format(
         role, title, width, height, width, height
     )

@@ -1,4 +1,4 @@
-"""What was expected beside what was written, line by line."""
+"""Side-by-side diff of expected output and actual output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 from adjudge.domain.text_diff import Budget, blocks
 
 _STEPS: Final = 50_000
-"""Spent on the event loop while a page is made, so far less than elsewhere."""
+"""Smaller than in other diffs, because it runs on the event loop."""
 _EDITS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class LinePair:
-    """A line of either side; None where a side has none."""
+    """A line of each side; None if a side has no line here."""
 
     expected: str | None
     got: str | None
@@ -24,7 +24,7 @@ class LinePair:
 
 
 def align_lines(expected: str, got: str) -> list[LinePair]:
-    """Both texts in step. White space at the ends of lines makes no difference: most checkers see none in it."""
+    """Align both texts. Trailing white space is ignored, as by most checkers."""
     return list(_pairs(expected.splitlines(), got.splitlines()))
 
 

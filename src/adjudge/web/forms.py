@@ -1,4 +1,4 @@
-"""What forms send, read strictly: text fields by name, each once, none longer than it may be."""
+"""Reads form fields with type and length checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST: Final = 4_000
 
 
 async def text(request: Request, name: str, *, limit: int = _LONGEST) -> str:
-    """One text field; an absent one is empty."""
+    """A text field; empty if absent."""
     value = (await request.form()).get(name, "")
     if not isinstance(value, str):
         raise InvalidInput(f"{name}: expected text, got a file.", field=name)
@@ -23,11 +23,11 @@ async def text(request: Request, name: str, *, limit: int = _LONGEST) -> str:
 
 
 async def checked_values(request: Request, name: str) -> list[str]:
-    """Every box that was ticked under one name."""
+    """Values of the checked boxes with this name."""
     return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
 
 
 async def upload(request: Request, name: str) -> UploadFile | None:
-    """A file, if one was chosen."""
+    """The uploaded file, if any."""
     value = (await request.form()).get(name)
     return value if isinstance(value, UploadFile) and value.filename else None

@@ -1,7 +1,7 @@
-"""Every word that pages show, in every language they speak.
+"""Translations of the pages.
 
-A language is a TOML file in ``locales/``. A key that one language has and another lacks is found by a test, so that
-nobody sees half a translation; a key that no language has is our own fault and fails loudly.
+A language is a TOML file in ``locales/``. A test checks that all files have the same keys. An unknown key raises
+``KeyError``.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ COOKIE: Final = "adjudge_lang"
 
 @dataclass(frozen=True, slots=True)
 class Translations:
-    """The words of one language."""
+    """The texts of one language."""
 
     language: str
-    """As browsers name it: ``en``, ``zh-Hans``."""
+    """Language tag: ``en``, ``zh-Hans``."""
     name: str
-    """As its speakers name it."""
+    """Name of the language in that language."""
     texts: Mapping[str, str]
 
     def __call__(self, key: str, **values: object) -> str:
-        """The text under ``key``, with ``values`` put in; ``count`` chooses between ``key.one`` and ``key.other``."""
+        """The text of ``key`` with ``values`` inserted; ``count`` selects ``key.one`` or ``key.other``."""
         if "count" in values:
             key = f"{key}.{'one' if values['count'] == 1 else 'other'}"
         return self.texts[key].format(**values) if values else self.texts[key]
 
     def label(self, group: str, value: object) -> str:
-        """What a value of an enumeration is called; itself where nobody named it (a third party's node type)."""
+        """The label of an enumeration value; the value itself if it has none (for example a third-party node type)."""
         return self.texts.get(f"{group}.{value}", str(value))
 
 
 @cache
 def available_languages() -> dict[str, Translations]:
-    """Every language there is, by its file's name."""
+    """All languages, by file name."""
     return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.toml"))}
 
 
 def choose_language(cookie: str | None, accepted: str) -> Translations:
-    """The reader's own choice, else what their browser asks for, else English."""
+    """The language of the cookie, else of ``Accept-Language``, else English."""
     known = available_languages()
     if cookie in known:
         return known[cookie]
@@ -61,7 +61,7 @@ def _read(path: Path) -> Translations:
     about = content.pop("language")
     texts = dict(_flatten(content, ""))
     if path.stem == DEFAULT:
-        # One source for the English names of verdicts: the API, the command line and pages say the same.
+        # The English names of verdicts are defined once, for API, command line and pages.
         texts |= {f"verdict.{verdict}": verdict.title for verdict in Verdict}
     return Translations(about["tag"], about["name"], texts)
 

@@ -1,4 +1,4 @@
-"""Which lines of a program a message names: compilers and interpreters say them in a few ways."""
+"""Finds line references to the submitted source in messages of compilers and interpreters."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _LINE = r"(?:: ?|\(|\"?,? (?:on )?line |: line )([1-9]\d{0,5})(?!\d)"
 _LONGEST = 100_000
 _NAME_LONGEST = 255
 _MOST = 200
-"""Nobody follows more of them, and a program can have thousands said of it to keep the server busy."""
+"""Limits the work for messages with thousands of references."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextSegment:
-    """Text as it was written, and the line that it names."""
+    """A piece of text, and the line it refers to."""
 
     text: str
     line: int | None = None
 
 
 def link_lines(message: str, file_name: str) -> list[TextSegment]:
-    """A message cut where it names a line of the program, whose file is called ``file_name``; without one, uncut.
+    """Split a message at references to lines of ``file_name``; without a file name, one segment.
 
-    Everything else, lines of libraries and of the jury's files among it, stays text.
+    References to other files (libraries, jury files) stay text.
     """
     return list(_pieces(message, file_name))
 
@@ -46,5 +46,5 @@ def _pieces(message: str, file_name: str) -> Iterator[TextSegment]:
 
 @lru_cache(maxsize=64)
 def _named(file_name: str) -> re.Pattern[str]:
-    # Where programs stand in the sandbox, or no folder at all: a library's folder is none of them.
+    # The folder of sources in the sandbox, or no folder; other folders belong to libraries.
     return re.compile(rf"(?<![\w./-])(?:/app/|\./)?{re.escape(file_name)}{_LINE}")

@@ -1,7 +1,7 @@
-"""Maths in statements: TeX made into MathML on the server, which browsers draw by themselves.
+"""Formulas in statements: converts TeX to MathML, which browsers render natively.
 
-The converter is not trusted with what strangers wrote: its result is parsed, held to a list of elements and attributes,
-and written out anew. Whatever does not pass is shown as the TeX that it is.
+The output of the converter is not trusted: it is parsed, checked against a list of elements and attributes, and
+serialized again. A formula that does not pass is shown as TeX.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from latex2mathml.converter import convert
 _MATHS: Final = re.compile(r'<span class="math (inline|display)">(.*?)</span>', re.DOTALL)
 _LONGEST: Final = 4_000
 _MOST: Final = 2_000
-"""Formulas of one statement that are converted; further ones stay the TeX that they are."""
+"""Maximum number of formulas converted per statement; further ones are shown as TeX."""
 _SPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
 _ELEMENTS: Final = frozenset(
     [
@@ -81,7 +81,7 @@ _ATTRIBUTES: Final = frozenset(
 
 
 def render_math(html: str) -> str:
-    """``html``, which is sanitised already, with every piece of TeX in it made into MathML."""
+    """Convert all TeX in ``html`` (already sanitized) to MathML."""
     left = iter(range(_MOST))
     return _MATHS.sub(lambda found: _mathml(found[2], found[1]) if next(left, None) is not None else found[0], html)
 
@@ -93,8 +93,8 @@ def _mathml(escaped: str, display: str) -> str:
     if len(tex) > _LONGEST:
         return shown
     try:
-        tree = ET.fromstring(convert(tex, display="block" if display == "display" else "inline"))  # noqa: S314  # the converter's own, bounded
-    except Exception:  # noqa: BLE001  # a converter may fail at anything that people write; the TeX is still worth showing
+        tree = ET.fromstring(convert(tex, display="block" if display == "display" else "inline"))  # noqa: S314  # bounded output of the converter
+    except Exception:  # noqa: BLE001  # the converter may raise anything on invalid TeX; show the TeX instead
         return shown
     if not all(_is_allowed(element) for element in tree.iter()):
         return shown

@@ -1,4 +1,4 @@
-"""Where the bar on top of every page leads: each entry only for those who may go there."""
+"""Entries of the navigation bar, by permission."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from adjudge.services.viewer import Viewer
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """One entry of the bar."""
+    """One entry of the navigation bar."""
 
     path: str
     label: str
-    """The key of its words."""
+    """Translation key."""
     permission: Permission
     also: str = ""
-    """Where pages of the same matter are that have an address of their own."""
+    """Another path prefix whose pages belong to this entry."""
 
     def is_active(self, path: str) -> bool:
-        """Whether a page belongs to this entry."""
+        """Whether the page at ``path`` belongs to this entry."""
         return any(path == start or path.startswith(f"{start}/") for start in (self.path, self.also) if start)
 
 

@@ -1,7 +1,7 @@
-"""Small pictures of figures, drawn as SVG on the server: they need no script, print well and follow the theme.
+"""Plots as SVG, rendered on the server: they need no script, can be printed and follow the theme.
 
 Colours are classes of the style sheet (``s0`` … ``s3`` for series; ``good``, ``bad``, ``warn``, ``info``, ``idle`` for
-meanings), because a page may carry no style of its own.
+states), because the content security policy forbids inline styles.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from markupsafe import Markup, escape
 
 WIDTH: Final = 480
 HALF: Final = 320
-"""Of a plot that shares its row with another."""
+"""Width of a plot that shares its row with another."""
 _NOTHING: Final = "\N{EM DASH}"
-"""Drawn where there is nothing to draw yet."""
+"""Shown if there is no data."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 8, 10, 22
 _LEAST: Final = 1e-12
-"""What is less is drawn as nothing."""
+"""Smaller values are drawn as zero."""
 _NAMES: Final = 22
-"""How many characters of a name a row has room for."""
+"""Maximum number of characters of a row label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Series:
 
     name: str
     points: Sequence[tuple[float, float]]
-    """(when or where, how much), in the order of the first."""
+    """(x, y), ordered by x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class GanttSpan:
-    """A stretch of time in a Gantt chart."""
+    """A time span in a Gantt chart."""
 
     name: str
     begin: float
@@ -56,20 +56,20 @@ class GanttSpan:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """The stretch that lines are drawn over, and what its ends are called: plots side by side share one."""
+    """The x range of a plot and the labels of its ends; plots on one page share it."""
 
     first: float
     last: float
     first_name: str
     last_name: str
     gap: float
-    """Points farther apart than this are not joined: nothing was observed between them."""
+    """Points farther apart are not connected: there are no samples between them."""
 
 
 def lines(
     title: str, series: Sequence[Series], *, unit: str = "", height: int = 176, window: TimeWindow | None = None
 ) -> Markup:
-    """Lines over time, from zero up."""
+    """Line plot over time; the y axis starts at zero."""
     points = [point for line in series for point in line.points]
     first, last = (window.first, window.last) if window else _ends(points)
     if not points or last <= first:
@@ -115,7 +115,7 @@ def bars(
     height: int = 140,
     width: int = WIDTH,
 ) -> Markup:
-    """Bars side by side, with a line for the limit they are measured against."""
+    """Vertical bars with a line for the limit."""
     top = _axis_maximum(max([item.value for item in items] + [limit or 0]))
     wide = (width - _LEFT - _RIGHT) / max(1, len(items))
     foot = height - _BOTTOM
@@ -142,7 +142,7 @@ def bars(
 
 
 def rows(title: str, items: Sequence[Bar], *, limit: float | None = None, unit: str = "") -> Markup:
-    """Bars one below the other with their names, and a line for the limit they are measured against."""
+    """Horizontal bars with labels and a line for the limit."""
     row, left, right = 20, 180, 70
     foot = _TOP + row * len(items)
     across = (WIDTH - left - right) / _axis_maximum(max([item.value for item in items] + [limit or 0]))
@@ -164,7 +164,7 @@ def rows(title: str, items: Sequence[Bar], *, limit: float | None = None, unit: 
 
 
 def gantt(title: str, spans: Sequence[GanttSpan]) -> Markup:
-    """Who worked when, a row each."""
+    """Gantt chart, one row per span."""
     if not spans:
         return _frame(title, 60, [_text(WIDTH / 2, 30, _NOTHING, "middle")])
     row, left = 22, 165
@@ -191,7 +191,7 @@ def gantt(title: str, spans: Sequence[GanttSpan]) -> Markup:
 
 
 def format_duration(seconds: float) -> str:
-    """How long something took, as people say it; the units are the same in every language."""
+    """A duration with units; the units are the same in all languages."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 120:
@@ -234,7 +234,7 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> Markup:
 
 
 def _axis_maximum(value: float) -> float:
-    """The round number at or above ``value`` that the scale ends with."""
+    """The round number at or above ``value`` for the end of an axis."""
     if value < _LEAST:
         return 1.0
     power = 1.0

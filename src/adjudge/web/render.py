@@ -1,4 +1,4 @@
-"""From a template and what it shows to an answer."""
+"""Renders templates to responses, and errors of page routes to error pages."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""The nonce is for the editor, which makes its own sheet; it is another one for every answer."""
+"""The nonce, new in each response, is for the editor, which creates a style sheet."""
 _PACK_FROM: Final = 1_024
 
 _log = get_logger(__name__)
 
 
 class PageRenderer:
-    """Renders pages: templates, words and assets, put together once."""
+    """Renders pages from templates, translations and assets."""
 
     def __init__(self) -> None:
         self.assets = Assets()
@@ -75,7 +75,7 @@ class PageRenderer:
         self._templates.filters.update(timestamp=timestamp, size=format_bytes, duration=format_duration)
 
     async def render(self, request: Request, template: str, *, status: int = 200, **shown: object) -> Response:
-        """Render ``template`` for whoever is asking, in their language."""
+        """Render ``template`` for the viewer of the request, in their language."""
         spoken = request_translations(request)
         viewer = await current_viewer(request)
         nonce = secrets.token_urlsafe(16)
@@ -92,24 +92,24 @@ class PageRenderer:
         return _html(request, text, status, spoken.language, nonce)
 
     async def render_error(self, request: Request, error: AdjudgeError) -> Response:
-        """Say what went wrong and what to do about it, as a page."""
+        """Render an error page."""
         if error.http_status >= 500:
             _log.error("page_failed", code=error.code, detail=error.message, exc_info=error)
-        given = getattr(request.state, "request_id", "")  # found again in the log
+        given = getattr(request.state, "request_id", "")  # also in the log
         return await self.render(request, "error.html", status=error.http_status, error=error, request_id=given)
 
 
 def _csrf_field(viewer: Viewer) -> Markup:
-    """What every form that changes something carries."""
+    """The hidden CSRF field of forms."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, csrf_token(viewer))
 
 
 _FORM_ERRORS: Final[Mapping[int, type[AdjudgeError]]] = {400: InvalidInput, 413: BodyTooLarge}
-"""What the framework raises where a form has too many fields, or is too large."""
+"""Raised by the framework for forms with too many fields or too much data."""
 
 
 def page_route(pages: PageRenderer) -> type[APIRoute]:
-    """The kind of route whose failures are pages too; a visitor who must log in is taken there and back."""
+    """Route class that renders errors as pages and redirects visitors to the login page."""
 
     class PageRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -120,12 +120,12 @@ def page_route(pages: PageRenderer) -> type[APIRoute]:
                     return await handle(request)
                 except HTTPException as error:
                     if error.status_code not in _FORM_ERRORS:
-                        raise  # the server's own word on addresses that no page has
+                        raise  # handled by the application (unknown API paths)
                     return await pages.render_error(request, _FORM_ERRORS[error.status_code](error.detail))
-                except Exception as error:  # noqa: BLE001  # whatever it was: a reader gets a page for it
+                except Exception as error:  # noqa: BLE001  # every error is shown as a page
                     return await _failed(pages, request, error)
                 finally:
-                    await request.close()  # files that a form brought
+                    await request.close()  # closes uploaded files
 
             return handle_as_page
 
@@ -147,33 +147,33 @@ async def _failed(pages: PageRenderer, request: Request, error: Exception) -> Re
 
 
 def _validation_error(error: RequestValidationError) -> InvalidInput:
-    """What an address asks for in a way that cannot be understood."""
+    """Invalid query parameters as one error."""
     return InvalidInput("; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()[:MOST_TOLD]))
 
 
 def redirect(path: str, *, done: str = "") -> Response:
-    """Send the browser on after a form: reloading must not send the form again. ``done`` is said there, by its key."""
+    """Redirect after a form (303), so that reloading does not send it again. ``done`` is the key of a flash message."""
     return Response(status_code=303, headers={"Location": f"{path}?done={done}" if done else path})
 
 
 def no_store(answer: Response) -> Response:
-    """``answer`` with a secret in it: no browser keeps it, not even to go back to."""
+    """Forbid caching of a response that contains a secret."""
     answer.headers["Cache-Control"] = "no-store"
     return answer
 
 
 def request_translations(request: Request) -> i18n.Translations:
-    """The reader's language."""
+    """Translations in the language of the request."""
     return i18n.choose_language(request.cookies.get(i18n.COOKIE), request.headers.get("Accept-Language", ""))
 
 
 def timestamp(us: int | None) -> str:
-    """A point in time for machines; the page's script shows it in the reader's zone."""
+    """A timestamp as RFC 3339 in UTC; the page's script shows it in the local time zone."""
     return "" if us is None else datetime.fromtimestamp(us / 1_000_000, UTC).isoformat(timespec="milliseconds")
 
 
 def format_bytes(count_bytes: float) -> str:
-    """Bytes as people say them."""
+    """A size with a binary unit."""
     for unit in ("B", "KiB", "MiB"):
         if count_bytes < 1024:
             return f"{count_bytes:.0f} {unit}"
@@ -186,7 +186,7 @@ def _html(request: Request, text: str, status: int, language: str, nonce: str) -
         "Content-Security-Policy": CONTENT_SECURITY_POLICY.format(nonce=nonce),
         "Cache-Control": "private, no-cache",
         "Content-Language": language,
-        "Referrer-Policy": "same-origin",  # with none at all, browsers hide the origin of our own forms from us
+        "Referrer-Policy": "same-origin",  # with no-referrer, browsers send no origin with forms
         "Vary": "Accept-Encoding, Accept-Language, Cookie",
     }
     body = text.encode()

@@ -1,4 +1,4 @@
-"""What browsers fetch besides pages: read once, named by content, kept by them for ever."""
+"""Static files: read once, with their content hash in the URL, cached by browsers permanently."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FOLDER: Final = Path(__file__).parent / "static"
 ROOT: Final = "/static"
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _SMALL: Final = 512
-"""Compressing less than this saves nothing."""
+"""Smaller files are not compressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file as it goes over the wire."""
+    """One static file."""
 
     body: bytes
     packed: bytes | None
@@ -32,7 +32,7 @@ class Asset:
 
 
 class Assets:
-    """The files of ``static/``, by name. Only names are looked at on start-up; a file is read when it is asked for."""
+    """The files of ``static/`` by name. A file is read when it is first requested."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
@@ -47,11 +47,11 @@ class Assets:
         return self._read[name]
 
     def url(self, name: str) -> str:
-        """The address of a file as it is now; a new content gets a new address."""
+        """The URL of a file, with its content hash."""
         return f"{ROOT}/{self[name].tag}/{name}"
 
     def router(self) -> APIRouter:
-        """Serve them."""
+        """Routes of the static files."""
         routes = APIRouter(include_in_schema=False)
 
         @routes.get(ROOT + "/{tag}/{name:path}")

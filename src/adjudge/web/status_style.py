@@ -1,4 +1,4 @@
-"""Which colour a state has: one table, for badges, plots and drawings alike."""
+"""Style class of each state, for badges, plots and DAGs."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _BY_STATE: Final = {state: meaning for meaning, states in _MEANINGS.items() for 
 
 
 def status_class(state: object) -> str:
-    """The colour class of a state; none for what merely waits."""
+    """The style class of a state; empty for pending ones."""
     return _BY_STATE.get(str(state), "")

@@ -1,4 +1,4 @@
-"""What a result says to people: which tests are worth a row, what failed first, pictures of time and memory."""
+"""Prepares a result document for display: test rows, first failure, plots of time and memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from adjudge.web.status_style import status_class
 Document = Mapping[str, Any]
 _KIB = 1024
 OWN_WORDS = frozenset({Verdict.RE, Verdict.TLE, Verdict.MLE, Verdict.OLE})
-"""By these the program's own end decided a test: what is said there are its words, not the checker's."""
+"""Verdicts whose message comes from the program, not from the checker."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultView:
-    """One result, ready to be shown."""
+    """One result, prepared for the page."""
 
     cases: Sequence[Document]
-    """The tests that were run."""
+    """Test cases that were run."""
     not_run: int
     groups: Sequence[Document]
-    """Groups that give points; none where a program is right or wrong as a whole."""
+    """Groups with points; empty for problems without scoring."""
     is_scored: bool
     message: str
     pictures: Sequence[tuple[str, str]]
@@ -33,7 +33,7 @@ class ResultView:
 
 
 def build_result_view(t: Translations, document: Document, rows: Sequence[Document], language: str) -> ResultView:
-    """Put the words and pictures of a result together."""
+    """Prepare the texts and plots of a result."""
     run = [row for row in rows if row.get("verdict")]
     is_scored = (document.get("max_score") or 1) != 1
     return ResultView(
@@ -47,17 +47,17 @@ def build_result_view(t: Translations, document: Document, rows: Sequence[Docume
 
 
 def _message(t: Translations, document: Document, language: str) -> str:
-    """What went wrong, in the reader's language wherever it is one of a few things to say."""
+    """The summary of a failure, translated where possible."""
     verdict, first = document.get("verdict"), document.get("first_failure")
     if verdict == Verdict.CE and ((document.get("compile") or {}).get("log") or not document.get("message")):
         return t("submission.compile_error", language=language)
-    if first:  # the rest of the message stands beside that test
+    if first:  # the full message is shown with that test
         return t("submission.failed_on", verdict=t.label("verdict", verdict), test=first)
     return str(document.get("message") or "")
 
 
 def _groups(document: Document) -> list[Document]:
-    """The groups that points are given for: those that no other group is part of."""
+    """The innermost groups with points."""
     every = [group for group in document.get("groups", ()) if group["max_score"]]
     paths = [group["path"] for group in every]
 

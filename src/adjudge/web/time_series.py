@@ -1,4 +1,4 @@
-"""Figures of all processes, put together into plots over time."""
+"""Aggregates metric samples of all processes into time series for plots."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _SECOND_US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TimeBucket:
-    """Everything that was counted in one stretch of time."""
+    """The metric samples of one interval."""
 
     at: float
-    """Its end, in seconds."""
+    """End of the interval, in seconds."""
     length_sec: float
     figures: tuple[MetricSampleRow, ...]
 
     def count(self, name: str, wanted: Callable[[str], bool] = lambda _: True) -> float:
-        """How much a counter grew, over all processes and the labels that are wanted."""
+        """Increase of a counter, over all processes and the selected labels."""
         total = sum_samples(item.sample["counters"].get(name, {}) for item in self.figures)
         return sum(value for label, value in total.items() if wanted(label))
 
     def gauge(self, name: str) -> float:
-        """What a gauge stood at: the latest word of whoever has one, its labels added up."""
+        """The latest value of a gauge, summed over its labels."""
         latest: dict[str, float] = {}
         for item in self.figures:
             latest.update(item.sample["gauges"].get(name, {}))
         return sum(latest.values())
 
     def quantile(self, name: str, share: float) -> float | None:
-        """A quantile of what a histogram observed."""
+        """A quantile of a histogram."""
         return quantile(sum_samples(item.sample["histograms"].get(name, {}) for item in self.figures), share)
 
 
 def time_buckets(figures: Sequence[MetricSampleRow], *, back_sec: float) -> list[TimeBucket]:
-    """Cut the last while into as many stretches as a plot can show; a stretch without figures is left out."""
+    """Divide the samples into intervals of equal length; empty intervals are left out."""
     if not figures:
         return []
     length = max(10.0, back_sec / _POINTS)
@@ -54,17 +54,17 @@ def time_buckets(figures: Sequence[MetricSampleRow], *, back_sec: float) -> list
 def rate_series(
     found: Iterable[TimeBucket], title: str, name: str, wanted: Callable[[str], bool] = lambda _: True
 ) -> Series:
-    """How often something happened, per second."""
+    """Rate of a counter per second."""
     return Series(title, [(item.at, item.count(name, wanted) / item.length_sec) for item in found])
 
 
 def gauge_series(found: Iterable[TimeBucket], title: str, name: str) -> Series:
-    """How much of something there was."""
+    """Values of a gauge."""
     return Series(title, [(item.at, item.gauge(name)) for item in found])
 
 
 def quantile_series(found: Sequence[TimeBucket], name: str, *, scale: float = 1_000) -> list[Series]:
-    """The median and the tail of something, in milliseconds unless told otherwise."""
+    """p50, p95 and p99 of a histogram, by default in milliseconds."""
     series = []
     for title, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
         points = [(item.at, value * scale) for item in found if (value := item.quantile(name, share)) is not None]
@@ -73,7 +73,7 @@ def quantile_series(found: Sequence[TimeBucket], name: str, *, scale: float = 1_
 
 
 def ratio_series(found: Iterable[TimeBucket], title: str, name: str, wanted: Callable[[str], bool]) -> Series:
-    """Which part, in per cent, of something was of a kind."""
+    """Share of the selected labels of a counter, in percent."""
     points: list[tuple[float, Any]] = []
     for item in found:
         total = item.count(name)

@@ -1,1 +1,1 @@
-"""One module per group of pages; each gives a router built from what it needs."""
+"""Page routes, one module per group of pages."""

@@ -1,4 +1,4 @@
-"""Getting in and out, and one's own account."""
+"""Pages: login, registration and the own account."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from adjudge.web.render import PageRenderer, no_store, redirect
 from adjudge.web.routes.router import page_router
 
 _REGISTERED: Final = ("name", "email", "display_name", "invitation")
-"""What a newcomer says besides a password, and gets back if it was refused."""
+"""Registration fields that are kept in the form after an error."""
 Own = Annotated[Viewer, require_permission(Permission.ACCOUNT_OWN)]
 _DAYS_MOST: Final = 3650
 _SOLVED: Final = 100
 
 
 def router(pages: PageRenderer, accounts: AccountService, logins: LoginService, problems: ProblemService) -> APIRouter:
-    """Routes of accounts."""
+    """Routes of login and account pages."""
     routes = page_router(pages)
     _add_login_routes(routes, pages, logins)
     _add_profile_routes(routes, pages, accounts, problems)
@@ -149,7 +149,7 @@ def _add_profile_routes(
 
 
 async def _solved(problems: ProblemService, viewer: Viewer) -> ProblemPage:
-    """What somebody has solved, as far as a page of the catalogue goes."""
+    """Solved problems, first page."""
     wanted = ProblemFilter(is_solved=True, sort=ProblemSort.TITLE)
     found = await problems.list_problems(viewer, wanted, cursor=None, limit=_SOLVED)
     return ProblemPage.model_validate_json(found.body)

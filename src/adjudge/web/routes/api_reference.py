@@ -1,4 +1,4 @@
-"""``/api/v1/docs``: the API for people, without anything from elsewhere."""
+"""``/api/v1/docs``: the API reference, without external resources."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from adjudge.web.routes.router import page_router
 
 
 def router(pages: PageRenderer) -> APIRouter:
-    """One page; for everybody, as the document itself is."""
+    """The page, public like the OpenAPI document."""
     routes = page_router(pages)
 
     known: list[ApiReference] = []
 
     @routes.get("/api/v1/docs")
     async def api_docs(request: Request) -> Response:
-        if not known:  # when every route is there
+        if not known:  # built on first request, when all routes are registered
             known.append(build_reference(request.app.openapi()))
         return await pages.render(request, "api_reference.html", reference=known[0])
 

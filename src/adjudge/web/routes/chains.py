@@ -1,4 +1,4 @@
-"""Chains drawn: what they are, and their runs as they go, with the buttons that steer them."""
+"""Pages: chains, runs and nodes with their actions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PAGE: Final = 30
 _LINES: Final = 500
 _DRAWN: Final = 300
 _DRAWN_PLACES: Final = 3_000
-"""Nodes, or nodes and bends of edges, beyond this are listed, not drawn: nobody can read such a picture."""
+"""Larger DAGs are listed, not drawn."""
 _SECOND_US: Final = 1_000_000
 
 
@@ -94,7 +94,7 @@ def _add_chain_routes(
 async def _listed(
     chain_runs: ChainRunService, viewer: Viewer, *, chain: str | None = None, before: str | None = None, limit: int
 ) -> list[ChainRunRow]:
-    """The runs that somebody who looks at chains may know of."""
+    """Runs visible to the viewer."""
     if not viewer.can(Permission.RUN_READ):
         return []
     return await chain_runs.list_runs(viewer, chain=chain, status=None, before=before, limit=limit)
@@ -117,7 +117,7 @@ def _add_run_routes(routes: APIRouter, pages: PageRenderer, chain_runs: ChainRun
 
     @routes.get("/runs/{run_id}/state")
     async def run_state(request: Request, viewer: RunReader, run_id: str) -> Response:
-        """The part of the page that changes while the run goes on."""
+        """The live region of the page of a run."""
         return await pages.render(
             request, "chain_run_state.html", **await _run_state(chain_runs, viewer, request, run_id)
         )
@@ -174,7 +174,7 @@ def _is_small_enough(dependencies: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _waiting_for(node: ChainNodeRow) -> str | None:
-    """What keeps a node that could go on."""
+    """What a node waits for, if anything."""
     return node.wait_on or ("slot" if node.slot == "wanted" else None)
 
 

@@ -1,4 +1,4 @@
-"""For operators: what waits and for how long, who works, what was given up, and the history of any job."""
+"""Pages of operators: queue, workers, trends, dead letters, jobs and audit log."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Operator = Annotated[Viewer, require_permission(Permission.OPS_CONTROL)]
 _PAGE: Final = 50
 _HOURS: Final = (1, 6, 24)
 _JOINED: Final = 3
-"""Stretches without a figure that a line still goes across."""
+"""Number of missing intervals that a line still spans."""
 
 
 def router(pages: PageRenderer, submissions: SubmissionService, ops: OpsService) -> APIRouter:
-    """Routes of operators."""
+    """Routes of the operations pages."""
     routes = page_router(pages)
     _add_status_routes(routes, pages, ops)
     _add_dead_letter_routes(routes, pages, ops)
@@ -42,7 +42,7 @@ def _add_status_routes(routes: APIRouter, pages: PageRenderer, ops: OpsService) 
     @routes.get("/ops")
     async def operations(
         request: Request,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,  # noqa: ARG001  # checks the permission
         hours: Annotated[int, Query(ge=1, le=24)] = 1,
     ) -> Response:
         return await pages.render(request, "ops.html", hours=hours, choices=_HOURS, **await _state(ops, request, hours))
@@ -50,7 +50,7 @@ def _add_status_routes(routes: APIRouter, pages: PageRenderer, ops: OpsService) 
     @routes.get("/ops/state")
     async def state(
         request: Request,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,  # noqa: ARG001  # checks the permission
         hours: Annotated[int, Query(ge=1, le=24)] = 1,
     ) -> Response:
         return await pages.render(request, "ops_state.html", **await _state(ops, request, hours))
@@ -66,7 +66,7 @@ async def _state(ops: OpsService, request: Request, hours: int) -> dict[str, Any
 
 
 def _plots(t: Translations, found: list[time_series.TimeBucket]) -> list[tuple[str, str]]:
-    """Every plot with its title."""
+    """All plots with their titles."""
 
     def is_hit(label: str) -> bool:
         return "result=hit" in label
@@ -102,7 +102,7 @@ def _plots(t: Translations, found: list[time_series.TimeBucket]) -> list[tuple[s
 
 
 def _window(t: Translations, found: list[time_series.TimeBucket]) -> TimeWindow | None:
-    """From the first figure to the last: one scale of time for all plots."""
+    """The common time range of all plots."""
     if len(found) < 2:
         return None
     first, last = found[0].at, found[-1].at
@@ -115,7 +115,7 @@ def _add_dead_letter_routes(routes: APIRouter, pages: PageRenderer, ops: OpsServ
     @routes.get("/ops/dead-letters")
     async def letters(
         request: Request,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,  # noqa: ARG001  # checks the permission
         state: Annotated[str, Query(pattern="^(open|replayed|discarded)$")] = "open",
         cursor: str | None = None,
     ) -> Response:
@@ -143,7 +143,7 @@ def _add_audit_and_job_routes(
     routes: APIRouter, pages: PageRenderer, submissions: SubmissionService, ops: OpsService
 ) -> None:
     @routes.get("/ops/jobs/{job_id}")
-    async def job(request: Request, viewer: Reader, job_id: str) -> Response:  # noqa: ARG001  # asked for by its point
+    async def job(request: Request, viewer: Reader, job_id: str) -> Response:  # noqa: ARG001  # checks the permission
         history = await ops.get_job_history(job_id)
         names = await ops.user_names([change.actor for change in history.log])
         return await pages.render(request, "job.html", history=history, names=names)
@@ -160,7 +160,7 @@ def _add_audit_and_job_routes(
     @routes.get("/ops/audit")
     async def audit(
         request: Request,
-        viewer: Operator,  # noqa: ARG001  # asked for by its point
+        viewer: Operator,  # noqa: ARG001  # checks the permission
         actor: Annotated[str, Query(max_length=64)] = "",
         cursor: str | None = None,
     ) -> Response:

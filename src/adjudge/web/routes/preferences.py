@@ -1,4 +1,4 @@
-"""What a reader chooses for themselves: the language (the theme never leaves the browser)."""
+"""Preferences: the language. The theme is stored in the browser only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What setters do: upload a package, watch it being checked and verified, compare revisions, publish."""
+"""Pages of setters: imports, metadata, revisions, diffs and publication."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Number = Annotated[int, Field(ge=1, le=2**53)]
 def router(
     pages: PageRenderer, problems: ProblemService, revisions: ProblemRevisionService, imports: ProblemImportService
 ) -> APIRouter:
-    """Routes of setters."""
+    """Routes of the pages of setters."""
     routes = page_router(pages)
     _add_import_routes(routes, pages, problems, imports)
     _add_problem_routes(routes, pages, revisions)
@@ -177,7 +177,7 @@ def _as_float(text: str) -> float | None:
 
 
 def _jury_plot(request: Request, jury: Mapping[str, Any] | None) -> str:
-    """The jury's times against the limit."""
+    """Plot of the times of the jury solutions and the time limit."""
     tried = jury["submissions"] if jury else []
     if not tried:
         return ""

@@ -1,4 +1,4 @@
-"""The catalogue: a list to search, a problem to read and to submit to."""
+"""Pages: the problem list, and a problem with its submit form."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def router(page: ProblemPageRenderer) -> APIRouter:
 
 @dataclass(frozen=True, slots=True)
 class SubmitForm:
-    """What somebody has entered so far on a problem's page."""
+    """Contents of the submit form."""
 
     language: str
     source: str = ""
     error: AdjudgeError | None = None
-    """Why it was not taken."""
+    """Why the submission was rejected."""
     lang: str = ""
     """The language of the statement."""
 
@@ -129,7 +129,7 @@ class ProblemPageRenderer:
 
 
 async def _is_own(problems: ProblemService, viewer: Viewer, name: str) -> bool:
-    """Whether the viewer may manage it."""
+    """Whether the viewer may manage the problem."""
     if not viewer.can(Permission.PROBLEM_WRITE):
         return False
     return can_edit(viewer, await problems.find_visible(viewer, name))
@@ -138,7 +138,7 @@ async def _is_own(problems: ProblemService, viewer: Viewer, name: str) -> bool:
 async def _unavailable_languages(
     admission: AdmissionController, viewer: Viewer, problem: ProblemRead
 ) -> frozenset[str]:
-    """Languages not worth choosing; while no worker is up at all, that says nothing about any of them."""
+    """Languages without an online worker; empty if no worker is online at all."""
     if not viewer.can(Permission.SUBMISSION_CREATE):
         return frozenset()
     every = frozenset(item.id for item in problem.languages)
@@ -147,13 +147,13 @@ async def _unavailable_languages(
 
 
 async def _extensions(languages: LanguageService) -> dict[str, str]:
-    """Language → the endings of its files, so that a dropped file chooses its language."""
+    """Language → file extensions, to select the language of a dropped file."""
     table = LanguageList.model_validate_json((await languages.list_languages()).body)
     return {item.id: " ".join(ending.lstrip(".") for ending in item.extensions) for item in table.items}
 
 
 async def _templates(languages: LanguageService, problem: ProblemRead) -> dict[str, str]:
-    """Language → where to begin in it."""
+    """Language → template source."""
     table = LanguageList.model_validate_json((await languages.list_languages()).body)
     allowed = {item.id for item in problem.languages}
     wanted = [item.id for item in table.items if item.has_template and item.id in allowed]

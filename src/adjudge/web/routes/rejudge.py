@@ -1,4 +1,4 @@
-"""Rejudging with care: make a batch, look at every difference, then apply or discard it."""
+"""Pages: rejudge batches with preview, apply and discard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN: Final = 500
 
 
 def router(pages: PageRenderer, languages: Languages, rejudges: RejudgeService) -> APIRouter:
-    """Routes of rejudging."""
+    """Routes of the rejudge pages."""
     routes = page_router(pages)
     _add_read_routes(routes, pages, languages, rejudges)
     _add_action_routes(routes, rejudges)
@@ -85,7 +85,7 @@ async def _listed(
 
 def _add_read_routes(routes: APIRouter, pages: PageRenderer, languages: Languages, rejudges: RejudgeService) -> None:
     @routes.get("/rejudge")
-    async def listed(request: Request, viewer: Reader) -> Response:  # noqa: ARG001  # asked for by its point
+    async def listed(request: Request, viewer: Reader) -> Response:  # noqa: ARG001  # checks the permission
         return await _listed(pages, languages, rejudges, request)
 
     @routes.get("/rejudge/{batch_id}")

@@ -1,4 +1,4 @@
-"""The router that every group of pages starts from."""
+"""Creates routers for pages."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from adjudge.web.render import PageRenderer, page_route
 
 
 def page_router(pages: PageRenderer) -> APIRouter:
-    """Pages are no part of the API's description, and fail as pages."""
+    """A router whose routes are not in the OpenAPI document and render errors as pages."""
     return APIRouter(include_in_schema=False, route_class=page_route(pages))

@@ -1,4 +1,4 @@
-"""Named secrets of chains, for operators: listed by name, set, deleted; a value is never shown."""
+"""Pages: the secrets of chains. Values are never shown."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ROOT: Final = "/ops/secrets"
 
 
 def router(pages: PageRenderer, secrets: SecretService) -> APIRouter:
-    """Routes of named secrets."""
+    """Routes of the secrets page."""
     routes = page_router(pages)
 
     async def page(request: Request, *, name: str = "", error: AdjudgeError | None = None) -> Response:
-        """The list and the form; the form keeps a name that was refused, and never the value."""
+        """The list and the form; after an error the form keeps the name, but not the value."""
         status = error.http_status if error else 200
         listed = await secrets.names()
         return await pages.render(request, "ops_secrets.html", status=status, secrets=listed, name=name, error=error)

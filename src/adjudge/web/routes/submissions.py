@@ -1,4 +1,4 @@
-"""Handing in by form, and watching the verdict arrive."""
+"""Pages: submit form, submission list and live results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Canceler = Annotated[Viewer, require_permission(Permission.SUBMISSION_CANCEL)]
 _SOURCE_MOST: Final = 1024 * 1024
 _PAGE: Final = 50
 _ELSEWHERE: Final = (401, 403, 404)
-"""Said on a page of its own: there is no form to go back to."""
+"""Shown as an error page, because the form is not available."""
 _YEAR_SEC: Final = 365 * 24 * 3600
 
 
@@ -83,7 +83,7 @@ def _add_submit_routes(
 
 
 async def _source(request: Request) -> str:
-    """What was typed, or the file that was chosen; both at once is a question we cannot answer."""
+    """The source from the uploaded file, else from the text field."""
     typed, chosen = await forms.text(request, "source", limit=_SOURCE_MOST), await forms.upload(request, "file")
     if chosen is None:
         return typed.replace("\r\n", "\n")
@@ -155,7 +155,7 @@ def _add_read_routes(
 
     @routes.get("/submissions/{submission_id}/state")
     async def state(request: Request, viewer: Reader, submission_id: str) -> Response:
-        """The part of the page that changes while judging goes on."""
+        """The live region of the page of a submission."""
         detail = await submissions.get_detail(viewer, submission_id)
         return await pages.render(
             request, "submission_state.html", **await _state(languages, submissions, ops, request, detail=detail)
@@ -163,7 +163,7 @@ def _add_read_routes(
 
 
 def _may_see_all(viewer: Viewer, asked: Mapping[str, str]) -> bool:
-    """Staff see everything; setters what was handed in to a problem of theirs, which the action looks up."""
+    """Staff see all submissions; setters those to their problems, which the service checks."""
     return viewer.can(Permission.SUBMISSION_READ_ALL) or (
         bool(asked["problem"]) and viewer.can(Permission.PROBLEM_WRITE)
     )
@@ -187,7 +187,7 @@ async def _owner_filter(users: UserService, viewer: Viewer, asked: Mapping[str, 
     if not name:
         return None
     known = await users.find_by_name(name)
-    return known.id if known else ""  # which names there are is not told this way
+    return known.id if known else ""  # do not reveal which names exist
 
 
 async def _state(
@@ -230,17 +230,17 @@ async def _state(
 async def _file_name(
     languages: Languages, submissions: SubmissionService, row: SubmissionRow, source: bytes | None
 ) -> str:
-    """What compilers and interpreters call what was handed in; nothing for a language that is no more."""
+    """The file name of the source in compiler messages; empty for a removed language."""
     language = next((known for known in languages if known.id == row.language), None)
     if language is None:
         return ""
     if source is None and language.names == "java":
-        if row.finished_at is None:  # not worth reading it anew with every test that is done
+        if row.finished_at is None:  # avoid reading the source for each test
             return ""
         source = await submissions.load_source(row)
     return single_file_name(language, source or b"")
 
 
 def language_names(languages: Languages) -> dict[str, str]:
-    """What people call each language."""
+    """Language ID → name."""
     return {language.id: language.name for language in languages}

@@ -1,4 +1,4 @@
-"""One's own webhooks: made, changed, switched off, and what became of each delivery."""
+"""Pages: the own webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def router(pages: PageRenderer, webhooks: WebhookService) -> APIRouter:
 
 
 async def _wanted(request: Request) -> tuple[str, list[str]]:
-    """The address and the events that a form names."""
+    """URL and events of the form."""
     url, chosen = await forms.text(request, "url", limit=_URL_MOST), await forms.checked_values(request, "event")
     return url.strip(), [event for event in chosen if event in EVENTS]
 
@@ -88,7 +88,7 @@ def _add_detail_routes(routes: APIRouter, pages: PageRenderer, webhooks: Webhook
 
     @routes.get(ROOT + "/{webhook_id}/state")
     async def state(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
-        """The part of the page that changes while deliveries are on their way."""
+        """The live region of the page of a webhook."""
         webhook = await webhooks.get_webhook(viewer, webhook_id)
         log = await _deliveries_page(webhooks, viewer, webhook, cursor)
         return await pages.render(request, "webhook_state.html", webhook=webhook, **log)
@@ -110,7 +110,7 @@ def _add_detail_routes(routes: APIRouter, pages: PageRenderer, webhooks: Webhook
 async def _deliveries_page(
     webhooks: WebhookService, viewer: Viewer, webhook: WebhookRow, cursor: str | None
 ) -> dict[str, Any]:
-    """One page of deliveries, the newest first."""
+    """One page of deliveries, newest first."""
     place = decode_cursor(cursor, [str])
     before = str(place[0]) if place else None
     rows = await webhooks.list_deliveries(viewer, webhook.id, before=before, limit=_PAGE + 1)
@@ -124,7 +124,7 @@ async def _deliveries_page(
 
 
 def _poll_interval_ms(deliveries: Sequence[WebhookDeliveryRow]) -> int | None:
-    """When another look may show something new: once the next attempt is due; None where nothing waits."""
+    """Poll interval until the next attempt is due; None if no delivery is pending."""
     now_us = time.time_ns() // 1_000
     waits_us = [(item.next_attempt_at or now_us) - now_us for item in deliveries if item.finished_at is None]
     return min(max(min(waits_us) // 1_000, _POLL_MIN_MS), _POLL_MAX_MS) if waits_us else None
