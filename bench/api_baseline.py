@@ -22,8 +22,8 @@ import uvloop
 from adjudge.domain.ids import new_id
 from adjudge.store.engine.connect import sqlite_path
 from adjudge.store.engine.postgres import DATABASE_CLOCK, SESSION
-from adjudge.store.engine.script import Inputs, PostgresScripts, Returned, Script
-from adjudge.store.engine.statement import Dialect, RenderedStatement, Rows, Statement, render
+from adjudge.store.engine.script import Inputs, PostgresScripts, Returned, Script, Step, render_sqlite
+from adjudge.store.engine.statement import Dialect, RenderedStatement, Rows, Statement, as_json, render
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging.commands import SubmissionCommands
 from adjudge.store.judging.models import NewSubmission
@@ -66,17 +66,34 @@ class RecordingTx:
         return await self.fetch(statement, rows, **parameters)
 
     async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
-        """Note it as the one statement that it is on PostgreSQL; every input row is as good as written."""
-        text = self._scripts.of(script, inputs, is_last=last)
-        self.calls.append((text.sql, text.arguments(inputs, parameters)))
-        rows = [list(row) for row in next(iter(inputs.values()))]
-        return {step.name: rows for step in script.steps if step.is_output}
+        """Note it as the driver runs it: one statement on PostgreSQL, one for each step on SQLite."""
+        if self.dialect is Dialect.POSTGRES:
+            text = self._scripts.of(script, inputs, is_last=last)
+            self.calls.append((text.sql, text.arguments(inputs, parameters)))
+            rows = [list(row) for row in next(iter(inputs.values()))]
+            return {step.name: rows for step in script.steps if step.is_output}
+        relations: Returned = {name: [list(row) for row in rows] for name, rows in inputs.items()}
+        for item in render_sqlite(script, self._now):
+            arguments = [as_json(relations[name]) for name in item.relations]
+            self.calls.append((item.sql, [*arguments, *(parameters[name] for name in item.parameters)]))
+            relations[item.step.name] = _inserted(script, item.step, inputs)
+        return {step.name: relations[step.name] for step in script.steps if step.is_output}
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Nothing is committed."""
 
     def notify(self, channel: str) -> None:
         """Nobody listens."""
+
+
+def _inserted(script: Script, step: Step, inputs: Inputs) -> list[Any]:
+    """Return what a step that inserts jobs returns: columns of its input, and the present time."""
+    (name, rows), now_us = next(iter(inputs.items())), time.time_ns() // 1_000
+    columns = {"job_id": "given_id", "job_priority": "given_priority"}
+    order = list(script.inputs[name])
+    return [
+        [row[order.index(columns[column])] if column in columns else now_us for column in step.returns] for row in rows
+    ]
 
 
 async def recorded(recorder: RecordingTx, example: dict[str, Any], number: int, size: int) -> Calls:
