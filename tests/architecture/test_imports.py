@@ -154,7 +154,7 @@ def _layer(room: str) -> int | None:
     return next((height for height, rooms in enumerate(LAYERS) if room in rooms), None)
 
 
-def test_every_room_has_a_place_in_the_house() -> None:
+def test_every_package_has_a_layer() -> None:
     known = frozenset().union(*LAYERS) | FREE_ROOMS | {"settings", "__init__", "__main__"}
     assert {item.room for item in all_imports()} <= known
 

@@ -30,7 +30,7 @@ RELEASED: Mapping[str, frozenset[str]] = {
 }
 
 
-def complaints(machine: str, had: frozenset[str], has: frozenset[str], changelog: str, migrations: str) -> list[str]:
+def problems(machine: str, had: frozenset[str], has: frozenset[str], changelog: str, migrations: str) -> list[str]:
     """What is missing for the states of one machine to be as they are."""
     found = [f"{machine} '{state}' is new: add it to RELEASED" for state in sorted(has - had)]
     breaking = [line for line in changelog.splitlines() if "BREAKING" in line]
@@ -51,7 +51,7 @@ def test_states_change_by_the_rule() -> None:
     found = [
         line
         for machine, states in MACHINES.items()
-        for line in complaints(machine, RELEASED[machine], frozenset(states), changelog, migrations)
+        for line in problems(machine, RELEASED[machine], frozenset(states), changelog, migrations)
     ]
     assert not found, "\n".join(found) + "\nSee CONTRIBUTING.md, Changes."
 
@@ -60,8 +60,8 @@ def test_a_removed_state_needs_a_note_and_a_migration() -> None:
     had, has = frozenset({"pending", "queued"}), frozenset({"pending"})
     note = "- BREAKING: the job state `queued` is gone; such jobs are `pending`."
     step = "UPDATE jobs SET status = 'pending' WHERE status = 'queued'"
-    assert len(complaints("job", had, has, "", "")) == 2
-    assert len(complaints("job", had, has, note, "")) == 1
-    assert len(complaints("job", had, has, note.replace("job", "run"), step)) == 1
-    assert complaints("job", had, has, note, step) == []
-    assert complaints("job", has, had, "", "") == ["job 'queued' is new: add it to RELEASED"]
+    assert len(problems("job", had, has, "", "")) == 2
+    assert len(problems("job", had, has, note, "")) == 1
+    assert len(problems("job", had, has, note.replace("job", "run"), step)) == 1
+    assert problems("job", had, has, note, step) == []
+    assert problems("job", has, had, "", "") == ["job 'queued' is new: add it to RELEASED"]

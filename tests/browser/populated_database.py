@@ -56,8 +56,8 @@ def populate(installation: Installation) -> CreatedObjects:
     batch = _posted(installation.admin, "/api/v1/rejudge-batches", {"filter": {"problem": "sum"}, "reason": HOSTILE})
     installation.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
     _posted(installation.admin, "/api/v1/me/tokens", {"name": HOSTILE[:100], "scopes": ["problem:read"]})
-    wish = {"url": "https://hooks.invalid/hostile?<script>", "events": ["submission.judged", "submission.rejudged"]}
-    webhook_id = _posted(installation.admin, "/api/v1/webhooks", wish)["webhook"]["id"]
+    body = {"url": "https://hooks.invalid/hostile?<script>", "events": ["submission.judged", "submission.rejudged"]}
+    webhook_id = _posted(installation.admin, "/api/v1/webhooks", body)["webhook"]["id"]
     _posted(installation.admin, f"/api/v1/webhooks/{webhook_id}:ping", {})
     installation.admin.put(
         "/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}

@@ -107,7 +107,7 @@ async def test_without_scripts_the_form_and_the_pages_work(up: Installation, vis
     await expect(page.locator(".verdict")).to_contain_text("Accepted")
 
 
-async def test_a_file_is_handed_in(up: Installation, visit: Visit) -> None:
+async def test_file_is_submitted(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")

@@ -16,8 +16,8 @@ from tests.support.store_harness import StoreHarness, adhoc_statement
 @pytest.mark.parametrize(
     "statement", [LIST_NEWEST, COUNT_BY_PROBLEM, SELECT_USER_STATUS], ids=lambda statement: statement.name
 )
-async def test_marks_and_tallies_read_one_index_and_no_submission(store: StoreHarness, statement: Statement) -> None:
-    """However many were handed in: lists ask for marks with every row, pages for one, tallies count all there is."""
+async def test_problem_status_and_stats_read_only_an_index(store: StoreHarness, statement: Statement) -> None:
+    """However many submissions there are: lists read the status with every row, pages for one, stats count all."""
     rendered = render(statement, store.dialect, "0")
     if store.dialect is Dialect.SQLITE:
         sql = re.sub(r"\?\d+", "NULL", rendered.sql)

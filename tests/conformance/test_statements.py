@@ -127,14 +127,14 @@ def test_every_statement_has_a_name_and_a_purpose_of_its_own() -> None:
 
 async def test_every_statement_can_be_planned(store: StoreHarness) -> None:
     """The database itself reads every text: names of columns, types of parameters, legal syntax."""
-    complaints = {}
+    errors = {}
     for statement in all_statements():
         if statement.only_dialect in (None, store.dialect):  # the other database does the same by other statements
             try:
                 await store.transact(partial(_plan, statement, store.dialect))
-            except Exception as complaint:  # noqa: BLE001  # whatever a driver raises, the other statements are read too
-                complaints[statement.name] = str(complaint)
-    assert complaints == {}
+            except Exception as error:  # noqa: BLE001  # whatever a driver raises, the other statements are read too
+                errors[statement.name] = str(error)
+    assert errors == {}
 
 
 async def _plan(statement: Statement, dialect: Dialect, tx: Tx) -> None:
@@ -229,7 +229,7 @@ BY_KEY = [
 ]
 
 
-async def test_rows_handed_in_are_looked_up_by_key(postgres_store: StoreHarness) -> None:
+async def test_input_rows_are_looked_up_by_key(postgres_store: StoreHarness) -> None:
     """On an empty table already: a session keeps its plans, and the table grows under them."""
     plans = {
         (statement.name, is_single): await postgres_store.transact(partial(_explain, statement, is_single))

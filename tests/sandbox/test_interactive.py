@@ -68,7 +68,7 @@ async def test_flooding_side_is_stopped_by_limit(sandbox_case: SandboxCase, cont
     assert flooder.verdict in (OLE, TLE, RE)
 
 
-async def test_seats_exceed_slot_count(sandbox_case: SandboxCase, host: HostState) -> None:
+async def test_reserved_slots_may_exceed_the_slot_count(sandbox_case: SandboxCase, host: HostState) -> None:
     """Two of them interact, so neither would end alone. An unused seat is released."""
     state = host.state / "seats"
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]

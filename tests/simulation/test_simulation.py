@@ -31,7 +31,7 @@ def test_all_comes_to_a_good_end_whatever_fails(batch: int, kind: str, schema: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_seed_plays_the_same_story(kind: str, schema: sqlite3.Connection) -> None:
+def test_same_seed_gives_the_same_trace(kind: str, schema: sqlite3.Connection) -> None:
     def trace(seed: int) -> list[str]:
         seen: list[str] = []
 
@@ -46,7 +46,7 @@ def test_the_same_seed_plays_the_same_story(kind: str, schema: sqlite3.Connectio
 
 
 @pytest.mark.slow
-def test_a_story_is_the_same_in_another_process() -> None:
+def test_trace_is_the_same_in_another_process() -> None:
     """Sets of names come in another order there: a failure must be there to be played again all the same."""
 
     def told(hash_seed: str) -> str:

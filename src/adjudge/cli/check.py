@@ -118,9 +118,9 @@ async def _ask(
                 Verdict.SE, f"checker compilation failed: {failure.message}\n{failure.log}" if failure else ""
             )
         program = ProgramChecker(checker, (compiled.executable,), validation_limits(ProblemLimits()), judge.sandbox)
-        with Workspace() as workspace, workspace.scratch() as desk:
+        with Workspace() as workspace, workspace.scratch() as scratch:
             return await program.check(
                 CheckRequest(
-                    (input_file or workspace.empty).resolve(), answer.resolve(), output.resolve(), (), desk.feedback
+                    (input_file or workspace.empty).resolve(), answer.resolve(), output.resolve(), (), scratch.feedback
                 )
             )

@@ -71,13 +71,13 @@ class _PublishOptions:
         self.difficulty = parse_difficulty(float(difficulty)) if difficulty is not None else None
 
 
-async def _publish(settings: Settings, sources: tuple[Path, ...], wish: _PublishOptions) -> None:
+async def _publish(settings: Settings, sources: tuple[Path, ...], options: _PublishOptions) -> None:
     async with open_database(settings.database.url.reveal()) as database, open_blobs(settings) as blobs:
-        owner_id = await _owner(database, wish.owner)
+        owner_id = await _owner(database, options.owner)
         for source in sources:
-            with load_package(source, links=wish.links) as package:
+            with load_package(source, links=options.links) as package:
                 print_findings(tuple(item for item in package.findings if item.severity is not Severity.INFO))
-                click.echo(await _import(database, blobs, await _build_and_verify(package, wish), wish, owner_id))
+                click.echo(await _import(database, blobs, await _build_and_verify(package, options), options, owner_id))
 
 
 async def _owner(database: Database, name: str) -> str:
@@ -93,35 +93,37 @@ async def _owner(database: Database, name: str) -> str:
     return admins[0].id
 
 
-async def _build_and_verify(package: Package, wish: _PublishOptions) -> Package:
+async def _build_and_verify(package: Package, options: _PublishOptions) -> Package:
     """Make what the package only describes; verify it if that is wanted."""
     async with AsyncExitStack() as stack:
-        if package.generated_files or wish.is_verified:
+        if package.generated_files or options.is_verified:
             judge = await stack.enter_async_context(open_judge(1))
             package = await generate_missing_files(package, judge)
-            if wish.is_verified and not (await Verifier(judge, package, 1).run()).ok:
+            if options.is_verified and not (await Verifier(judge, package, 1).run()).ok:
                 raise Conflict(f"{package.problem.short_name}: verification failed; see `adjudge problem verify`.")
     return package
 
 
-async def _import(database: Database, blobs: BlobStore, package: Package, wish: _PublishOptions, owner_id: str) -> str:
+async def _import(
+    database: Database, blobs: BlobStore, package: Package, options: _PublishOptions, owner_id: str
+) -> str:
     problem = NewProblem(
         new_id(),
-        wish.slug or parse_slug(package.problem.short_name),
-        wish.title or parse_title(package.problem.title),
+        options.slug or parse_slug(package.problem.short_name),
+        options.title or parse_title(package.problem.title),
         owner_id,
-        wish.tags if wish.tags is not None else tags_from_keywords(package.problem.keywords),
-        wish.difficulty,
+        options.tags if options.tags is not None else tags_from_keywords(package.problem.keywords),
+        options.difficulty,
     )
     stored = await store_package_files(blobs, package)
     if (known := await database.read(lambda tx: _unchanged_revision(tx, problem.slug, stored))) is not None:
         return f"{problem.slug}: unchanged (revision {known})."
     revision = new_revision(package, stored, problem_id=problem.id, created_by=owner_id)
-    found = ImportResult(may_edit_others_problems=True, publish_after_import=not wish.is_draft)
+    found = ImportResult(may_edit_others_problems=True, publish_after_import=not options.is_draft)
     placed = await database.transact(lambda tx: imports.add_imported_revision(tx, problem, revision, found))
     if placed is None:
         raise Conflict(f"slug: {problem.slug!r} belongs to another user.", field="slug")
-    return f"{problem.slug}: revision {placed.number} {'added as a draft' if wish.is_draft else 'published'}."
+    return f"{problem.slug}: revision {placed.number} {'added as a draft' if options.is_draft else 'published'}."
 
 
 async def _unchanged_revision(tx: Tx, slug: str, stored: tuple[ManifestFile, ...]) -> int | None:

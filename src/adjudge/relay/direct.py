@@ -20,11 +20,11 @@ _AGAIN_MS = 1_000
 
 
 @asynccontextmanager
-async def dispatch_inline(pump: Dispatcher) -> AsyncIterator[None]:
+async def dispatch_inline(dispatcher: Dispatcher) -> AsyncIterator[None]:
     """Deliver while the block lasts; a fault of delivery is logged, and does not end what else the process does."""
 
     async def run() -> int:
-        await pump.run()
+        await dispatcher.run()
         return 0
 
     async with periodic_task(run, interval_ms=_AGAIN_MS, name="direct-delivery"):

@@ -57,7 +57,7 @@ class RedisStream:
         self._take = self._client.register_script(redis_scripts.READ)
         self._autoclaim = self._client.register_script(redis_scripts.AUTOCLAIM)
         self._ack = self._client.register_script(redis_scripts.ACK)
-        self._hand_back = self._client.register_script(redis_scripts.RELEASE)
+        self._release_script = self._client.register_script(redis_scripts.RELEASE)
         self._leave = self._client.register_script(redis_scripts.DELETE_CONSUMERS)
         self._consumers: set[str] = set()
         self._waiters: dict[str, BlockingReader] = {}
@@ -140,7 +140,7 @@ class RedisStream:
             task.cancel()
         caught = await asyncio.gather(*kept, return_exceptions=True)
         with suppress(Unavailable):
-            await self._give_back([message for found in caught if isinstance(found, list) for message in found])
+            await self._release([message for found in caught if isinstance(found, list) for message in found])
             if self._consumers:
                 await self._run(self._leave, self._group, _FORGOTTEN_MS, *self._consumers)
         for waiter in self._waiters.values():
@@ -180,7 +180,7 @@ class RedisStream:
             keep(reading)
             return []
         messages = reading.result()
-        await self._give_back(messages[limit:])
+        await self._release(messages[limit:])
         return messages[:limit]
 
     async def _read(self, consumer: str, limit: int, wait_ms: int) -> list[Message]:
@@ -208,10 +208,10 @@ class RedisStream:
             for (key, entry_id, fields), payload in zip(found, payloads, strict=True)
         ]
 
-    async def _give_back(self, messages: Sequence[Message]) -> None:
+    async def _release(self, messages: Sequence[Message]) -> None:
         if messages:
             rows = [value for message in messages for value in (message.band + 1, message.entry_id)]
-            await self._run(self._hand_back, self._group, self._maxlen, *rows)
+            await self._run(self._release_script, self._group, self._maxlen, *rows)
 
     async def _end(self, reads: set[asyncio.Task[list[Message]]]) -> None:
         """Wake reads until they have ended; one that was about to block when we called is woken by the next call."""

@@ -288,7 +288,7 @@ async def test_whoever_follows_misses_no_bump_however_commits_interleave(store: 
     assert revisions.current("catalogue") == 40
 
 
-async def test_a_server_hears_of_a_bump_by_the_bell(store: StoreHarness) -> None:
+async def test_notification_tells_a_server_of_a_new_cache_revision(store: StoreHarness) -> None:
     revisions = CacheRevisions(store.database)
     async with revisions.follow_updates(), asyncio.timeout(120):
         await store.transact(lambda tx: cache_revisions.bump(tx, ["problem:a"]))

@@ -144,7 +144,7 @@ async def test_a_cancelled_read_loses_no_message(side: StreamDriverFixture, hint
     assert seen == [f"{number}" for number in range(30)]
 
 
-async def test_what_a_cancelled_read_caught_is_handed_back_on_close(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_messages_of_a_canceled_read_are_released_on_close(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream, other = side.open(), side.open()
     await take(stream)
     waiting = asyncio.create_task(take(stream, limit=1, wait_ms=60_000))
@@ -245,9 +245,7 @@ async def test_trimming_bounds_the_stream(side: StreamDriverFixture, hint_of: Hi
     assert jobs(await take(stream, limit=2000))[-1] == "999"
 
 
-async def test_a_message_trimmed_while_pending_is_not_handed_out_again(
-    side: StreamDriverFixture, hint_of: HintOf
-) -> None:
+async def test_message_trimmed_while_pending_is_not_delivered_again(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open(maxlen=100)
     await stream.publish([hint_of("old")])
     (old,) = await take(stream)

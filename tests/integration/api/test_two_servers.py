@@ -91,7 +91,7 @@ async def _status_is(client: httpx.AsyncClient, status: int) -> bool:
 
 
 @pytest.mark.slow
-async def test_a_lost_bell_is_made_good_by_the_poll(servers: tuple[AsgiApp, AsgiApp], tmp_path: Path) -> None:
+async def test_poll_finds_what_a_lost_notification_missed(servers: tuple[AsgiApp, AsgiApp], tmp_path: Path) -> None:
     here, there = servers
     _, setter = await here.user("setter")
     await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)

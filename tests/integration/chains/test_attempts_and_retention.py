@@ -92,7 +92,7 @@ async def test_a_reclaimed_node_runs_on_under_another_attempt(harness: ChainHarn
     assert (await harness.run(run_id)).status == "success"
 
 
-async def test_a_job_buried_unclaimed_fails_its_node(harness: ChainHarness) -> None:
+async def test_dead_letter_of_an_unclaimed_job_fails_its_node(harness: ChainHarness) -> None:
     run_id = await harness.start(line(2))
     (row,) = await harness.waiting_jobs()
     await harness.store.transact(

@@ -419,7 +419,7 @@ class ConcurrentLoad:
                 )
             await asyncio.sleep(0)
 
-    async def meddle(self) -> None:
+    async def intervene(self) -> None:
         for run_id in self.runs[::3]:
             with suppress(Conflict):
                 await self.harness.stop(run_id)
@@ -444,8 +444,8 @@ async def test_limits_hold_while_many_start_work_stop_and_retry_at_once(harness:
         everybody.create_task(load.watch())
         for index in range(4):
             everybody.create_task(load.work(f"w{index}"))
-        await asyncio.gather(*(load.start() for _ in range(4)), load.meddle())
-        await load.meddle()
+        await asyncio.gather(*(load.start() for _ in range(4)), load.intervene())
+        await load.intervene()
         await load.settle()
     assert len(load.runs) == 16
     assert not await harness.store.rows("SELECT node_id FROM chain_nodes WHERE slot IS NOT NULL")

@@ -121,7 +121,7 @@ async def test_a_failed_instance_fails_the_map_and_is_retried_alone(harness: Cha
     assert (run.status, run.nodes_failed, run.nodes_open) == ("success", 0, 0)
 
 
-async def test_instances_of_a_map_that_was_completed_by_hand_are_over(harness: ChainHarness) -> None:
+async def test_instances_of_a_manually_completed_map_are_finished(harness: ChainHarness) -> None:
     run_id = await harness.start(dag(node("m", map={"over": [1, 2]})))
     await harness.step("m", outcome=NodeExpanded((1, 2)))
     await harness.fail(*(await harness.claim()).values())
@@ -133,7 +133,7 @@ async def test_instances_of_a_map_that_was_completed_by_hand_are_over(harness: C
     assert await harness.store.database.read(dead_letters.page) == [], "nothing is left to be done"
 
 
-async def test_an_instance_completed_by_hand_joins_the_map(harness: ChainHarness) -> None:
+async def test_manually_completed_instance_counts_for_the_mapped_node(harness: ChainHarness) -> None:
     run_id = await harness.start(dag(node("m", map={"over": [1, 2]}), node("end", "m")))
     await harness.step("m", outcome=NodeExpanded((1, 2)))
     with pytest.raises(Conflict, match="complete its instances"):

@@ -258,7 +258,7 @@ async def play_with_people(harness: ChainHarness, document: dict[str, Any], seed
     await game.begin()
     for _ in range(moves):
         if random.random() < 0.3:
-            await meddle(game)
+            await intervene(game)
             await game.check_counts()
         elif not await game.step():
             break
@@ -310,7 +310,7 @@ async def share(harness: ChainHarness, document: dict[str, Any], random: Random)
     for _ in range(60):
         game = random.choice(games)
         if random.random() < 0.2:
-            await meddle(game)
+            await intervene(game)
             again.add(game.run_id)  # one that was retried has its turn without waiting
         else:
             await game.step()
@@ -335,7 +335,7 @@ async def check_places(harness: ChainHarness, chain_id: str, limits: dict[str, A
     assert len({row["id"] for row in runs} - again) <= limits.get("max_runs", 1_000)
 
 
-async def meddle(game: RandomRun) -> None:
+async def intervene(game: RandomRun) -> None:
     """Somebody stops the run, or retries or completes a node; what is not allowed is refused as a conflict."""
     harness, random = game.harness, game.random
     states = await harness.states(game.run_id)

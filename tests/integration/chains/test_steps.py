@@ -68,7 +68,7 @@ def lattice() -> dict[str, Any]:
     return dag(*first, node("ab", "a", "b"), node("a1", "a"), node("b1", "b"), node("bc", "b", "c"))
 
 
-async def test_the_short_way_leaves_what_the_long_one_does(harness: ChainHarness) -> None:
+async def test_batched_steps_leave_the_same_rows_as_single_ones(harness: ChainHarness) -> None:
     runs = []
     for short in (True, False):
         run_id = await harness.start(lattice())
@@ -94,7 +94,7 @@ async def test_the_short_way_leaves_what_the_long_one_does(harness: ChainHarness
         assert batched[name] == rows, name
 
 
-async def test_a_run_goes_the_short_way_to_its_last_node(harness: ChainHarness) -> None:
+async def test_run_advances_in_batched_steps_to_its_last_node(harness: ChainHarness) -> None:
     run_id = await harness.start(line(4))
     (job,) = (await harness.claim()).values()
     for number in range(1, 4):
@@ -141,7 +141,7 @@ async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(harness:
     assert (await harness.states(skipping))["both"] == "skipped"
 
 
-async def test_what_has_no_short_way_is_left_to_the_long_one(harness: ChainHarness) -> None:
+async def test_nodes_that_cannot_be_batched_advance_one_by_one(harness: ChainHarness) -> None:
     picky = [
         dag(node("a"), node("b", "a", when="all_done")),
         dag(node("a"), node("b", "a", **{"if": "artifacts.a == 1"})),

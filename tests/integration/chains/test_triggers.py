@@ -81,7 +81,7 @@ async def runs(store: StoreHarness) -> list[dict[str, Any]]:
     return await store.rows("SELECT * FROM chain_runs ORDER BY idempotency_key")
 
 
-async def test_a_timetable_ticks_once_a_moment(store: StoreHarness) -> None:
+async def test_schedule_ticks_once_for_each_due_time(store: StoreHarness) -> None:
     trigger = await create(store, "cron", {"cron": "*/10 * * * *", "parameters": {"at": "{{ trigger.due_ms }}"}})
     one = scheduler(store)
     assert await one.run_once() == 0

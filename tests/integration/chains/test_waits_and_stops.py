@@ -101,7 +101,7 @@ async def test_sleeps_and_questions_end_by_the_clock_of_the_database(store: Stor
     ).until_ms == NOON_MS + 60_000
 
 
-async def test_a_missed_end_is_noticed_by_the_patrol(store: StoreHarness) -> None:
+async def test_housekeeping_finds_a_missed_end(store: StoreHarness) -> None:
     ended, looks, seconds = list[str](), list[str](), [0.0]
 
     async def probe(_tx: Tx, key: str) -> WaitResult | None:

@@ -137,7 +137,7 @@ def _all_figures() -> dict[str, float]:
 
 
 @pytest.mark.slow
-async def test_each_figure_of_the_drive_moves(queue: QueueHarness) -> None:
+async def test_each_queue_metric_changes(queue: QueueHarness) -> None:
     metrics.DEAD_LETTERS.set(0)
     before = _all_figures()
     fails = {"left": 1}

@@ -40,7 +40,7 @@ async def test_c2_1_a_message_without_its_fields_is_acknowledged_and_harms_nobod
     assert (await manual_worker.job())["status"] == "queued", "the reconciler will announce it again"
 
 
-async def test_c2_2_a_missing_payload_does_not_bury_a_good_job_the_row_is_read(manual_worker: ManualWorker) -> None:
+async def test_c2_2_missing_payload_is_read_from_the_row(manual_worker: ManualWorker) -> None:
     """Widened: the requirement ends such a job as a system error; here the row is the truth."""
     job_id = await manual_worker.delivered()
     (message,) = await manual_worker.read()
@@ -52,7 +52,7 @@ async def test_c2_2_a_missing_payload_does_not_bury_a_good_job_the_row_is_read(m
     assert await manual_worker.messages() == 0
 
 
-async def test_c2_2_what_the_row_makes_unusable_is_buried_with_a_code_and_acknowledged(
+async def test_c2_2_poison_job_is_dead_lettered_with_a_code_and_acknowledged(
     manual_worker: ManualWorker,
 ) -> None:
     job_id = await manual_worker.delivered()
@@ -114,7 +114,7 @@ async def test_c2_5_an_acknowledgement_that_fails_is_tried_once_more_and_no_ofte
 # C3: fence and lease.
 
 
-async def test_c3_1_a_claim_mints_an_attempt_and_a_lease_before_anything_runs(manual_worker: ManualWorker) -> None:
+async def test_c3_1_claim_creates_an_attempt_and_a_lease_before_anything_runs(manual_worker: ManualWorker) -> None:
     seen: list[dict[str, Any]] = []
 
     async def look(job: Job) -> HandlerResult:

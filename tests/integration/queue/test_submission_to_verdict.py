@@ -298,7 +298,7 @@ async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_atte
             assert await queue.until_decided([submission]) == {submission: ("accepted", "AC")}
 
 
-async def test_what_nobody_can_run_is_buried_and_acknowledged(queue: QueueHarness) -> None:
+async def test_poison_job_is_dead_lettered_and_acknowledged(queue: QueueHarness) -> None:
     new = NewJob(id=new_id(), kind="no-such-kind")
     await queue.database.transact(lambda tx: queue.jobs.enqueue(tx, [new]))
     async with queue.scheduler(), queue.worker():

@@ -182,7 +182,7 @@ async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment()
         await task
 
 
-async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() -> None:
+async def test_unlisten_succeeds_if_the_server_disconnects_during_it() -> None:
     connection = BrokenConnection()
     notifier = PostgresNotifier(cast("ConnectionPool", SingleConnectionPool(connection)))
     notifier.listen("adjudge_test", lambda: None)

@@ -56,7 +56,7 @@ def test_a_quantile_is_one_of_the_figures() -> None:
     assert (quantile(figures, 0.5), quantile(figures, 0.99), quantile([7.0], 0.99)) == (50.0, 99.0, 7.0)
 
 
-async def test_jobs_are_handed_in_by_the_batch_or_one_at_a_time(
+async def test_jobs_are_submitted_in_batches_or_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     submitted: list[list[int]] = []

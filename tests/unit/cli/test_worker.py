@@ -9,7 +9,7 @@ import signal
 from adjudge.cli.wiring.process import drain_on_signals
 
 
-async def test_a_third_signal_ends_a_worker_that_cannot_even_hand_back() -> None:
+async def test_third_signal_ends_a_worker_that_cannot_release_its_jobs() -> None:
     asked: asyncio.Queue[None] = asyncio.Queue()
     drain_on_signals(lambda: asked.put_nowait(None))
     try:

@@ -71,7 +71,7 @@ def test_jobs_and_submissions_never_leave_a_terminal_status() -> None:
         assert not {edge.source for edge in machine.edges} & machine.terminal
 
 
-def test_a_node_can_be_completed_and_retried_by_hand() -> None:
+def test_node_can_be_completed_and_retried_manually() -> None:
     edges = {f"{edge.source}>{edge.target}" for edge in NODE.edges}
     assert {"failed>retrying", "stopped>retrying", "failed>success", "stopped>success", "skipped>pending"} <= edges
 

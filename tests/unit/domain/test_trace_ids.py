@@ -33,6 +33,6 @@ def test_what_means_nothing_is_no_trace(header: str | None) -> None:
     assert parse_traceparent(header) is None
 
 
-def test_an_id_makes_a_trace_that_can_be_handed_on() -> None:
+def test_id_gives_a_trace_id_that_can_be_propagated() -> None:
     trace = trace_id_from(new_id())
     assert parse_traceparent(f"00-{trace}-00f067aa0ba902b7-01") == trace

@@ -29,7 +29,7 @@ async def test_what_the_stream_has_no_room_for_waits_in_the_outbox(sqlite_store:
     assert await stream.depths() == {0: 0, 1: 0, 2: 5, 3: 0}
 
 
-async def test_many_pumps_together_announce_no_more_ahead_than_one(sqlite_store: StoreHarness) -> None:
+async def test_several_dispatchers_keep_to_one_prefetch_limit(sqlite_store: StoreHarness) -> None:
     store, stream = sqlite_store, MemoryStream()
     dispatchers = [
         Dispatcher(store.database, store.jobs, stream, name=f"pump-{n}", batch=4, ahead=20) for n in range(3)

@@ -155,7 +155,7 @@ async def test_a_question_to_nobody_in_particular_is_for_those_who_may_change_th
 
 
 @pytest.mark.parametrize("left", [{"approvers": 5}, {"approvers": [["eva"]]}, {"by": ["eva"]}, "eva", 7])
-async def test_what_was_completed_by_hand_asks_nobody_whatever_it_left(run_access: RunAccessFixture, left: Any) -> None:
+async def test_manually_completed_node_is_not_evaluated(run_access: RunAccessFixture, left: Any) -> None:
     run_id = await run_access.start("ben")
     await run_access.ask(run_id, question="Go?")
     done = {"artifact": left, "reason": "by hand"}

@@ -420,7 +420,7 @@ async def test_what_is_kept_can_be_shown_however_deep_it_is(chain_api: ChainApi)
     assert (await chain_api.get(f"/runs/{run_id}/nodes"))["items"][0]["artifact"] == deep
 
 
-async def test_an_artifact_given_by_hand_is_kept_by_its_size(chain_api: ChainApi) -> None:
+async def test_manual_artifact_is_stored_by_its_size(chain_api: ChainApi) -> None:
     await chain_api.define(line("a", "b"))
     run_id = await chain_api.start()
     await chain_api.work(status=JobStatus.FAILED)

@@ -24,7 +24,7 @@ async def dead_lettered(api: AsgiApp, count: int = 1) -> list[str]:
     return [letter.id for letter in await api.store.database.read(dead_letters.page)]
 
 
-async def test_staff_see_how_the_house_does(api_on_both: AsgiApp) -> None:
+async def test_staff_see_the_system_status(api_on_both: AsgiApp) -> None:
     api = api_on_both
     await api.store.enqueue_many(2, priority=1)
     await api.store.clock.advance(ms=5_000)
@@ -85,7 +85,7 @@ async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both:
     assert user_id
 
 
-async def test_a_job_tells_its_story(api: AsgiApp) -> None:
+async def test_job_history_is_shown(api: AsgiApp) -> None:
     fence = await api.store.claimed()
     async with api.as_role("judge") as judge:
         history = (await judge.get(f"{OPS}/jobs/{fence.job_id}")).json()

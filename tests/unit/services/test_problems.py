@@ -400,7 +400,7 @@ async def test_languages_have_templates(api: AsgiApp) -> None:
         assert missing.json()["code"] == "LANGUAGE_NOT_FOUND"
 
 
-async def test_the_short_way_answers_as_the_long_way_does(api: AsgiApp, tmp_path: Path) -> None:
+async def test_batched_steps_give_the_same_reply_as_single_ones(api: AsgiApp, tmp_path: Path) -> None:
     _, setter = await api.user("setter")
     await publish(api, tmp_path, setter, "sum")
     short, long = f"{ROOT}/problems/sum", f"{ROOT}/problems/sum?lang="

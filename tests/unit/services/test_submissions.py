@@ -317,7 +317,7 @@ async def change(client: httpx.AsyncClient, made: dict[str, Any], **fields: Any)
     return answer.status_code, answer.json().get("code") or answer.json()["status"]
 
 
-async def test_changes_by_hand_are_guarded(published_problem: PublishedProblem) -> None:
+async def test_manual_changes_are_guarded(published_problem: PublishedProblem) -> None:
     async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
         made = await published_problem.submit(author)
         assert await change(author, made) == (403, "FORBIDDEN")

@@ -169,7 +169,7 @@ async def test_an_outcome_that_is_unknown_is_looked_up(sqlite_store: StoreHarnes
     assert len(rows) == 5, "each exactly once, beside the one that was there"
 
 
-async def test_a_database_that_is_away_is_everybodys_answer_and_the_desk_goes_on(sqlite_store: StoreHarness) -> None:
+async def test_unavailable_database_fails_the_batch_and_the_next_batch_succeeds(sqlite_store: StoreHarness) -> None:
     database = CountingDatabase(sqlite_store.database)
     batcher = SubmitBatcher(database, sqlite_store.jobs)
     (order,) = await orders_of(sqlite_store, 1)

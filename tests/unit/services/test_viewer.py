@@ -21,7 +21,7 @@ def _ops_route(api: AsgiApp) -> None:
 
 
 @pytest.mark.usefixtures("_ops_route")
-async def test_a_route_tells_strangers_from_those_who_may_not(api: AsgiApp) -> None:
+async def test_route_distinguishes_unauthenticated_from_forbidden(api: AsgiApp) -> None:
     async with api.client() as visitor, api.as_role("contestant") as contestant, api.as_role("admin") as admin:
         assert (await visitor.get("/ops")).json()["code"] == "UNAUTHENTICATED"
         answer = await contestant.get("/ops")

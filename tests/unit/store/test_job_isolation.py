@@ -169,7 +169,7 @@ async def test_the_reconciler_requeues_the_neighbours_of_a_poisoned_job(store: S
 
 
 @pytest.mark.parametrize("poisoned", [False, True])
-async def test_a_row_that_can_never_be_delivered_is_buried(
+async def test_row_that_can_never_be_delivered_becomes_a_dead_letter(
     store: StoreHarness, owner: Poisoned, *, poisoned: bool
 ) -> None:
     bad, good = await store.enqueue("fragile"), await store.enqueue("fragile")
@@ -192,7 +192,7 @@ async def test_a_row_that_can_never_be_delivered_is_buried(
     assert (await store.row("SELECT state FROM outbox WHERE job_id = :id", id=bad))["state"] == "dropped"
 
 
-async def test_burials_that_all_fail_do_not_stop_the_pump(store: StoreHarness, owner: Poisoned) -> None:
+async def test_failing_dead_letters_do_not_stop_the_dispatcher(store: StoreHarness, owner: Poisoned) -> None:
     bad, good = await store.enqueue_many(2, "fragile"), await store.enqueue("fragile")
     await store.write("UPDATE jobs SET payload = '[1]' WHERE id <> :id", id=good)
     owner.poison = set(bad)

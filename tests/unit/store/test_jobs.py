@@ -242,7 +242,7 @@ async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(s
     assert {row["state"] for row in await store.rows("SELECT state FROM outbox")} == {"dropped"}
 
 
-async def test_bury_quarantines_waiting_jobs_only(store: StoreHarness) -> None:
+async def test_dead_letter_takes_waiting_jobs_only(store: StoreHarness) -> None:
     fence = await store.claimed()
     waiting = await store.enqueue()
     poison_jobs = [PoisonJob(job_id, "UNKNOWN_KIND", "nobody knows it") for job_id in (fence.job_id, waiting)]

@@ -69,7 +69,7 @@ async def test_a_submission_stays_judging_while_its_run_is_retried(store: StoreH
     assert await current(store, item) == ("accepted", "AC", 3)
 
 
-async def test_a_run_buried_before_its_claim_ends_the_submission_in_a_system_error(store: StoreHarness) -> None:
+async def test_dead_letter_of_an_unclaimed_run_gives_a_system_error(store: StoreHarness) -> None:
     (item,) = await store.submit()
     await store.transact(
         lambda tx: store.jobs.dead_letter(tx, [PoisonJob(item.job_id, "POISON", "bad")], actor="relay")
@@ -77,7 +77,7 @@ async def test_a_run_buried_before_its_claim_ends_the_submission_in_a_system_err
     assert await current(store, item) == ("error", "SE", 3)
 
 
-async def test_a_replayed_run_gives_the_verdict_that_the_buried_one_owed(store: StoreHarness) -> None:
+async def test_replayed_run_gives_the_verdict_of_the_dead_lettered_one(store: StoreHarness) -> None:
     (item,) = await store.submit()
     await store.transact(
         lambda tx: store.jobs.dead_letter(tx, [PoisonJob(item.job_id, "POISON", "bad")], actor="relay")
@@ -100,7 +100,7 @@ async def test_canceling_a_submission_cancels_its_run(store: StoreHarness) -> No
     assert missing.value.code == "SUBMISSION_NOT_FOUND"
 
 
-async def test_a_change_by_hand_is_refused_with_a_code_for_each_mistake(store: StoreHarness) -> None:
+async def test_manual_change_is_rejected_with_a_code_for_each_mistake(store: StoreHarness) -> None:
     (item,) = await store.submit()
     conflicts = metric_value("submission_conflicts_total")
     with pytest.raises(InvalidStatus):
@@ -118,7 +118,7 @@ async def test_a_change_by_hand_is_refused_with_a_code_for_each_mistake(store: S
     assert await current(store, item) == ("judging", None, 2)
 
 
-async def test_a_verdict_given_by_hand_ends_the_run_and_stands(store: StoreHarness) -> None:
+async def test_manual_verdict_finishes_the_run_and_is_kept(store: StoreHarness) -> None:
     (item,) = await store.submit()
     await set_status(store, item, 1, "judging")
     assert await set_status(store, item, 2, "error", "RE") == 3
@@ -155,7 +155,7 @@ RAW_CHANGES = {
 
 
 @pytest.mark.parametrize("sql", RAW_CHANGES.values(), ids=RAW_CHANGES.keys())
-async def test_a_terminal_submission_refuses_sql_typed_by_hand(store: StoreHarness, sql: str) -> None:
+async def test_terminal_submission_rejects_manual_sql(store: StoreHarness, sql: str) -> None:
     (item,) = await store.submit()
     await judge(store, item, Verdict.WA)
     with pytest.raises(InvalidTransition):

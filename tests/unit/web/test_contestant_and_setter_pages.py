@@ -104,7 +104,7 @@ def test_maths_that_is_not_harmless_stays_text(tex: str) -> None:
     assert "href" not in shown.replace("\\href", "")
 
 
-async def test_a_program_is_handed_in_watched_and_judged(pages: AsgiApp, published_problem: PublishedProblem) -> None:
+async def test_program_is_submitted_watched_and_judged(pages: AsgiApp, published_problem: PublishedProblem) -> None:
     async with published_problem.user_client() as client:
         form = {"language": "cpp20", "source": f"// {HOSTILE}\r\nint main() {{}}\r\n"}
         sent = await client.post("/problems/sum/submit", data=form)
@@ -277,7 +277,7 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
         )
 
 
-async def test_a_problem_is_marked_by_all_that_was_handed_in_not_by_the_latest(
+async def test_problem_status_depends_on_all_submissions_not_on_the_latest(
     published_problem: PublishedProblem,
 ) -> None:
     marks = ("tried, not solved</span>", "✓ solved")

@@ -36,7 +36,7 @@ async def test_a_dead_letter_is_replayed_with_a_reason(pages: AsgiApp) -> None:
     assert replayed["origin_job_id"] == job_id
 
 
-async def test_the_story_of_a_job_says_who_did_what(pages: AsgiApp) -> None:
+async def test_job_history_names_actors_and_actions(pages: AsgiApp) -> None:
     published_problem = await publish_problem(pages)
     async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
         made = await published_problem.submit(author)
@@ -50,7 +50,7 @@ async def test_the_story_of_a_job_says_who_did_what(pages: AsgiApp) -> None:
         assert (await author.get("/ops")).status_code == 403
 
 
-async def test_the_house_is_shown_with_its_plots(pages: AsgiApp) -> None:
+async def test_operations_page_shows_plots(pages: AsgiApp) -> None:
     sample = {"counters": {"jobs_started": {"kind=judge": 5}}, "gauges": {}, "histograms": {}}
     await pages.store.transact(lambda tx: metric_samples.insert(tx, "a", sample, older_than_ms=1_000_000))
     async with pages.as_role("admin") as admin:

@@ -114,7 +114,7 @@ async def test_claims_that_all_fail_raise_nothing_and_give_no_job_up(store: Stor
     assert sorted(await claimed(claimer, job_ids)) == sorted(job_ids)
 
 
-async def test_a_burial_whose_owner_fails_stops_no_other_burial(store: StoreHarness, owner: FailingOwner) -> None:
+async def test_failing_listener_does_not_block_other_dead_letters(store: StoreHarness, owner: FailingOwner) -> None:
     bad, good = await store.enqueue_many(2, "fragile")
     await store.database.transact(lambda tx: tx.execute(adhoc_statement("UPDATE jobs SET payload = '[1]'")))
     owner.failing = {bad}

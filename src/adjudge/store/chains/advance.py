@@ -141,10 +141,10 @@ async def _in_turn(
     over = [row[0] for row in finished["finished_job"]]
     rows = [_node_row(by_job[job_id]) for job_id in over]
     ended = {(row["run_id"], row["node_id"]): row for row in await tx.fetch(nodes.FINISH_NODES, rows)} if rows else {}
-    tally: dict[str, int] = {}
+    counted: dict[str, int] = {}
     for run_id, _ in ended:
-        tally[run_id] = tally.get(run_id, 0) + 1
-    counts = [(run_id, 0, -number, 0) for run_id, number in sorted(tally.items(), reverse=True)]
+        counted[run_id] = counted.get(run_id, 0) + 1
+    counts = [(run_id, 0, -number, 0) for run_id, number in sorted(counted.items(), reverse=True)]
     for row in await tx.fetch(nodes.UPDATE_NODE_COUNTS, counts) if counts else []:
         if row["status"] != ChainRunStatus.RUNNING or row["nodes_open"] <= 0:
             raise Unfit("a run is to stop, or would end")
@@ -161,13 +161,13 @@ async def _in_turn(
 async def _follow(
     tx: Tx, ends: Sequence[FinishedStep], followers: Sequence[FollowUpNode], lease_us: int
 ) -> dict[str, FollowUpJob]:
-    tally = dict[int, int]()
+    counted = dict[int, int]()
     for end in ends:
         for number in end.follows:
-            tally[number] = tally.get(number, 0) + 1
+            counted[number] = counted.get(number, 0) + 1
     moves = [
         (item.job.chain_run_id, item.job.node_id, number, item.job.id, item.worker)
-        for item, number in ((followers[index], number) for index, number in tally.items())
+        for item, number in ((followers[index], number) for index, number in counted.items())
     ]
     ready = set()
     for row in await tx.fetch(sql.COUNT_SUCCESS, moves) if moves else []:

@@ -97,8 +97,8 @@ _ENDED: Final = f"""
 
 def _counted(number: str) -> str:
     """What is left open of a run; one that would end or is to stop makes the statement fail."""
-    goes_on = f"{nodes.RUN_STANDS} = 'running' AND nodes_open > {number}"
-    return f"updated_at = {{now}}, nodes_open = nodes_open - {number} / CASE WHEN {goes_on} THEN 1 ELSE 0 END"
+    continues = f"{nodes.RUN_STANDS} = 'running' AND nodes_open > {number}"
+    return f"updated_at = {{now}}, nodes_open = nodes_open - {number} / CASE WHEN {continues} THEN 1 ELSE 0 END"
 
 
 def _moved(number: str, of: Spelled) -> str:

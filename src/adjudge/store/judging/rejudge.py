@@ -109,8 +109,8 @@ class RejudgeCommands:
         """Set the new verdicts according to the policy of the batch, in one transaction."""
         batch = await _lock(tx, batch_id)
         _check_state(batch, "ready", "applied")
-        standing = await tx.fetch(sql.LOCK_SUBMISSIONS, batch_id=batch_id)
-        late = [row["id"] for row in standing if row["version"] != row["old_version"]]
+        locked = await tx.fetch(sql.LOCK_SUBMISSIONS, batch_id=batch_id)
+        late = [row["id"] for row in locked if row["version"] != row["old_version"]]
         metrics.SUBMISSION_CONFLICTS.inc(len(late))
         if late and not skip_changed:
             raise Conflict(
@@ -123,7 +123,7 @@ class RejudgeCommands:
         )
         await tx.execute(sql.MARK_APPLIED, [(row["id"],) for row in rows], batch_id=batch_id)
         await tx.execute(sql.SET_STATE, id=batch_id, state="applied", is_applied=1)
-        done = RejudgeApplyResult(len(rows), len(standing) - len(late) - len(rows), len(late))
+        done = RejudgeApplyResult(len(rows), len(locked) - len(late) - len(rows), len(late))
         await _audit(tx, actor, "apply", batch_id, batch.reason or "", changed=done.changed, skipped=done.skipped)
         await webhook_commands.enqueue_deliveries(
             tx, [row["id"] for row in rows], webhook_commands.REJUDGED, new_id=self._new_id

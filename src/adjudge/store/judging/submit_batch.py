@@ -37,14 +37,14 @@ async def submit_batch(
     taken = await idempotency_keys.claim(tx, {key: order.answer for key, order in keyed.items()})
     won = {id(order) for key, order in keyed.items() if key in taken}
     fresh = [order for order in orders if order.key is None or id(order) in won]
-    standing = await idempotency_keys.find(tx, [order.key for order in orders if order.key and id(order) not in won])
+    stored = await idempotency_keys.find(tx, [order.key for order in orders if order.key and id(order) not in won])
     await submissions.submit(tx, [item for order in fresh for item in order.submissions])
     placed = {id(order) for order in fresh}
-    return [order.answer if id(order) in placed else _again(order, standing) for order in orders]
+    return [order.answer if id(order) in placed else _again(order, stored) for order in orders]
 
 
-def _again(order: BatchedSubmit, standing: dict[IdempotencyKey, StoredResponse]) -> StoredResponse | AdjudgeError:
-    answer = standing[order.key] if order.key else order.answer
+def _again(order: BatchedSubmit, stored: dict[IdempotencyKey, StoredResponse]) -> StoredResponse | AdjudgeError:
+    answer = stored[order.key] if order.key else order.answer
     try:
         return answer.check_request(order.answer.request_digest)
     except IdempotencyKeyReused as refused:

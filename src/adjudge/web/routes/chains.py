@@ -151,14 +151,14 @@ async def _draw_run(
     dependencies = await chain_runs.get_dag(run)
     if not _is_small_enough(dependencies):
         return ""
-    standing = {node.node_id: node for node in nodes}
+    node_by_id = {node.node_id: node for node in nodes}
 
     def caption(node_id: str) -> str:
-        node, waits_for = standing[node_id], _waiting_for(standing[node_id])
+        node, waits_for = node_by_id[node_id], _waiting_for(node_by_id[node_id])
         return spoken.label("waiting_for", waits_for) if waits_for else spoken.label("node_status", node.status)
 
     def colour(node_id: str) -> str:
-        return "warn" if _waiting_for(standing[node_id]) else status_class(standing[node_id].status)
+        return "warn" if _waiting_for(node_by_id[node_id]) else status_class(node_by_id[node_id].status)
 
     return render_dag(
         run.chain_name,

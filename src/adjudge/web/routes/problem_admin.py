@@ -43,7 +43,7 @@ def router(
 def _add_import_routes(
     routes: APIRouter, pages: PageRenderer, problems: ProblemService, imports: ProblemImportService
 ) -> None:
-    async def desk(request: Request, viewer: Viewer, error: AdjudgeError | None = None) -> Response:
+    async def overview(request: Request, viewer: Viewer, error: AdjudgeError | None = None) -> Response:
         wanted = filter_own(ProblemFilter(), viewer)
         found = await problems.list_problems(viewer, wanted, cursor=None, limit=100)
         return await pages.render(
@@ -57,7 +57,7 @@ def _add_import_routes(
 
     @routes.get("/manage")
     async def setting(request: Request, viewer: Writer) -> Response:
-        return await desk(request, viewer)
+        return await overview(request, viewer)
 
     @routes.post("/manage/import")
     async def take(request: Request, viewer: Writer) -> Response:
@@ -74,7 +74,7 @@ def _add_import_routes(
             )
             accepted = await imports.start_import(viewer, order, iter_file(file), file.filename or "")
         except AdjudgeError as error:
-            return await desk(request, viewer, error)
+            return await overview(request, viewer, error)
         return redirect(f"/manage/imports/{accepted.id}")
 
     @routes.get("/manage/imports/{import_id}")

@@ -59,7 +59,7 @@ async def test_executions_run_beside_judging_only_where_the_setting_allows_it(
         assert judge.exclusive_gate.executions_apart is apart
 
 
-async def test_a_door_that_somebody_else_has_is_named() -> None:
+async def test_port_in_use_is_named_in_the_error() -> None:
     """Two workers of one machine that were given the same port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -74,7 +74,7 @@ async def test_rows_that_make_no_sense_are_refused(store: StoreHarness, sql: str
     assert await store.job(fence.job_id) == before
 
 
-async def test_a_transition_typed_by_hand_is_logged_too(store: StoreHarness) -> None:
+async def test_transition_by_manual_sql_is_logged(store: StoreHarness) -> None:
     job_id = await store.enqueue()
     await store.transact(lambda tx: tx.execute(adhoc_statement(move(JobStatus.CANCELED))))
     row = await store.row("SELECT * FROM job_status_log")
