@@ -43,7 +43,6 @@ WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("cache", "store"): "revisions of what is cached are rows, bumped by the writes themselves",
     ("cache", "stream"): "one Redis: stream.link says how it is reached and what its failures mean",
     ("packages", "judge"): "making and verifying a package runs the jury's programs; the judge knows no package",
-    ("services", "api"): "until services take their dependencies one by one instead of Parts",
 }
 """Pairs (importer, imported) of one layer that are allowed all the same, each with its reason."""
 

@@ -12,12 +12,12 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.api.timestamps import format_timestamp
 from adjudge.cli.options import actor_option, after_option, aliased_option, json_option, limit_option
 from adjudge.cli.output import make_console
 from adjudge.cli.wiring.accounts import AccountServices, open_account_services
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission, Role, parse_user_name
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.services.account import CreatedToken, viewer_for_user
 from adjudge.services.users import UserSpec
 from adjudge.store.accounts.users import UserRow

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.api.schema.files import FileCreated
 from adjudge.blobs.driver import BlobInfo, BlobStore
 from adjudge.domain.errors import NotFound
 from adjudge.services.chain_runs import ChainRunService
@@ -33,10 +32,10 @@ class ChainRunFileService:
     blobs: BlobStore
     chain_runs: ChainRunService
 
-    async def store_file(self, pieces: AsyncIterable[bytes]) -> FileCreated:
+    async def store_file(self, pieces: AsyncIterable[bytes]) -> BlobInfo:
         """Keep a file; what nothing names within a day is garbage."""
         digest = await self.blobs.put(pieces)
-        return FileCreated(digest=digest, size_bytes=(await self.blobs.stat(digest)).size_bytes)
+        return await self.blobs.stat(digest)
 
     async def find_file(self, viewer: Viewer, run_id: str, node_id: str, digest: str) -> BlobInfo:
         """A file that a node's artifact names."""

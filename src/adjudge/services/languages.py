@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from adjudge import __version__
-from adjudge.api.schema.problems import LanguageList, LanguageRead, LanguageTemplateRead
 from adjudge.cache.entry import CachedValue
 from adjudge.cache.policies import CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
@@ -32,18 +32,43 @@ def template_for(language: Language) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class LanguageInfo:
+    """A language in the list."""
+
+    id: str
+    name: str
+    code: str
+    extensions: list[str]
+    source: str
+    time_factor: float
+    has_template: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTemplate:
+    """Where to start in a language."""
+
+    language: str
+    file_name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class LanguageService:
     """The languages and their source templates."""
 
     cache: TwoTierCache
     languages: Languages
+    encode_list: Callable[[Sequence[LanguageInfo]], bytes]
+    encode_template: Callable[[SourceTemplate], bytes]
+    """How the API encodes them; the cache keeps encoded responses."""
 
     async def list_languages(self) -> CachedValue:
         """All languages, encoded."""
 
         async def load() -> bytes:
             items = [
-                LanguageRead(
+                LanguageInfo(
                     id=language.id,
                     name=language.name,
                     code=language.code,
@@ -54,7 +79,7 @@ class LanguageService:
                 )
                 for language in self.languages
             ]
-            return LanguageList(items=items).model_dump_json().encode()
+            return self.encode_list(items)
 
         return _found_or_raise(
             await self.cache.get(
@@ -74,8 +99,7 @@ class LanguageService:
             source = template_for(language)
             if source is None:
                 return None
-            shown = LanguageTemplateRead(language=language.id, file_name=language.source, source=source)
-            return shown.model_dump_json().encode()
+            return self.encode_template(SourceTemplate(language=language.id, file_name=language.source, source=source))
 
         selector = f"{language.id}@{__version__}-{self.languages.digest}"
         return _found_or_raise(await self.cache.get(CacheEntity.TEMPLATE, selector, load, revision=_REVISION), name)

@@ -9,16 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from adjudge.api.schema.problems import (
-    AttachmentRead,
-    GroupRead,
-    LanguageLimits,
-    LimitsRead,
-    ProblemRead,
-    SampleRead,
-    StatementRead,
-)
-from adjudge.api.timestamps import format_timestamp
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.problem import Problem, ProblemMode, ProblemStatement
 from adjudge.judge.languages import Languages
@@ -32,6 +22,95 @@ STATEMENT_BYTES: Final = 128 * 1024
 """A longer text is no statement that a page could show; its original can be fetched."""
 _SHOWN_FORMATS: Final = ("md", "html", "tex", "txt")
 _RANK: Final = {kind: rank for rank, kind in enumerate((*_SHOWN_FORMATS, "pdf"))}
+
+
+@dataclass(frozen=True, slots=True)
+class SampleText:
+    """A sample test."""
+
+    name: str
+    input: str
+    output: str
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageLimit:
+    """An allowed language and its limits."""
+
+    id: str
+    name: str
+    time_ms: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultLimits:
+    """The limits of the problem, before those of languages."""
+
+    time_ms: int
+    memory_bytes: int
+    output_bytes: int
+    code_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatementText:
+    """The statement in one language, as sanitized HTML."""
+
+    language: str
+    format: str
+    html: str
+    url: str | None
+    languages: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A public attachment."""
+
+    name: str
+    size_bytes: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredGroup:
+    """A test group with points."""
+
+    name: str
+    points: float | None
+    tests: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemDetail:
+    """A problem as contestants see it."""
+
+    id: str
+    slug: str
+    title: str
+    tags: list[str]
+    difficulty: float | None
+    version: int
+    state: str
+    revision: int
+    revision_id: str
+    grading: str
+    mode: str
+    limits: DefaultLimits
+    languages: list[LanguageLimit]
+    input_file: str
+    output_file: str
+    tests: int
+    groups: list[ScoredGroup]
+    samples: list[SampleText]
+    statement: StatementText | None
+    attachments: list[Attachment]
+    authors: list[str]
+    source: str
+    license: str
+    updated_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +138,11 @@ def _statement_name(statement: ProblemStatement) -> str:
 
 async def build_problem_detail(
     blobs: BlobStore, facts: ProblemRevision, languages: tuple[str, ...], known: Languages
-) -> ProblemRead:
+) -> ProblemDetail:
     """Put a page together; files are read from the blobs, limits are those of the languages that are ``known``."""
     row, problem, run = facts.row, facts.problem, facts.problem.limits.run
     is_current = row.published_revision_id == facts.revision.id
-    return ProblemRead(
+    return ProblemDetail(
         id=row.id,
         slug=row.slug,
         title=_title(facts, languages),
@@ -75,7 +154,7 @@ async def build_problem_detail(
         revision_id=facts.revision.id,
         grading=problem.grading.value,
         mode=problem.mode.value,
-        limits=LimitsRead(
+        limits=DefaultLimits(
             time_ms=run.cpu_ms,
             memory_bytes=run.memory_bytes,
             output_bytes=run.output_bytes,
@@ -92,7 +171,7 @@ async def build_problem_detail(
         authors=list(problem.credits.get("authors", ())),
         source=problem.sources[0].name if problem.sources else "",
         license=problem.license,
-        updated_at=format_timestamp(row.updated_at),
+        updated_at=row.updated_at,
     )
 
 
@@ -104,35 +183,35 @@ def _title(facts: ProblemRevision, languages: tuple[str, ...]) -> str:
     return next((titles[code] for code in languages if code in titles), facts.row.title)
 
 
-def _languages(problem: Problem, known: Languages) -> list[LanguageLimits]:
+def _languages(problem: Problem, known: Languages) -> list[LanguageLimit]:
     if problem.mode is ProblemMode.SUBMIT_ANSWER:
         return []
     allowed = problem.languages
     return [
-        LanguageLimits(id=language.id, name=language.name, time_ms=limits.cpu_ms, memory_bytes=limits.memory_bytes)
+        LanguageLimit(id=language.id, name=language.name, time_ms=limits.cpu_ms, memory_bytes=limits.memory_bytes)
         for language in known
         if not allowed or language.id in allowed or language.code in allowed
         for limits in (submission_limits(problem, language),)
     ]
 
 
-def _groups(problem: Problem) -> list[GroupRead]:
+def _groups(problem: Problem) -> list[ScoredGroup]:
     if not problem.is_scored:
         return []
     return [
-        GroupRead(name=group.path or "all", points=group.max_points, tests=tests)
+        ScoredGroup(name=group.path or "all", points=group.max_points, tests=tests)
         for group in problem.groups
         for tests in (sum(case.group == group.path for case in problem.cases),)
         if tests or group.max_points is not None
     ]
 
 
-async def _samples(blobs: BlobStore, facts: ProblemRevision) -> list[SampleRead]:
+async def _samples(blobs: BlobStore, facts: ProblemRevision) -> list[SampleText]:
     found = []
     for case in [case for case in facts.problem.cases if case.is_sample][:_SAMPLES]:
         given, given_cut = await _read_prefix(blobs, facts.files.get(case.input))
         answer, answer_cut = await _read_prefix(blobs, facts.files.get(case.answer or ""))
-        found.append(SampleRead(name=case.name, input=given, output=answer, is_cut=given_cut or answer_cut))
+        found.append(SampleText(name=case.name, input=given, output=answer, is_cut=given_cut or answer_cut))
     return found
 
 
@@ -154,7 +233,7 @@ async def read_text(blobs: BlobStore, file: RevisionFileRow, max_bytes: int) -> 
     return bytes(data[:max_bytes]).decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-async def _statement(blobs: BlobStore, facts: ProblemRevision, languages: tuple[str, ...]) -> StatementRead | None:
+async def _statement(blobs: BlobStore, facts: ProblemRevision, languages: tuple[str, ...]) -> StatementText | None:
     chosen = _select_statement(facts.problem.statements, languages)
     if chosen is None:
         return None
@@ -169,7 +248,7 @@ async def _statement(blobs: BlobStore, facts: ProblemRevision, languages: tuple[
     if chosen.format in _SHOWN_FORMATS and file is not None and file.size_bytes <= STATEMENT_BYTES:
         text = await read_text(blobs, file, STATEMENT_BYTES)
         html = await asyncio.to_thread(render_statement, text, chosen.format, locate)
-    return StatementRead(
+    return StatementText(
         language=chosen.language,
         format=chosen.format,
         html=html,
@@ -189,9 +268,9 @@ def _select_statement(statements: tuple[ProblemStatement, ...], languages: tuple
     return min(statements, key=rank, default=None)
 
 
-def _attachments(facts: ProblemRevision) -> list[AttachmentRead]:
+def _attachments(facts: ProblemRevision) -> list[Attachment]:
     return [
-        AttachmentRead(name=ref.name, size_bytes=facts.files[ref.path].size_bytes, url=_url(facts, ref.name))
+        Attachment(name=ref.name, size_bytes=facts.files[ref.path].size_bytes, url=_url(facts, ref.name))
         for ref in facts.problem.attachments
         if ref.path in facts.files
     ]

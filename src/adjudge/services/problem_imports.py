@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.schema.problems import FindingRead, ImportAccepted, ImportPage, ImportRead, ProgressRead
-from adjudge.api.timestamps import format_timestamp
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import IdFactory, new_id
@@ -18,7 +15,7 @@ from adjudge.domain.permissions import Permission, Role
 from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title
 from adjudge.services.admission import AdmissionController
 from adjudge.services.problems import ProblemService, can_view_draft
-from adjudge.services.submission_events import BEAT, BEAT_SEC, Stream, StreamEvent
+from adjudge.services.submission_events import BEAT_SEC
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.engine.notify import CHANNEL_JUDGING, Wakeup
@@ -91,6 +88,22 @@ async def limit_archive(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncIt
 
 
 @dataclass(frozen=True, slots=True)
+class ImportState:
+    """An import, and how far its job has come."""
+
+    row: ImportRow
+    progress: JobProgressRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartedImport:
+    """A new import and its job."""
+
+    id: str
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProblemImportService:
     """Package imports and verifications, which run as background jobs."""
 
@@ -104,7 +117,7 @@ class ProblemImportService:
 
     async def start_import(
         self, viewer: Viewer, order: ImportRequest, pieces: AsyncIterable[bytes], file_name: str
-    ) -> ImportAccepted:
+    ) -> StartedImport:
         """Take an archive and make the work of importing it."""
         order = order.checked()
         if order.publish:
@@ -122,7 +135,7 @@ class ProblemImportService:
         new = NewImport(self.new_id(), viewer.id, archive_digest=digest, file_name=shown, requested=wanted)
         return await self._enqueued(new)
 
-    async def start_verification(self, viewer: Viewer, name: str, number: int) -> ImportAccepted:
+    async def start_verification(self, viewer: Viewer, name: str, number: int) -> StartedImport:
         """Have the jury's solutions judged on a revision again."""
         problem = await self.problems.find_visible(viewer, name)
         if not can_view_draft(viewer, problem):
@@ -135,13 +148,13 @@ class ProblemImportService:
         )
         return await self._enqueued(new)
 
-    async def _enqueued(self, new: NewImport) -> ImportAccepted:
+    async def _enqueued(self, new: NewImport) -> StartedImport:
         job_id = await self.database.transact(
             lambda tx: imports.insert(tx, self.jobs, new, timeout_ms=_TIMEOUT_MS, new_id=self.new_id)
         )
-        return ImportAccepted(id=new.id, job_id=job_id, url=f"/api/v1/imports/{new.id}")
+        return StartedImport(new.id, job_id)
 
-    async def get_import(self, viewer: Viewer, import_id: str) -> ImportRead:
+    async def get_import(self, viewer: Viewer, import_id: str) -> ImportState:
         """An import as it stands, with how far it has come."""
 
         async def read(tx: Tx) -> tuple[ImportRow, JobProgressRow | None]:
@@ -150,50 +163,46 @@ class ProblemImportService:
 
         row, made = await self.database.read(read)
         _check_visible(viewer, row)
-        return _view(row, made)
+        return ImportState(row, made)
 
-    async def watch_import(self, viewer: Viewer, import_id: str) -> Stream:
-        """An import as it stands, then whenever it changed, until it ends.
+    async def watch_import(self, viewer: Viewer, import_id: str) -> AsyncGenerator[ImportState | None, None]:
+        """The state of an import, and again whenever it changed, until it finishes; None as a heartbeat.
 
-        What is sent is the state, not its history: whoever comes back is told how it stands, so nothing is missed.
+        The state is sent, not its history: a client that reconnects misses nothing.
         """
-        current = await self.get_import(viewer, import_id)
+        return self._watch(viewer, import_id, await self.get_import(viewer, import_id))
 
-        async def stream(seen: ImportRead) -> Stream:
-            wakeup = Wakeup()
-            stop_listening = self.database.listen(CHANNEL_JUDGING, wakeup.set)
-            last: ImportRead | None = None
-            try:
-                while True:
-                    yield [BEAT if seen == last else StreamEvent("import", seen.model_dump(mode="json"))]
-                    if seen.finished_at is not None:
-                        yield [StreamEvent("end", {"import_id": import_id, "state": seen.state})]
-                        return
-                    last, beat_at = seen, time.monotonic() + BEAT_SEC
-                    while seen == last and time.monotonic() < beat_at:
-                        await asyncio.sleep(_REST_SEC)
-                        await wakeup.wait(_POLL_MS)
-                        wakeup.clear()
-                        seen = await self.get_import(viewer, import_id)
-            finally:
-                stop_listening()
+    async def _watch(
+        self, viewer: Viewer, import_id: str, seen: ImportState
+    ) -> AsyncGenerator[ImportState | None, None]:
+        wakeup = Wakeup()
+        stop_listening = self.database.listen(CHANNEL_JUDGING, wakeup.set)
+        last: ImportState | None = None
+        try:
+            while True:
+                yield None if seen == last else seen
+                if seen.row.finished_at is not None:
+                    return
+                last, beat_at = seen, time.monotonic() + BEAT_SEC
+                while seen == last and time.monotonic() < beat_at:
+                    await asyncio.sleep(_REST_SEC)
+                    await wakeup.wait(_POLL_MS)
+                    wakeup.clear()
+                    seen = await self.get_import(viewer, import_id)
+        finally:
+            stop_listening()
 
-        return stream(current)
-
-    async def list_imports(self, viewer: Viewer, *, cursor: str | None, limit: int) -> ImportPage:
-        """The viewer's imports, the latest first."""
-        place = decode_cursor(cursor, [str])
-        before = str(place[0]) if place else None
+    async def list_imports(self, viewer: Viewer, *, before: str | None, limit: int) -> list[ImportState]:
+        """The viewer's imports, newest first."""
 
         async def read(tx: Tx) -> tuple[list[ImportRow], dict[str, JobProgressRow]]:
-            rows = await imports.page(tx, created_by=viewer.id, before_id=before, limit=limit + 1)
+            rows = await imports.page(tx, created_by=viewer.id, before_id=before, limit=limit)
             return rows, await progress.find_by_jobs(tx, [row.job_id for row in rows])
 
         rows, made = await self.database.read(read)
-        more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
-        return ImportPage(items=[_view(row, made.get(row.job_id)) for row in rows[:limit]], next=more)
+        return [ImportState(row, made.get(row.job_id)) for row in rows]
 
-    async def cancel_import(self, viewer: Viewer, import_id: str) -> ImportRead:
+    async def cancel_import(self, viewer: Viewer, import_id: str) -> ImportState:
         """Stop an import that has not ended."""
 
         async def write(tx: Tx) -> None:
@@ -210,24 +219,3 @@ class ProblemImportService:
 def _check_visible(viewer: Viewer, row: ImportRow) -> None:
     if row.created_by != viewer.user_id and viewer.role is not Role.ADMIN:
         raise NotFound("import", row.id)
-
-
-def _view(row: ImportRow, made: JobProgressRow | None) -> ImportRead:
-    return ImportRead(
-        id=row.id,
-        purpose=row.purpose,
-        state=row.state,
-        job_id=row.job_id,
-        file_name=row.file_name,
-        slug=row.slug or row.requested.get("slug"),
-        problem_id=row.problem_id,
-        revision=row.revision,
-        progress=ProgressRead(stage=made.stage, done=made.done, total=made.total)
-        if made and row.finished_at is None
-        else None,
-        findings=[FindingRead(**item) for item in row.findings],
-        jury=row.jury,
-        error=row.error,
-        created_at=format_timestamp(row.created_at),
-        finished_at=format_timestamp(row.finished_at),
-    )

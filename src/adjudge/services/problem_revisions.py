@@ -7,26 +7,11 @@ and change nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.schema.problems import (
-    FileDiff,
-    ProblemAdminRead,
-    ProblemUpdate,
-    RevisionDiff,
-    RevisionFileRead,
-    RevisionPage,
-    RevisionRead,
-    RevisionSummary,
-    RevisionTests,
-    TestStatistics,
-    ValueDiff,
-)
-from adjudge.api.timestamps import format_timestamp
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
@@ -53,6 +38,101 @@ _APART: Final = ("cases", "statements", "editorials", "attachments", "submission
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataUpdate:
+    """New metadata of a problem; None keeps title and tags."""
+
+    version: int
+    title: str | None = None
+    tags: Sequence[str] | None = None
+    difficulty: float | None = None
+    sets_difficulty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemAdmin:
+    """A problem with its administrative state."""
+
+    id: str
+    slug: str
+    title: str
+    tags: list[str]
+    difficulty: float | None
+    version: int
+    owner_id: str
+    published_revision: int | None
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRevision:
+    """A revision in a list."""
+
+    id: str
+    number: int
+    state: str
+    is_current: bool
+    format: str
+    manifest_digest: str
+    created_by: str
+    created_at: int
+    published_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionFileInfo:
+    """A file of a revision."""
+
+    path: str
+    size_bytes: int
+    digest: str
+    decides_verdicts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionContents:
+    """A revision with all files."""
+
+    revision: ListedRevision
+    problem: dict[str, Any]
+    files: list[RevisionFileInfo]
+    jury: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The change of one file between two revisions."""
+
+    path: str
+    change: str
+    old_bytes: int | None
+    new_bytes: int | None
+    diff: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """The change of one value between two revisions."""
+
+    name: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionComparison:
+    """Differences between two revisions."""
+
+    old: int
+    new: int
+    changes_verdicts: bool
+    old_tests: int
+    new_tests: int
+    files: list[FileChange]
+    values: list[ValueChange]
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProblemRevisionService:
     """Editing, comparing and publishing of a problem's revisions."""
 
@@ -61,19 +141,19 @@ class ProblemRevisionService:
     cache: TwoTierCache
     problems: ProblemService
 
-    async def get_problem_admin(self, viewer: Viewer, name: str) -> ProblemAdminRead:
+    async def get_problem_admin(self, viewer: Viewer, name: str) -> ProblemAdmin:
         """A problem with its administrative state."""
         problem = await self.problems.find_editable(viewer, name)
         return await self._state(problem.id)
 
-    async def _state(self, problem_id: str) -> ProblemAdminRead:
-        async def read(tx: Tx) -> ProblemAdminRead:
+    async def _state(self, problem_id: str) -> ProblemAdmin:
+        async def read(tx: Tx) -> ProblemAdmin:
             row = await problem_queries.find(tx, problem_id)
             if row is None:
                 raise NotFound("problem", problem_id)
             published = row.published_revision_id
             number = (await problem_queries.find_revision(tx, published)).number if published else None
-            return ProblemAdminRead(
+            return ProblemAdmin(
                 id=row.id,
                 slug=row.slug,
                 title=row.title,
@@ -82,35 +162,34 @@ class ProblemRevisionService:
                 version=row.version,
                 owner_id=row.owner_id,
                 published_revision=number,
-                updated_at=format_timestamp(row.updated_at),
+                updated_at=row.updated_at,
             )
 
         return await self.database.read(read)
 
-    async def update_metadata(self, viewer: Viewer, name: str, patch: ProblemUpdate) -> ProblemAdminRead:
-        """Change what the catalogue says; tests and statements change by new revisions only."""
+    async def update_metadata(self, viewer: Viewer, name: str, update: MetadataUpdate) -> ProblemAdmin:
+        """Change title, tags or difficulty; tests and statements change by new revisions only."""
         problem = await self.problems.find_editable(viewer, name)
-        given = patch.model_fields_set
-        title = parse_title(patch.title) if patch.title is not None else problem.title
-        tags = parse_tags(patch.tags) if patch.tags is not None else problem.tags
-        difficulty = parse_difficulty(patch.difficulty) if "difficulty" in given else problem.difficulty
+        title = parse_title(update.title) if update.title is not None else problem.title
+        tags = parse_tags(update.tags) if update.tags is not None else problem.tags
+        difficulty = parse_difficulty(update.difficulty) if update.sets_difficulty else problem.difficulty
 
         async def write(tx: Tx) -> None:
             await problem_commands.update(
-                tx, problem_id=problem.id, version=patch.version, title=title, tags=tags, difficulty=difficulty
+                tx, problem_id=problem.id, version=update.version, title=title, tags=tags, difficulty=difficulty
             )
 
         await self.database.transact(write)
         return await self._after_write(problem.id)
 
-    async def _after_write(self, problem_id: str) -> ProblemAdminRead:
+    async def _after_write(self, problem_id: str) -> ProblemAdmin:
         """Whoever wrote reads what they wrote, from this process at once."""
         await self.cache.revisions.refresh()
         return await self._state(problem_id)
 
     async def publish_revision(
         self, viewer: Viewer, name: str, *, version: int, number: int | None, reason: str, action: str = "publish"
-    ) -> ProblemAdminRead:
+    ) -> ProblemAdmin:
         """Publish a revision; without a number, the one that was published before the present one."""
         problem = await self.problems.find_editable(viewer, name)
 
@@ -125,7 +204,7 @@ class ProblemRevisionService:
         await self.database.transact(write)
         return await self._after_write(problem.id)
 
-    async def withdraw_problem(self, viewer: Viewer, name: str, *, version: int, reason: str) -> ProblemAdminRead:
+    async def withdraw_problem(self, viewer: Viewer, name: str, *, version: int, reason: str) -> ProblemAdmin:
         """Take a problem back: nobody sees it or submits to it until it is published again."""
         problem = await self.problems.find_editable(viewer, name)
 
@@ -142,18 +221,17 @@ class ProblemRevisionService:
             raise NotFound("problem", name)
         return problem
 
-    async def list_revisions(self, viewer: Viewer, name: str, *, cursor: str | None, limit: int) -> RevisionPage:
-        """A problem's revisions, the latest first."""
+    async def list_revisions(
+        self, viewer: Viewer, name: str, *, before: int | None, limit: int
+    ) -> list[ListedRevision]:
+        """A problem's revisions, newest first."""
         problem = await self._with_drafts(viewer, name)
-        place = decode_cursor(cursor, [int])
-        before = int(place[0] or 0) if place else None
         rows = await self.database.read(
-            lambda tx: problem_queries.list_revisions(tx, problem.id, before_number=before, limit=limit + 1)
+            lambda tx: problem_queries.list_revisions(tx, problem.id, before_number=before, limit=limit)
         )
-        more = encode_cursor([rows[limit - 1].number]) if len(rows) > limit else None
-        return RevisionPage(items=[_item(problem, row) for row in rows[:limit]], next=more)
+        return [_item(problem, row) for row in rows]
 
-    async def get_revision(self, viewer: Viewer, name: str, number: int) -> RevisionRead:
+    async def get_revision(self, viewer: Viewer, name: str, number: int) -> RevisionContents:
         """All of one revision."""
         problem = await self._with_drafts(viewer, name)
 
@@ -162,11 +240,11 @@ class ProblemRevisionService:
             return row, await problem_queries.list_files(tx, row.id), await imports.find_verification(tx, row.id)
 
         row, files, jury = await self.database.read(read)
-        return RevisionRead(
+        return RevisionContents(
             revision=_item(problem, row),
             problem=row.definition,
             files=[
-                RevisionFileRead(
+                RevisionFileInfo(
                     path=file.path, size_bytes=file.size_bytes, digest=file.digest, decides_verdicts=file.is_secret
                 )
                 for file in files
@@ -174,7 +252,7 @@ class ProblemRevisionService:
             jury=jury,
         )
 
-    async def tests(self, viewer: Viewer, name: str, number: int) -> RevisionTests:
+    async def tests(self, viewer: Viewer, name: str, number: int) -> list[case_stats.CaseStats]:
         """How programs fare on each test of a revision."""
         problem = await self._with_drafts(viewer, name)
 
@@ -182,17 +260,9 @@ class ProblemRevisionService:
             row = await problem_queries.find_revision_by_number(tx, problem.id, number)
             return await case_stats.of_revision(tx, problem_id=problem.id, revision_id=row.id)
 
-        found = await self.database.read(read)
-        return RevisionTests(
-            items=[
-                TestStatistics(
-                    name=test.name, runs=test.runs, verdicts=test.verdicts, time_ms=test.time_ms, mem_kb=test.mem_kb
-                )
-                for test in found
-            ]
-        )
+        return await self.database.read(read)
 
-    async def diff_revisions(self, viewer: Viewer, name: str, *, old: int, new: int) -> RevisionDiff:
+    async def diff_revisions(self, viewer: Viewer, name: str, *, old: int, new: int) -> RevisionComparison:
         """What differs between two revisions: files, limits and whatever else a package says, tests."""
         if old == new:
             raise InvalidInput("new: must differ from old.", field="new")
@@ -209,7 +279,7 @@ class ProblemRevisionService:
         )
         values = list(_changed_values(_plain(before), _plain(after)))
         budget = Budget(steps=_DIFF_STEPS)
-        return RevisionDiff(
+        return RevisionComparison(
             old=old,
             new=new,
             changes_verdicts=before.manifest_digest != after.manifest_digest,
@@ -225,8 +295,8 @@ class ProblemRevisionService:
 
     async def _file_change(
         self, path: str, old: RevisionFileRow | None, new: RevisionFileRow | None, budget: Budget
-    ) -> FileDiff:
-        return FileDiff(
+    ) -> FileChange:
+        return FileChange(
             path=path,
             change="added" if old is None else "removed" if new is None else "changed",
             old_bytes=old.size_bytes if old else None,
@@ -258,8 +328,8 @@ async def _record(tx: Tx, viewer: Viewer, action: str, objects: Mapping[str, Map
     await audit_log.record(tx, actor=viewer.id, action=action, object_kind="problem", objects=objects, reason=reason)
 
 
-def _item(problem: ProblemRow, row: RevisionRow) -> RevisionSummary:
-    return RevisionSummary(
+def _item(problem: ProblemRow, row: RevisionRow) -> ListedRevision:
+    return ListedRevision(
         id=row.id,
         number=row.number,
         state=row.state,
@@ -267,8 +337,8 @@ def _item(problem: ProblemRow, row: RevisionRow) -> RevisionSummary:
         format=row.format,
         manifest_digest=row.manifest_digest,
         created_by=row.created_by,
-        created_at=format_timestamp(row.created_at),
-        published_at=format_timestamp(row.published_at),
+        created_at=row.created_at,
+        published_at=row.published_at,
     )
 
 
@@ -285,12 +355,12 @@ def _tests(row: RevisionRow) -> int:
     return len(row.definition.get("problem", {}).get("cases", ()))
 
 
-def _changed_values(old: Any, new: Any, name: str = "") -> Iterator[ValueDiff]:
+def _changed_values(old: Any, new: Any, name: str = "") -> Iterator[ValueChange]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             yield from _changed_values(old.get(key), new.get(key), f"{name}.{key}" if name else key)
     elif old != new:
-        yield ValueDiff(name=name, old=old, new=new)
+        yield ValueChange(name=name, old=old, new=new)
 
 
 def _unified(path: str, before: str, after: str, budget: Budget) -> str:

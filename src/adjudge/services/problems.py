@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.api.schema.problems import ProblemPage, ProblemSummary
-from adjudge.api.timestamps import format_timestamp
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.entry import CachedValue, make_entry
 from adjudge.cache.policies import CacheEntity
@@ -20,7 +17,7 @@ from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Permission, Role
 from adjudge.judge.languages import Languages
 from adjudge.packages.problem_json import problem_from_json
-from adjudge.services.problem_detail import ProblemRevision, build_problem_detail, public_files
+from adjudge.services.problem_detail import ProblemDetail, ProblemRevision, build_problem_detail, public_files
 from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
@@ -30,19 +27,36 @@ from adjudge.store.problems.models import (
     ProblemFilter,
     ProblemListRow,
     ProblemRow,
-    ProblemSort,
     RevisionFileRow,
     RevisionRow,
 )
 from adjudge.store.problems.stats import ProblemStats
 
 _UNTRIED: Final = ProblemStats()
-_KEY_TYPES: Final = {
-    ProblemSort.NEWEST: int,
-    ProblemSort.TITLE: str,
-    ProblemSort.EASIEST: (int, float),
-    ProblemSort.HARDEST: (int, float),
-}
+
+
+ProblemKey = tuple[str | float, str]
+"""The last problem of a page: its sort key and its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProblem:
+    """A problem in a list."""
+
+    id: str
+    slug: str
+    title: str
+    tags: list[str]
+    difficulty: float | None
+    revision: int | None
+    version: int
+    updated_at: int
+    solved: bool | None
+    tried: bool | None
+    solvers: int
+    accepted: int
+    judged: int
+    acceptance: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,9 @@ class ProblemService:
     cache: TwoTierCache
     languages: Languages
     problem_stats: ProblemStatsService
+    encode_page: Callable[[Sequence[ListedProblem], ProblemKey | None], bytes]
+    encode_detail: Callable[[ProblemDetail], bytes]
+    """How the API encodes them; the cache keeps encoded responses."""
 
     async def find_visible(self, viewer: Viewer, name: str) -> ProblemRow:
         """A problem that the viewer may know of; any other answers as if it did not exist."""
@@ -91,11 +108,9 @@ class ProblemService:
         return problem
 
     async def list_problems(
-        self, viewer: Viewer, wanted: ProblemFilter, *, cursor: str | None, limit: int
+        self, viewer: Viewer, wanted: ProblemFilter, *, after: ProblemKey | None, limit: int
     ) -> CachedValue:
         """One page, encoded. Visitors share theirs; a user's has their marks and stays in this process."""
-        place = decode_cursor(cursor, [_KEY_TYPES[wanted.sort], str])  # type: ignore[list-item]  # a tuple of types serves isinstance
-        after = (place[0], str(place[1])) if place else None
 
         async def load() -> bytes:
             rows = await self.database.read(
@@ -103,14 +118,14 @@ class ProblemService:
                     tx, wanted, viewer_id=viewer.user_id, after=after, limit=limit + 1
                 )
             )
-            more = encode_cursor([rows[limit - 1].sort_key, rows[limit - 1].id]) if len(rows) > limit else None
+            next_key = (rows[limit - 1].sort_key, rows[limit - 1].id) if len(rows) > limit else None
             stats_by_problem = await self.problem_stats.list_problem_stats()
             items = [_item(row, viewer, stats_by_problem.get(row.id, _UNTRIED)) for row in rows[:limit]]
-            return ProblemPage(items=items, next=more).model_dump_json().encode()
+            return self.encode_page(items, next_key)
 
         if wanted.owner_id is not None:
             return _uncached(await load())
-        query = json.dumps([asdict(wanted), cursor, limit], ensure_ascii=False)
+        query = json.dumps([asdict(wanted), after, limit])
         digest = hashlib.blake2b(query.encode(), digest_size=16).hexdigest()
         if viewer.user_id is None:
             found = await self.cache.get(CacheEntity.PROBLEM_LIST, digest, load, revision=cache_revisions.CATALOGUE)
@@ -172,7 +187,7 @@ class ProblemService:
             row, revision, problem_from_json(revision.definition), {file.path: file for file in files}
         )
         shown = await build_problem_detail(self.blobs, facts, languages, self.languages)
-        return await asyncio.to_thread(lambda: shown.model_dump_json().encode())
+        return await asyncio.to_thread(self.encode_detail, shown)
 
     async def get_public_file(self, viewer: Viewer, name: str, file_name: str) -> PublicFile:
         """An attachment, a picture or a statement of what is published; of a draft, for those who may see it."""
@@ -217,8 +232,8 @@ def user_list_cache_key(user_id: str) -> str:
     return f"user:{user_id}"
 
 
-def _item(row: ProblemListRow, viewer: Viewer, stats: ProblemStats) -> ProblemSummary:
-    return ProblemSummary(
+def _item(row: ProblemListRow, viewer: Viewer, stats: ProblemStats) -> ListedProblem:
+    return ListedProblem(
         id=row.id,
         slug=row.slug,
         title=row.title,
@@ -226,7 +241,7 @@ def _item(row: ProblemListRow, viewer: Viewer, stats: ProblemStats) -> ProblemSu
         difficulty=row.difficulty,
         revision=row.revision,
         version=row.version,
-        updated_at=format_timestamp(row.updated_at),
+        updated_at=row.updated_at,
         solved=row.is_solved if viewer.user_id else None,
         tried=row.is_tried if viewer.user_id else None,
         solvers=stats.solvers,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.judge.result_document import coarse_case
 from adjudge.services import submissions
 from adjudge.services.event_feed import Event, EventFeed

@@ -34,7 +34,8 @@ def router(run_files: ChainRunFileService) -> APIRouter:
         openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
     )
     async def store(viewer: Controller, request: Request) -> FileCreated:  # noqa: ARG001  # asked for by its point
-        return await run_files.store_file(request.stream())
+        stored = await run_files.store_file(request.stream())
+        return FileCreated(digest=stored.digest, size_bytes=stored.size_bytes)
 
     @routes.get(
         "/runs/{run_id}/nodes/{node_id}/files/{digest}",

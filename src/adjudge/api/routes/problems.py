@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.dependencies import require_permission, statement_languages
-from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.responses import conditional_response, file_response, request_etag
 from adjudge.api.routes.events import STREAM, encode_stream
 from adjudge.api.schema.problems import (
@@ -23,17 +25,20 @@ from adjudge.api.schema.problems import (
     RevisionDiff,
     RevisionPage,
     RevisionRead,
+    RevisionSummary,
     RevisionTests,
     RollbackRequest,
+    TestStatistics,
     WithdrawRequest,
 )
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.api.uploads import open_upload
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
-from adjudge.services.problem_imports import ImportRequest, ProblemImportService
-from adjudge.services.problem_revisions import ProblemRevisionService
-from adjudge.services.problems import ProblemService, PublicFile, filter_own
+from adjudge.services.problem_imports import ImportRequest, ImportState, ProblemImportService, StartedImport
+from adjudge.services.problem_revisions import MetadataUpdate, ProblemRevisionService
+from adjudge.services.problems import ProblemKey, ProblemService, PublicFile, filter_own
+from adjudge.services.submission_events import BEAT, Stream, StreamEvent
 from adjudge.services.viewer import Viewer
 from adjudge.store.problems.models import ProblemFilter, ProblemSort
 
@@ -45,6 +50,12 @@ Number = Annotated[int, Path(ge=1, le=2**53, description="Revision number.")]
 Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Lang = Annotated[str, Query(max_length=8, description="Statement language. Default: `Accept-Language`.")]
+_KEY_TYPES: Final = {
+    ProblemSort.NEWEST: int,
+    ProblemSort.TITLE: str,
+    ProblemSort.EASIEST: (int, float),
+    ProblemSort.HARDEST: (int, float),
+}
 _KNOWN: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "Not modified (`If-None-Match`)."}}
 _FILE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
@@ -112,7 +123,8 @@ def _add_catalogue(routes: APIRouter, problems: ProblemService) -> None:
         )
         wanted = filter_own(wanted, viewer) if mine else wanted
         return conditional_response(
-            request_etag(request), await problems.list_problems(viewer, wanted, cursor=cursor, limit=limit)
+            request_etag(request),
+            await problems.list_problems(viewer, wanted, after=problem_key(cursor, sort), limit=limit),
         )
 
     @routes.get("/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemRead}, **_KNOWN})
@@ -185,15 +197,18 @@ def _add_imports(routes: APIRouter, imports: ProblemImportService, connections: 
     ) -> ImportAccepted:
         order = ImportRequest(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
         async with open_upload(request, file_name, imports.upload_limit_bytes) as upload:
-            return await imports.start_import(viewer, order, upload.pieces, upload.file_name)
+            return _accepted(await imports.start_import(viewer, order, upload.pieces, upload.file_name))
 
     @routes.get("/imports", summary="List your imports, newest first")
     async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
-        return await imports.list_imports(viewer, cursor=cursor, limit=limit)
+        place = decode_cursor(cursor, [str])
+        found = await imports.list_imports(viewer, before=str(place[0]) if place else None, limit=limit + 1)
+        more = encode_cursor([found[limit - 1].row.id]) if len(found) > limit else None
+        return ImportPage(items=[ImportRead.of(item) for item in found[:limit]], next=more)
 
     @routes.get("/imports/{import_id}", summary="Get the status and findings of an import")
     async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return await imports.get_import(viewer, import_id)
+        return ImportRead.of(await imports.get_import(viewer, import_id))
 
     @routes.get(
         "/imports/{import_id}/events",
@@ -205,42 +220,52 @@ def _add_imports(routes: APIRouter, imports: ProblemImportService, connections: 
         response_class=StreamingResponse,
     )
     async def watch_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> StreamingResponse:
-        return EventStreamResponse(connections, viewer, encode_stream(await imports.watch_import(viewer, import_id)))
+        states = await imports.watch_import(viewer, import_id)
+        return EventStreamResponse(connections, viewer, encode_stream(_import_events(states)))
 
     @routes.post("/imports/{import_id}:cancel", summary="Cancel an import")
     async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return await imports.cancel_import(viewer, import_id)
+        return ImportRead.of(await imports.cancel_import(viewer, import_id))
 
 
 def _add_management(routes: APIRouter, revisions: ProblemRevisionService) -> None:
     @routes.get("/problems/{problem}/state", summary="Get a problem with its administrative state")
     async def read_state(viewer: Writer, problem: Name) -> ProblemAdminRead:
-        return await revisions.get_problem_admin(viewer, problem)
+        return ProblemAdminRead.model_validate(await revisions.get_problem_admin(viewer, problem))
 
     @routes.patch("/problems/{problem}", summary="Change title, tags or difficulty")
     async def edit_problem(viewer: Writer, problem: Name, patch: ProblemUpdate) -> ProblemAdminRead:
-        return await revisions.update_metadata(viewer, problem, patch)
+        update = MetadataUpdate(
+            patch.version, patch.title, patch.tags, patch.difficulty, "difficulty" in patch.model_fields_set
+        )
+        return ProblemAdminRead.model_validate(await revisions.update_metadata(viewer, problem, update))
 
     @routes.post("/problems/{problem}:publish", summary="Publish a revision")
     async def publish(viewer: Publisher, problem: Name, body: PublishRequest) -> ProblemAdminRead:
-        return await revisions.publish_revision(
-            viewer, problem, version=body.version, number=body.revision, reason=body.reason
+        return ProblemAdminRead.model_validate(
+            await revisions.publish_revision(
+                viewer, problem, version=body.version, number=body.revision, reason=body.reason
+            )
         )
 
     @routes.post("/problems/{problem}:rollback", summary="Roll back to an earlier revision")
     async def roll_back(viewer: Publisher, problem: Name, body: RollbackRequest) -> ProblemAdminRead:
-        return await revisions.publish_revision(
-            viewer,
-            problem,
-            version=body.version,
-            number=body.revision,
-            reason=body.reason,
-            action="rollback",
+        return ProblemAdminRead.model_validate(
+            await revisions.publish_revision(
+                viewer,
+                problem,
+                version=body.version,
+                number=body.revision,
+                reason=body.reason,
+                action="rollback",
+            )
         )
 
     @routes.post("/problems/{problem}:withdraw", summary="Withdraw a problem")
     async def withdraw(viewer: Publisher, problem: Name, body: WithdrawRequest) -> ProblemAdminRead:
-        return await revisions.withdraw_problem(viewer, problem, version=body.version, reason=body.reason)
+        return ProblemAdminRead.model_validate(
+            await revisions.withdraw_problem(viewer, problem, version=body.version, reason=body.reason)
+        )
 
 
 def _add_revisions(
@@ -250,11 +275,15 @@ def _add_revisions(
     async def list_revisions(
         viewer: Reader, problem: Name, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
     ) -> RevisionPage:
-        return await revisions.list_revisions(viewer, problem, cursor=cursor, limit=limit)
+        place = decode_cursor(cursor, [int])
+        before = int(place[0] or 0) if place else None
+        found = await revisions.list_revisions(viewer, problem, before=before, limit=limit + 1)
+        more = encode_cursor([found[limit - 1].number]) if len(found) > limit else None
+        return RevisionPage(items=[RevisionSummary.model_validate(item) for item in found[:limit]], next=more)
 
     @routes.get("/problems/{problem}/revisions/{number}", summary="Get a revision")
     async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionRead:
-        return await revisions.get_revision(viewer, problem, number)
+        return RevisionRead.model_validate(await revisions.get_revision(viewer, problem, number))
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/preview",
@@ -279,7 +308,8 @@ def _add_revisions(
         description="For whoever may see drafts. Counted over the latest 1,000 submissions judged on the revision.",
     )
     async def test_statistics(viewer: Reader, problem: Name, number: Number) -> RevisionTests:
-        return await revisions.tests(viewer, problem, number)
+        found = await revisions.tests(viewer, problem, number)
+        return RevisionTests(items=[TestStatistics.model_validate(item) for item in found])
 
     @routes.get("/problems/{problem}/diff", summary="Compare two revisions")
     async def compare_revisions(
@@ -288,7 +318,7 @@ def _add_revisions(
         old: Annotated[int, Query(ge=1, le=2**53)],
         new: Annotated[int, Query(ge=1, le=2**53)],
     ) -> RevisionDiff:
-        return await revisions.diff_revisions(viewer, problem, old=old, new=new)
+        return RevisionDiff.model_validate(await revisions.diff_revisions(viewer, problem, old=old, new=new))
 
     @routes.post(
         "/problems/{problem}/revisions/{number}:verify",
@@ -296,4 +326,26 @@ def _add_revisions(
         summary="Verify a revision with the jury solutions",
     )
     async def verify_revision(viewer: Writer, problem: Name, number: Number) -> ImportAccepted:
-        return await imports.start_verification(viewer, problem, number)
+        return _accepted(await imports.start_verification(viewer, problem, number))
+
+
+def _accepted(started: StartedImport) -> ImportAccepted:
+    return ImportAccepted(id=started.id, job_id=started.job_id, url=f"/api/v1/imports/{started.id}")
+
+
+async def _import_events(states: AsyncGenerator[ImportState | None, None]) -> Stream:
+    async with aclosing(states):
+        async for state in states:
+            if state is None:
+                yield [BEAT]
+                continue
+            shown = ImportRead.of(state)
+            yield [StreamEvent("import", shown.model_dump(mode="json"))]
+            if shown.finished_at is not None:
+                yield [StreamEvent("end", {"import_id": shown.id, "state": shown.state})]
+
+
+def problem_key(cursor: str | None, sort: ProblemSort) -> ProblemKey | None:
+    """The key that a cursor of a problem list stands for."""
+    place = decode_cursor(cursor, [_KEY_TYPES[sort], str])  # type: ignore[list-item]  # isinstance takes a tuple
+    return (place[0], str(place[1])) if place else None  # type: ignore[return-value]  # checked by decode_cursor

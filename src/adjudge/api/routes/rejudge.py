@@ -20,8 +20,8 @@ from adjudge.api.schema.rejudge import (
     VerdictChangeCountRead,
 )
 from adjudge.api.schema.submissions import ReasonRequest
-from adjudge.api.timestamps import parse_timestamp
 from adjudge.domain.permissions import Permission
+from adjudge.domain.timestamps import parse_timestamp
 from adjudge.judge.languages import Languages
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer

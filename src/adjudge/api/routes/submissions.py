@@ -26,10 +26,10 @@ from adjudge.api.schema.submissions import (
     SubmissionStatusChangeRead,
     SubmissionStatusUpdate,
 )
-from adjudge.api.timestamps import parse_timestamp
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SubmissionStatus
+from adjudge.domain.timestamps import parse_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Languages
 from adjudge.services.submissions import WAIT_MOST_SEC, SubmissionService

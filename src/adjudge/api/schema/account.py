@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
-from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Role
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.services.account import CreatedToken
 from adjudge.store.accounts.api_tokens import ApiTokenRow
 from adjudge.store.accounts.sessions import SessionRow

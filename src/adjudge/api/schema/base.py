@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from adjudge.domain.timestamps import format_timestamp
 
 TIMESTAMP_EXAMPLE: Final = "2026-01-31T12:00:00.000Z"
 
 
-class ApiModel(BaseModel):
-    """Base of all schema models: immutable, unknown fields rejected."""
+def _format_microseconds(value: Any) -> Any:
+    return format_timestamp(value) if isinstance(value, int) else value
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+Timestamp = Annotated[str, BeforeValidator(_format_microseconds)]
+"""RFC 3339 on the wire; made of microseconds since the epoch."""
+
+
+class ApiModel(BaseModel):
+    """Base of all schema models: immutable, unknown fields rejected; made of values by ``model_validate``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
 
 class FieldError(ApiModel):

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
-from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.states import ChainRunStatus, NodeStatus
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.store.chains.models import ChainNodeRow, ChainRunRow, ChainStatusChange, NodeLogRow
 
 _TIMESTAMP = Field(examples=[TIMESTAMP_EXAMPLE])

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
-from adjudge.api.timestamps import format_timestamp
 from adjudge.chains.definition_file import CHAIN_NAME_PATTERN, NAME_CHARACTERS, NAME_RULE
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.store.chains import triggers as chain_triggers
 from adjudge.store.chains.models import ChainRow, ChainVersionRow
 

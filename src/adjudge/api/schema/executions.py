@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from adjudge.api.schema.base import ApiModel
-from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.store.judging import executions
 

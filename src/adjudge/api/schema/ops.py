@@ -8,7 +8,7 @@ from pydantic import Field
 
 from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
 from adjudge.api.schema.submissions import AttemptRead, JobStatusChangeRead
-from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.registry.driver import LiveWorker
 from adjudge.services.ops import JobHistory, SystemStatus
 from adjudge.settings import EffectiveSetting as Setting

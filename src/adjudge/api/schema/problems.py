@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
+from adjudge.api.pagination import encode_cursor
+from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel, Timestamp
 from adjudge.domain.problem_metadata import MAX_DIFFICULTY, MAX_TAGS, MAX_TITLE
+from adjudge.domain.timestamps import format_timestamp
+from adjudge.services.languages import LanguageInfo, SourceTemplate
+from adjudge.services.problem_detail import ProblemDetail
+from adjudge.services.problem_imports import ImportState
+from adjudge.services.problems import ListedProblem
 
 _NEXT = Field(description="Cursor of the next page; null on the last page.")
 _SLUG = Field(description="Slug.", examples=["multiples"])
@@ -28,7 +35,7 @@ class ProblemSummary(ApiModel):
     difficulty: float | None = Field(examples=[800])
     revision: int | None = Field(description="Published revision number; null for a draft.", examples=[2])
     version: int
-    updated_at: str = _TIMESTAMP
+    updated_at: Timestamp = _TIMESTAMP
     solved: bool | None = Field(description="Whether you have solved it; null if not logged in.", examples=[False])
     tried: bool | None = Field(
         description="Whether you have tried but not solved it; null if not logged in.",
@@ -128,7 +135,7 @@ class ProblemRead(ApiModel):
     authors: list[str]
     source: str
     license: str
-    updated_at: str = _TIMESTAMP
+    updated_at: Timestamp = _TIMESTAMP
 
 
 class ProblemAdminRead(ApiModel):
@@ -142,7 +149,7 @@ class ProblemAdminRead(ApiModel):
     version: int
     owner_id: str
     published_revision: int | None
-    updated_at: str = _TIMESTAMP
+    updated_at: Timestamp = _TIMESTAMP
 
 
 class ProblemUpdate(ApiModel):
@@ -187,8 +194,8 @@ class RevisionSummary(ApiModel):
     format: str = Field(examples=["icpc"])
     manifest_digest: str = Field(description="Digest of the test data and all files that affect verdicts.")
     created_by: str
-    created_at: str = _TIMESTAMP
-    published_at: str | None
+    created_at: Timestamp = _TIMESTAMP
+    published_at: Timestamp | None
 
 
 class RevisionPage(ApiModel):
@@ -280,8 +287,29 @@ class ImportRead(ApiModel):
     findings: list[FindingRead]
     jury: dict[str, Any] | None = Field(description="Jury solutions with expected and actual results.")
     error: str | None
-    created_at: str = _TIMESTAMP
-    finished_at: str | None
+    created_at: Timestamp = _TIMESTAMP
+    finished_at: Timestamp | None
+
+    @classmethod
+    def of(cls, state: ImportState) -> ImportRead:
+        """Build it from the row of the import and the progress of its job."""
+        row, progress = state.row, state.progress
+        return cls(
+            id=row.id,
+            purpose=row.purpose,
+            state=row.state,
+            job_id=row.job_id,
+            file_name=row.file_name,
+            slug=row.slug or row.requested.get("slug"),
+            problem_id=row.problem_id,
+            revision=row.revision,
+            progress=ProgressRead.model_validate(progress) if progress and row.finished_at is None else None,
+            findings=[FindingRead(**item) for item in row.findings],
+            jury=row.jury,
+            error=row.error,
+            created_at=format_timestamp(row.created_at),
+            finished_at=format_timestamp(row.finished_at),
+        )
 
 
 class ImportPage(ApiModel):
@@ -341,3 +369,25 @@ class RevisionTests(ApiModel):
     items: list[TestStatistics] = Field(
         description="In the order of the tests; those that were never run are left out."
     )
+
+
+def encode_problem(detail: ProblemDetail) -> bytes:
+    """The response of ``GET /problems/{problem}``, as it is cached."""
+    return ProblemRead.model_validate(detail).model_dump_json().encode()
+
+
+def encode_problem_page(items: Sequence[ListedProblem], next_key: tuple[str | float, str] | None) -> bytes:
+    """The response of ``GET /problems``, as it is cached."""
+    found = [ProblemSummary.model_validate(item) for item in items]
+    page = ProblemPage(items=found, next=encode_cursor(list(next_key)) if next_key else None)
+    return page.model_dump_json().encode()
+
+
+def encode_languages(items: Sequence[LanguageInfo]) -> bytes:
+    """The response of ``GET /languages``, as it is cached."""
+    return LanguageList(items=[LanguageRead.model_validate(item) for item in items]).model_dump_json().encode()
+
+
+def encode_template(template: SourceTemplate) -> bytes:
+    """The response of ``GET /languages/{language}/template``, as it is cached."""
+    return LanguageTemplateRead.model_validate(template).model_dump_json().encode()

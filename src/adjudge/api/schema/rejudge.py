@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, JsonValue
 
 from adjudge.api.schema.base import ApiModel
-from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.store.judging import models as submission_models
 from adjudge.store.judging.models import RevisionChoice, VerdictPolicy

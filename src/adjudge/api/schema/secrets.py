@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, SecretStr
 
 from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
-from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.store.chains.secrets import SecretName
 
 

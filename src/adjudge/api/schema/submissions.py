@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, JsonValue
 
 from adjudge.api.schema.base import ApiModel
-from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.store.jobs.dead_letters import JobAttemptRow
 from adjudge.store.judging.models import JobStatusChange, JudgeRunRow, SubmissionRow, SubmissionStatusChange

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from adjudge.api.schema.account import Email, Name, Password, ShownName, UserRead
 from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
-from adjudge.api.timestamps import format_timestamp
 from adjudge.domain.permissions import Role
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.services.users import CreatedInvitation, CreatedUser
 from adjudge.store.accounts.invitations import InvitationRow
 

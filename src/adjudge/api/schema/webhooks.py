@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from adjudge.api.schema.base import ApiModel
-from adjudge.api.timestamps import format_timestamp
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.store.webhooks import models as webhook_models
 
 EventName = Literal["submission.judged", "submission.canceled", "submission.rejudged"]

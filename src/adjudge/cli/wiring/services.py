@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adjudge.api.container import Services
+from adjudge.api.schema import problems as schema
 from adjudge.api.sse import SseConnections
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.token_buckets import TokenBuckets
@@ -70,7 +71,9 @@ def compose_services(
     accounts, executions = settings.accounts, settings.executions
     rules = SubmissionRulesCache(database)
     problem_stats = ProblemStatsService(database, cache)
-    problems = ProblemService(database, blobs, cache, languages, problem_stats)
+    problems = ProblemService(
+        database, blobs, cache, languages, problem_stats, schema.encode_problem_page, schema.encode_problem
+    )
     submissions = SubmissionService(database, jobs, blobs, cache, rules, feed)
     chains = ChainService(database, new_id)
     chain_runs = ChainRunService(database, engine, blobs, admission, chains)
@@ -90,7 +93,7 @@ def compose_services(
         problem_stats=problem_stats,
         revisions=ProblemRevisionService(database, blobs, cache, problems),
         imports=ProblemImportService(database, jobs, blobs, upload_limit_bytes, admission, problems, new_id),
-        language_service=LanguageService(cache, languages),
+        language_service=LanguageService(cache, languages, schema.encode_languages, schema.encode_template),
         chains=chains,
         chain_runs=chain_runs,
         chain_triggers=ChainTriggerService(database, chains, new_id),

@@ -151,7 +151,7 @@ def _add_profile_routes(
 async def _solved(problems: ProblemService, viewer: Viewer) -> ProblemPage:
     """Solved problems, first page."""
     wanted = ProblemFilter(is_solved=True, sort=ProblemSort.TITLE)
-    found = await problems.list_problems(viewer, wanted, cursor=None, limit=_SOLVED)
+    found = await problems.list_problems(viewer, wanted, after=None, limit=_SOLVED)
     return ProblemPage.model_validate_json(found.body)
 
 

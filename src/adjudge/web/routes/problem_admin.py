@@ -10,12 +10,12 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from adjudge.api.dependencies import require_permission
-from adjudge.api.schema.problems import ProblemPage, ProblemUpdate
+from adjudge.api.schema.problems import ImportRead, ProblemAdminRead, ProblemPage, RevisionRead, RevisionSummary
 from adjudge.api.uploads import iter_file
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.services.problem_imports import ImportRequest, ProblemImportService
-from adjudge.services.problem_revisions import ProblemRevisionService
+from adjudge.services.problem_revisions import MetadataUpdate, ProblemRevisionService
 from adjudge.services.problems import ProblemService, filter_own
 from adjudge.services.viewer import Viewer
 from adjudge.store.problems.models import ProblemFilter
@@ -45,13 +45,13 @@ def _add_import_routes(
 ) -> None:
     async def overview(request: Request, viewer: Viewer, error: AdjudgeError | None = None) -> Response:
         wanted = filter_own(ProblemFilter(), viewer)
-        found = await problems.list_problems(viewer, wanted, cursor=None, limit=100)
+        found = await problems.list_problems(viewer, wanted, after=None, limit=100)
         return await pages.render(
             request,
             "problem_admin.html",
             status=error.http_status if error else 200,
             problems=ProblemPage.model_validate_json(found.body).items,
-            imports=(await imports.list_imports(viewer, cursor=None, limit=10)).items,
+            imports=[ImportRead.of(item) for item in await imports.list_imports(viewer, before=None, limit=10)],
             error=error,
         )
 
@@ -92,7 +92,7 @@ def _add_import_routes(
 
 
 async def _import(imports: ProblemImportService, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
-    found = await imports.get_import(viewer, import_id)
+    found = ImportRead.of(await imports.get_import(viewer, import_id))
     return {"problem_import": found, "jury": found.jury, "plot": _jury_plot(request, found.jury)}
 
 
@@ -102,13 +102,16 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, revisions: Probl
         return await pages.render(
             request,
             "problem_admin_detail.html",
-            problem=await revisions.get_problem_admin(viewer, name),
-            revisions=(await revisions.list_revisions(viewer, name, cursor=None, limit=100)).items,
+            problem=ProblemAdminRead.model_validate(await revisions.get_problem_admin(viewer, name)),
+            revisions=[
+                RevisionSummary.model_validate(item)
+                for item in await revisions.list_revisions(viewer, name, before=None, limit=100)
+            ],
         )
 
     @routes.get("/manage/problems/{name}/revisions/{number}")
     async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
-        found = await revisions.get_revision(viewer, name, number)
+        found = RevisionRead.model_validate(await revisions.get_revision(viewer, name, number))
         return await pages.render(
             request,
             "revision.html",
@@ -116,7 +119,7 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, revisions: Probl
             found=found,
             jury=found.jury,
             plot=_jury_plot(request, found.jury),
-            tests=(await revisions.tests(viewer, name, number)).items,
+            tests=await revisions.tests(viewer, name, number),
         )
 
     @routes.get("/manage/problems/{name}/diff")
@@ -129,13 +132,14 @@ def _add_action_routes(routes: APIRouter, revisions: ProblemRevisionService, imp
     @routes.post("/manage/problems/{name}")
     async def edit(request: Request, viewer: Writer, name: str) -> Response:
         difficulty = (await forms.text(request, "difficulty", limit=20)).strip()
-        patch = ProblemUpdate(
+        update = MetadataUpdate(
             version=await _number(request, "version"),
             title=(await forms.text(request, "title", limit=300)).strip() or None,
             tags=list(_tags(await forms.text(request, "tags", limit=500)) or ()),
             difficulty=_as_float(difficulty),
+            sets_difficulty=True,
         )
-        await revisions.update_metadata(viewer, name, patch)
+        await revisions.update_metadata(viewer, name, update)
         return redirect(f"/manage/problems/{name}", done="saved")
 
     @routes.post("/manage/problems/{name}/publish")

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.dependencies import require_permission, statement_languages
+from adjudge.api.routes.problems import problem_key
 from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission
@@ -61,7 +62,7 @@ def router(page: ProblemPageRenderer) -> APIRouter:
             is_tried=_TRIED.get(solved) if viewer.user_id else None,
             sort=sort,
         )
-        found = await problems.list_problems(viewer, wanted, cursor=cursor, limit=50)
+        found = await problems.list_problems(viewer, wanted, after=problem_key(cursor, sort), limit=50)
         shown = ProblemPage.model_validate_json(found.body)
         asked = {"q": q, "tag": tag, "solved": solved, "sort": sort.value}
         more = urlencode({**asked, "cursor": shown.next}) if shown.next else ""
