@@ -1,8 +1,4 @@
-"""Content-addressed files: test data, statements, sources, logs.
-
-What belongs here: storing, reading and removing bytes by their digest. What does not: what a file
-means, and who uses it.
-"""
+"""The blob store: files addressed by their digest (test data, statements, sources, logs)."""
 
 from adjudge.blobs.driver import BlobCorrupt, BlobInfo, BlobSource, BlobStore, Digest, parse_digest
 

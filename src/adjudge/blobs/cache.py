@@ -1,10 +1,10 @@
-"""A worker's cache of blobs: test data on the local disk, fetched once, shared by slots and processes, bounded.
+"""A worker's cache of blobs on the local disk: fetched once, shared by slots and processes, with a size limit.
 
-The folder holds one file per blob, named by its digest. All agreement between processes is by locks that the kernel
-drops when a process dies, however it dies: a file in use is locked shared, a file being fetched is locked exclusively
-under the name ``DIGEST.part`` (so one process fetches and the others wait), and making room is done by one process at a
-time. A file's access time, set at each use, says what was used least recently. What this process has not fetched or
-checked itself is checked by its digest before it is lent.
+The folder has one file per blob, named by its digest. Processes coordinate by file locks, which the kernel releases
+when a process dies: a file in use is locked shared; a file being fetched is locked exclusively under the name
+``DIGEST.part``, so one process fetches and the others wait; one process at a time frees space. The access time, set at
+each use, gives the LRU order. Files that this process has not fetched or checked itself are verified by their digest
+before use.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from adjudge.domain.errors import InvalidInput, Unavailable
 
 _PART: Final = ".part"
 _POLL_SEC: Final = 0.02
-"""How often we look whether another process has finished fetching; a file lock has no wake-up for an event loop."""
+"""Poll interval while another process fetches; a file lock cannot wake an event loop."""
 
 _Signature = tuple[int, int, int]
 
 
 class BlobCache:
-    """Blobs on the local disk, ``max_bytes`` of them at most."""
+    """Blobs on the local disk, at most ``max_bytes``."""
 
     def __init__(self, blobs: BlobStore, folder: Path, *, max_bytes: int) -> None:
         self._blobs, self._folder, self._max_bytes = blobs, folder, max_bytes
@@ -39,11 +39,13 @@ class BlobCache:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInput(f"cache_dir: {folder} cannot be made: {error.strerror}.", field="cache_dir") from error
+            raise InvalidInput(
+                f"cache_dir: {folder} cannot be created: {error.strerror}.", field="cache_dir"
+            ) from error
 
     @asynccontextmanager
     async def pin(self, digest: Digest) -> AsyncIterator[Path]:
-        """Lend the blob's file, read-only and verified; it stays while the block lasts."""
+        """The verified, read-only file of a blob; it is not evicted while the block runs."""
         descriptor = await self._held(parse_digest(digest))
         try:
             yield self._folder / digest
@@ -51,7 +53,7 @@ class BlobCache:
             os.close(descriptor)
 
     async def _held(self, digest: Digest) -> int:
-        """Return a descriptor that holds the file's shared lock. In this process one caller fetches, others wait."""
+        """A descriptor that holds the shared lock of the file. In this process one caller fetches, others wait."""
         flight = self._flights.setdefault(digest, asyncio.Lock())
         try:
             async with flight:
@@ -66,7 +68,7 @@ class BlobCache:
                 del self._flights[digest]
 
     async def _lent(self, digest: Digest) -> int | None:
-        """Lock the file if it is here and sound; a damaged one is removed."""
+        """Lock the file if it is present and valid; a corrupt one is removed."""
         path = self._folder / digest
         descriptor = await asyncio.to_thread(_locked, path, os.O_RDONLY, fcntl.LOCK_SH)
         if descriptor is None:
@@ -87,7 +89,7 @@ class BlobCache:
         return descriptor
 
     async def _fetched(self, digest: Digest) -> int | None:
-        """Fetch the file, unless another process is at it; return it locked."""
+        """Fetch the file, unless another process does; returns it locked."""
         size_bytes = (await self._blobs.stat(digest)).size_bytes
         if size_bytes > self._max_bytes:
             raise InvalidInput(
@@ -100,7 +102,7 @@ class BlobCache:
         if descriptor is None:
             return None
         try:
-            if path.exists():  # another process finished between our look and our lock
+            if path.exists():  # another process finished between our check and our lock
                 part.unlink(missing_ok=True)
                 os.close(descriptor)
                 return None
@@ -119,7 +121,7 @@ class BlobCache:
         return descriptor
 
     def _reserve(self, descriptor: int, size_bytes: int) -> None:
-        """Give the new file its final size at once, so that others count it, and remove old files until all fits."""
+        """Allocate the final size at once, so that other processes count it, and evict old files until it fits."""
         with self._making_room():
             os.truncate(descriptor, 0)
             sizes, idle = self._survey()
@@ -135,7 +137,7 @@ class BlobCache:
             os.truncate(descriptor, size_bytes)
 
     def _survey(self) -> tuple[dict[Path, int], list[Path]]:
-        """Sizes of all files, and the order in which they may go: abandoned parts, then the least recently used."""
+        """Sizes of all files, and the eviction order: abandoned parts, then least recently used."""
         sizes: dict[Path, int] = {}
         order: list[tuple[bool, int, Path]] = []
         for entry in os.scandir(self._folder):
@@ -154,7 +156,7 @@ class BlobCache:
 
 
 def _locked(path: Path, flags: int, kind: int) -> int | None:
-    """Open and lock without waiting; nothing if it is not there, is locked by others, or went away meanwhile."""
+    """Open and lock without waiting; None if the file is missing, locked, or was removed meanwhile."""
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
     except FileNotFoundError:
@@ -170,7 +172,7 @@ def _locked(path: Path, flags: int, kind: int) -> int | None:
 
 
 def _removed(path: Path) -> bool:
-    """Remove a file that nobody uses."""
+    """Remove a file that is not in use."""
     descriptor = _locked(path, os.O_RDONLY, fcntl.LOCK_EX)
     if descriptor is None:
         return False
@@ -180,11 +182,11 @@ def _removed(path: Path) -> bool:
 
 
 def _signature(stat: os.stat_result) -> _Signature:
-    """What changes when a file's bytes are changed behind our back."""
+    """What changes if the content of a file is modified."""
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _touch(descriptor: int) -> None:
-    """Note the use. The modification time stays: it is part of what tells whether the file was changed."""
+    """Record the use. The modification time is kept: it is part of the signature."""
     with suppress(PermissionError):  # another user's file: it ages as if unused
         os.utime(descriptor, ns=(time.time_ns(), os.fstat(descriptor).st_mtime_ns))

@@ -1,4 +1,4 @@
-"""Bytes in pieces: reading, writing and digesting files of any size in constant memory, off the event loop."""
+"""Chunked I/O: read, write and hash files of any size in constant memory, off the event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK_BYTES: Final = 1 << 20
 
 
 async def read_source(source: BlobSource) -> AsyncGenerator[bytes]:
-    """Read any kind of source in pieces."""
+    """Read any kind of source in chunks."""
     if isinstance(source, bytes):
         for start in range(0, len(source), CHUNK_BYTES):
             yield source[start : start + CHUNK_BYTES]
@@ -33,21 +33,21 @@ async def read_source(source: BlobSource) -> AsyncGenerator[bytes]:
 
 
 async def read_file(path: Path) -> AsyncGenerator[bytes]:
-    """Read a file in pieces."""
+    """Read a file in chunks."""
     file = _File(path)
     try:
         while piece := await asyncio.to_thread(file.read):
             yield piece
     except FileNotFoundError:
-        raise InvalidInput(f"{path}: there is no such file.", field="path") from None
+        raise InvalidInput(f"{path}: file not found.", field="path") from None
     finally:
         file.close()
 
 
 class _File:
-    """A file that a thread opens and reads, and that stays closed once it was closed.
+    """A file opened and read by a thread; once closed, it stays closed.
 
-    Whoever is canceled while the thread opens the file would never get hold of it: so the thread keeps it here.
+    A caller that is canceled while the thread opens the file would lose the descriptor, so it is kept here.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class _File:
         self._is_closed = False
 
     def read(self) -> bytes:
-        """The next piece; nothing at the end, or after it was closed."""
+        """The next chunk; empty at the end, or after ``close``."""
         with self._lock:
             if self._is_closed:
                 return b""
@@ -66,7 +66,7 @@ class _File:
             return self._file.read(CHUNK_BYTES)
 
     def close(self) -> None:
-        """Close it, once the read under way is over."""
+        """Close it after the current read."""
         with self._lock:
             self._is_closed = True
             if self._file is not None:
@@ -74,7 +74,7 @@ class _File:
 
 
 async def verify_chunks(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
-    """Pass pieces on, and raise after the last one if together they are not ``digest``."""
+    """Pass chunks on, and raise after the last one if their digest is not ``digest``."""
     total = sha256()
     async for piece in pieces:
         total.update(piece)
@@ -84,7 +84,7 @@ async def verify_chunks(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGe
 
 
 async def write_chunks(file: IO[bytes], pieces: AsyncIterable[bytes]) -> Digest:
-    """Write all pieces to an open file, down to the disk, and return their digest."""
+    """Write all chunks to an open file, flush it to the disk and return the digest."""
     total = sha256()
 
     def add(piece: bytes) -> None:
@@ -100,7 +100,7 @@ async def write_chunks(file: IO[bytes], pieces: AsyncIterable[bytes]) -> Digest:
 
 
 async def write_verified(incoming: AsyncGenerator[bytes], path: Path) -> None:
-    """Write verified pieces to ``path``, which appears whole or not at all."""
+    """Write verified chunks to ``path``, which appears complete or not at all."""
     file, written = await asyncio.to_thread(create_temp_file, path.parent, f".{path.name}.")
     try:
         async with aclosing(incoming):
@@ -112,13 +112,12 @@ async def write_verified(incoming: AsyncGenerator[bytes], path: Path) -> None:
 
 
 def create_temp_file(folder: Path, prefix: str = "") -> tuple[IO[bytes], Path]:
-    """Make a file that has no name of its own yet, for bytes that have not proved themselves."""
+    """Create a temporary file for unverified bytes."""
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix)
     return os.fdopen(descriptor, "wb"), Path(name)
 
 
 async def file_digest(path: Path) -> Digest:
-    """Digest a file."""
     total = sha256()
     async for piece in read_file(path):
         await asyncio.to_thread(total.update, piece)
@@ -126,13 +125,13 @@ async def file_digest(path: Path) -> Digest:
 
 
 def check_expected(digest: Digest, expected: Digest | None) -> None:
-    """Refuse bytes that are not what the caller said they would be."""
+    """Reject bytes whose digest is not the expected one."""
     if expected is not None and digest != expected:
         raise InvalidInput(f"digest: the bytes are {digest}, expected {expected}; nothing was stored.", field="digest")
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a folder's entries survive a power cut."""
+    """Flush the entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -142,7 +141,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _disk() -> Iterator[None]:
-    """Tell the disk's errors from those of the source, which belong to the caller."""
+    """Convert errors of the disk; errors of the source belong to the caller."""
     try:
         yield
     except OSError as error:

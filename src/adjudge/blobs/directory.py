@@ -1,7 +1,7 @@
-"""Blobs in a local folder: ``ROOT/ab/cd/abcd…``, written beside and renamed into place, flushed to the disk.
+"""Blobs in a local folder: ``ROOT/ab/cd/abcd…``, written to a temporary file, flushed and renamed.
 
-A put is visible by one rename, after the file is on the disk; then the folder is flushed too. Whatever is interrupted
-stays below ``ROOT/partial``, where nobody looks for blobs, until ``tidy`` removes it.
+A put becomes visible by one rename, after the file is on the disk; then the folder is flushed, too. Interrupted puts
+stay below ``ROOT/partial`` until ``delete_partial_uploads`` removes them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PARTIAL = "partial"
 
 
 class DirectoryBlobStore:
-    """A folder of blobs, for one machine; any number of processes may use it at once."""
+    """A folder of blobs on one machine; any number of processes may use it."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._partial = root / _PARTIAL
 
     async def put(self, source: BlobSource, *, expected: Digest | None = None) -> Digest:
-        """Write beside, then rename over whatever was there: that renews an old blob and heals a damaged one."""
+        """Write a temporary file and rename it over an existing one: renews an old blob and repairs a corrupt one."""
         with self._reporting():
             file, written = await asyncio.to_thread(self._begin)
         try:
@@ -55,15 +55,13 @@ class DirectoryBlobStore:
                     yield piece
 
     async def fetch_to(self, digest: Digest, path: Path) -> None:
-        """Copy beside ``path``, verify, rename."""
+        """Copy to a temporary file, verify, rename."""
         await chunked_io.write_verified(self.open(digest), path)
 
     async def exists(self, digest: Digest) -> bool:
-        """Whether the blob's file is there."""
         return await asyncio.to_thread(self._path(digest).exists)
 
     async def stat(self, digest: Digest) -> BlobInfo:
-        """Size and age of the blob's file."""
         path = self._path(digest)
         with self._reporting():
             try:
@@ -72,13 +70,13 @@ class DirectoryBlobStore:
                 raise NotFound("blob", digest) from None
 
     async def delete(self, digest: Digest, *, stored_before_us: int | None = None) -> bool:
-        """Remove the blob's file; looking at its age and removing it are one step for every putter."""
+        """Remove the file; checking the age and removing are atomic with respect to puts."""
         path = self._path(digest)
         with self._reporting():
             return await asyncio.to_thread(self._delete, path, stored_before_us)
 
     async def list(self, prefix: str = "") -> AsyncGenerator[BlobInfo]:
-        """Walk the folders that can hold such digests, in the order of the digests."""
+        """List by walking the folders that can contain such digests, in digest order."""
         parse_prefix(prefix)
         for folder in await asyncio.to_thread(_folders, self._root, prefix):
             for info in await asyncio.to_thread(_blobs_in, folder):
@@ -86,11 +84,11 @@ class DirectoryBlobStore:
                     yield info
 
     async def delete_partial_uploads(self, older_than_sec: float) -> int:
-        """Remove half-written files that nobody has touched for a while."""
+        """Remove partial files that have not been modified for a while."""
         return await asyncio.to_thread(self._tidy, time.time() - older_than_sec)
 
     async def close(self) -> None:
-        """Nothing is held open between calls."""
+        """Nothing to close."""
 
     def _path(self, digest: Digest) -> Path:
         parse_digest(digest)
@@ -121,7 +119,7 @@ class DirectoryBlobStore:
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
-        """Many may put at once, or one delete: a blob renewed just now must not fall to a look of a moment ago."""
+        """Shared for puts, exclusive for a delete, so that a blob renewed just now is not deleted by an older check."""
         self._partial.mkdir(parents=True, exist_ok=True)
         with (self._root / "lock").open("ab") as file:
             fcntl.flock(file, kind)
@@ -145,17 +143,17 @@ class DirectoryBlobStore:
 
 
 def _folders(root: Path, prefix: str) -> list[Path]:
-    """Find the folders of two levels that can hold digests with this beginning."""
+    """The second-level folders that can contain digests with this prefix."""
     first, second = prefix[:2].ljust(2, "?"), prefix[2:4].ljust(2, "?")
     return sorted(root.glob(f"{first}/{second}"))
 
 
 def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and return every folder that got a new entry by it."""
+    """Create a folder; returns all folders that got a new entry."""
     if folder.is_dir():
         return []
     created = _make_folders(folder.parent)
-    with suppress(FileExistsError):  # another putter was faster
+    with suppress(FileExistsError):  # another process was faster
         folder.mkdir()
     return [*created, folder.parent]
 

@@ -1,8 +1,7 @@
-"""What the rest asks of a file store: content-addressed blobs, one protocol, two drivers, one conformance suite.
+"""The protocol of blob stores: content-addressed files, two drivers, one conformance suite.
 
-A blob is named by the SHA-256 of its bytes, so storing it twice is storing it once, a name can never come to mean
-something else, and every read can be checked. What belongs here: the protocol and its values. What does not: which
-blobs are in use (``store``), and when to remove the others (``gc`` is told).
+A blob is named by the SHA-256 of its bytes, so puts are idempotent, a name never changes its meaning, and every read
+can be verified. ``store`` knows which blobs are in use; ``gc`` deletes the others.
 """
 
 from __future__ import annotations
@@ -16,82 +15,80 @@ from typing import Final, Protocol
 from adjudge.domain.errors import InternalFault, InvalidInput
 
 Digest = str
-"""SHA-256 in 64 small hexadecimal digits."""
+"""SHA-256 as 64 lowercase hexadecimal digits."""
 
 BlobSource = bytes | Path | AsyncIterable[bytes]
-"""Where a blob's bytes come from."""
+"""Where the bytes of a blob come from."""
 
 FRESH_SEC: Final = 3600
-"""A put of a blob that is there already may leave it as it is if it is younger than this; an older one is renewed, so
-that garbage collection, which waits much longer, cannot take away what somebody is about to refer to."""
+"""A put of an existing blob that is younger than this may leave it as it is; an older one is renewed, so that garbage
+collection, which waits much longer, cannot delete a blob that is about to be referenced."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class BlobCorrupt(InternalFault):
-    """A stored file is not what its name says."""
+    """The content of a stored file does not match its digest."""
 
     code = "BLOB_CORRUPT"
 
 
 @dataclass(frozen=True, slots=True)
 class BlobInfo:
-    """What is known of a blob without reading it."""
+    """Size and age of a blob."""
 
     digest: Digest
     size_bytes: int
     stored_at_us: int
-    """When it was stored or last renewed, by the file store's clock."""
+    """When it was stored or last renewed, by the clock of the store."""
 
 
 class BlobStore(Protocol):
-    """Content-addressed files. ``NotFound`` where there is no such blob, ``Unavailable`` while the store is away."""
+    """Content-addressed files. Raises ``NotFound`` for a missing blob, ``Unavailable`` while the store is down."""
 
     async def put(self, source: BlobSource, *, expected: Digest | None = None) -> Digest:
-        """Store bytes and return their digest; either all of them are there under it, or nothing is.
+        """Store bytes and return their digest, completely or not at all.
 
-        With ``expected``, bytes of any other digest are refused and not stored.
+        With ``expected``, bytes with another digest are rejected.
         """
         ...
 
     def open(self, digest: Digest) -> AsyncGenerator[bytes]:
-        """Read in pieces; raise ``BlobCorrupt`` at the end if the bytes are not those of ``digest``.
+        """Read in chunks; raises ``BlobCorrupt`` at the end if the bytes do not match ``digest``.
 
-        Whoever acts on a piece before the end acts on unverified bytes.
+        Chunks are unverified until the end is reached.
         """
         ...
 
     async def fetch_to(self, digest: Digest, path: Path) -> None:
-        """Copy to ``path``, which appears at once, whole and verified, or not at all."""
+        """Copy to ``path``, which appears complete and verified or not at all."""
         ...
 
-    async def exists(self, digest: Digest) -> bool:
-        """Whether the blob is there."""
-        ...
+    async def exists(self, digest: Digest) -> bool: ...
 
     async def stat(self, digest: Digest) -> BlobInfo:
         """Size and age."""
         ...
 
     async def delete(self, digest: Digest, *, stored_before_us: int | None = None) -> bool:
-        """Remove it, unless it is younger than ``stored_before_us``; return whether anything was removed."""
+        """Delete it, unless it is younger than ``stored_before_us``; returns whether it was deleted."""
         ...
 
     def list(self, prefix: str = "") -> AsyncGenerator[BlobInfo]:
-        """Name all blobs whose digest begins with ``prefix``."""
+        """List all blobs whose digest starts with ``prefix``."""
         ...
 
     async def delete_partial_uploads(self, older_than_sec: float) -> int:
-        """Remove what interrupted puts left behind; return how much."""
+        """Delete the remains of interrupted puts; returns their number."""
         ...
 
     async def close(self) -> None:
-        """Let go of the store."""
+        """Release all connections."""
         ...
 
 
 def parse_digest(text: str, field: str = "digest") -> Digest:
-    """Return ``text`` if it is a digest. Everything that becomes a path or a key passes here."""
+    """Validate a digest. Everything that becomes a path or a key passes here."""
     if not _DIGEST.fullmatch(text):
         raise InvalidInput(
             f"{field}: {text[:80]!r} is not a SHA-256 digest (64 lowercase hexadecimal digits).", field=field
@@ -100,7 +97,7 @@ def parse_digest(text: str, field: str = "digest") -> Digest:
 
 
 def parse_prefix(text: str) -> str:
-    """Return ``text`` if a digest may begin with it."""
+    """Validate the prefix of a digest."""
     if not re.fullmatch(r"[0-9a-f]{0,64}", text):
-        raise InvalidInput(f"prefix: {text[:80]!r} is not the beginning of a digest.", field="prefix")
+        raise InvalidInput(f"prefix: {text[:80]!r} is not the prefix of a digest.", field="prefix")
     return text

@@ -1,8 +1,8 @@
-"""Garbage collection: removes blobs that nothing uses. Whoever calls it says what is in use.
+"""Garbage collection: deletes unused blobs. The caller passes the digests in use.
 
-The order makes it safe while others put and commit. First the old blobs are listed; then the live digests are read, so
-that whatever was committed before that moment counts as live; then the rest is removed, each only if it is still old. A
-blob put meanwhile is young, and a put of an old one renews it (``FRESH_SEC``).
+The order makes it safe during concurrent puts and commits. First old blobs are listed; then the live digests are read,
+so that everything committed before counts as live; then the others are deleted, each only if it is still old. A blob
+put meanwhile is young, and a put of an old one renews it (``FRESH_SEC``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from adjudge.blobs.driver import FRESH_SEC, BlobStore, Digest
 from adjudge.domain.errors import InvalidInput
 
 GRACE_SEC: Final = 86_400
-"""How long an unused blob stays: far longer than from the put of a file to the commit of what refers to it."""
+"""How long an unused blob stays: much longer than from the put of a file to the commit that refers to it."""
 _LEAST_GRACE_SEC: Final = 2 * FRESH_SEC
 
 
 @dataclass(frozen=True, slots=True)
 class GcResult:
-    """What one collection did."""
+    """The result of one collection."""
 
     removed: int
     removed_bytes: int
@@ -38,9 +38,9 @@ async def collect_garbage(
     dry_run: bool = False,
     now_us: Callable[[], int] | None = None,
 ) -> GcResult:
-    """Remove what is older than ``grace_sec`` and not among ``live``, which is read to its end before anything goes.
+    """Delete blobs older than ``grace_sec`` that are not in ``live``, which is read completely first.
 
-    With ``dry_run`` only say what would go.
+    With ``dry_run`` nothing is deleted.
     """
     if grace_sec < _LEAST_GRACE_SEC:
         raise InvalidInput(

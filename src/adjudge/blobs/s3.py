@@ -1,8 +1,8 @@
-"""Blobs in S3: AWS, MinIO and whatever else speaks it. Keys are ``PREFIX/ab/cd/abcd…``.
+"""Blobs in S3 or a compatible service. Keys are ``PREFIX/ab/cd/abcd…``.
 
-The bytes are digested before they are sent (a key is a digest, and a retry needs them again), so a source that can be
-read only once goes through a temporary file. Large files go up in parts. An object appears when its upload is complete;
-parts of an interrupted one are invisible and removed by the bucket's own rule for incomplete uploads.
+The bytes are hashed before they are sent (the key is the digest, and a retry needs them again), so a source that can be
+read only once goes through a temporary file. Large files are uploaded in parts. An object appears when its upload is
+complete; parts of an interrupted one are invisible and deleted by the bucket's lifecycle rule for incomplete uploads.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ _RESUMES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """Where the bucket is and who we are to it. Without keys, those of the machine are used (role, environment)."""
+    """Bucket and credentials. Without keys, those of the machine are used (role, environment)."""
 
     bucket: str
     prefix: str = "blobs"
     endpoint: str | None = None
-    """For anything but AWS: ``https://host:port``."""
+    """For services other than AWS: ``https://host:port``."""
     region: str = "us-east-1"
     access_key_id: str | None = None
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     path_style: bool = True
-    """``endpoint/bucket/key`` rather than ``bucket.endpoint/key``."""
+    """``endpoint/bucket/key`` instead of ``bucket.endpoint/key``."""
     timeout_sec: float = 60.0
-    """For one request; a part of a large file is a request of its own."""
+    """Per request; each part of a large file is a request."""
     retry_sec: float = 30.0
-    """How long a failing request is tried again, with growing pauses, before we say that S3 is away."""
+    """How long a failing request is retried, with growing delays, before ``Unavailable`` is raised."""
 
 
 class S3BlobStore:
@@ -59,12 +59,12 @@ class S3BlobStore:
 
     def __init__(self, settings: S3Options) -> None:
         if not settings.bucket:
-            raise InvalidInput("s3_bucket: name the bucket.", field="s3_bucket")
+            raise InvalidInput("s3_bucket: must not be empty.", field="s3_bucket")
         self._place = f"{settings.endpoint or 'AWS'}/{settings.bucket}"
         self._store = _connect(settings)
 
     async def put(self, source: BlobSource, *, expected: Digest | None = None) -> Digest:
-        """Digest, then upload unless the same blob was stored lately."""
+        """Hash, then upload unless the same blob was stored recently."""
         if isinstance(source, bytes | Path):
             return await self._put(source, expected)
         with tempfile.TemporaryDirectory(prefix="adjudge-put-") as folder:
@@ -74,17 +74,16 @@ class S3BlobStore:
             return await self._put(spooled, expected)
 
     async def open(self, digest: Digest) -> AsyncGenerator[bytes]:
-        """Read and verify; a connection that breaks in the middle is taken up again where it broke."""
+        """Read and verify; an interrupted download is resumed."""
         async with aclosing(self._stored(digest)) as stored:
             async for piece in chunked_io.verify_chunks(digest, stored):
                 yield piece
 
     async def fetch_to(self, digest: Digest, path: Path) -> None:
-        """Download beside ``path``, verify, rename."""
+        """Download to a temporary file, verify, rename."""
         await chunked_io.write_verified(self.open(digest), path)
 
     async def exists(self, digest: Digest) -> bool:
-        """Whether the object is there."""
         try:
             await self.stat(digest)
         except NotFound:
@@ -92,12 +91,11 @@ class S3BlobStore:
         return True
 
     async def stat(self, digest: Digest) -> BlobInfo:
-        """Size and age of the object."""
         with self._reporting(digest):
             return _info(await obstore.head_async(self._store, _key(digest)))
 
     async def delete(self, digest: Digest, *, stored_before_us: int | None = None) -> bool:
-        """Remove the object. S3 cannot look and remove in one step: between the two lie milliseconds."""
+        """Delete the object. S3 cannot check the age and delete atomically; milliseconds lie in between."""
         try:
             info = await self.stat(digest)
         except NotFound:
@@ -109,7 +107,7 @@ class S3BlobStore:
         return True
 
     async def list(self, prefix: str = "") -> AsyncGenerator[BlobInfo]:
-        """List page by page what can hold such digests; keys that are not ours are passed over."""
+        """List by pages; keys that are not blobs are ignored."""
         parse_prefix(prefix)
         folder = "/".join(part for part in (prefix[:2], prefix[2:4]) if len(part) == 2) or None
         with self._reporting():
@@ -120,11 +118,11 @@ class S3BlobStore:
                         yield _info(meta)
 
     async def delete_partial_uploads(self, older_than_sec: float) -> int:  # noqa: ARG002  # the bucket's lifecycle rule does it
-        """Nothing: give the bucket a rule that ends incomplete uploads after a day."""
+        """Nothing to do: the bucket needs a lifecycle rule that aborts incomplete uploads after a day."""
         return 0
 
     async def close(self) -> None:
-        """Connections close by themselves when nothing refers to them any more."""
+        """Connections are closed when nothing refers to them any more."""
 
     async def _put(self, source: bytes | Path, expected: Digest | None) -> Digest:
         digest = await _digest(source)
@@ -171,7 +169,7 @@ class S3BlobStore:
 
 
 def _check_endpoint(endpoint: str | None) -> None:
-    """Refuse what is no address here: the library would panic over it at the first request."""
+    """Reject an invalid endpoint: the library would panic at the first request."""
     if endpoint is None:
         return
     try:
@@ -181,7 +179,7 @@ def _check_endpoint(endpoint: str | None) -> None:
         is_one = False
     if not is_one:
         raise InvalidInput(
-            f"s3_endpoint: {endpoint!r} cannot be used; give http://HOST:PORT or https://HOST:PORT.",
+            f"s3_endpoint: {endpoint!r} is invalid; must be http://HOST:PORT or https://HOST:PORT.",
             field="s3_endpoint",
         )
 
@@ -215,7 +213,7 @@ def _connect(settings: S3Options) -> S3Store:
             **{name: value for name, value in optional.items() if value},
         )
     except (BaseError, ValueError) as error:
-        raise InvalidInput(f"s3_endpoint: {settings.endpoint!r} cannot be used.", field="s3_endpoint") from error
+        raise InvalidInput(f"s3_endpoint: {settings.endpoint!r} is invalid.", field="s3_endpoint") from error
 
 
 async def _digest(source: bytes | Path) -> Digest:

@@ -1,4 +1,4 @@
-"""What obstore's errors mean: the table of its exception classes."""
+"""Reactions to the errors of obstore."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from adjudge.domain.reactions import Reaction, Reactions, reaction_to
 REACTIONS: Final[Reactions] = MappingProxyType(
     {
         errors.BaseError: Reaction.FATAL,
-        errors.GenericError: Reaction.WAIT,  # whatever has no class of its own: no connection, 5xx, no answer in time
-        errors.PermissionDeniedError: Reaction.WAIT,  # keys are changed under our feet
+        errors.GenericError: Reaction.WAIT,  # errors without a class of their own: no connection, 5xx, timeout
+        errors.PermissionDeniedError: Reaction.WAIT,  # keys may be rotated while the process runs
         errors.UnauthenticatedError: Reaction.WAIT,
         errors.JoinError: Reaction.WAIT,
         OSError: Reaction.WAIT,
@@ -29,21 +29,21 @@ REACTIONS: Final[Reactions] = MappingProxyType(
         errors.UnknownConfigurationKeyError: Reaction.FATAL,
     }
 )
-"""Exception class of obstore → reaction. A bucket that does not exist is waited out, unlike an object that does not."""
+"""Exception class of obstore → reaction. A missing bucket is waited for; a missing object is not."""
 
 _NOT_ALLOWED: Final = re.compile(r"status code: 40[13]\b")
 
 
 def translated(error: Exception, place: str, digest: str = "") -> AdjudgeError:
-    """Our own error for one of obstore's, met while asking for ``digest`` if that is given."""
+    """Convert an error of obstore, raised while accessing ``digest`` if that is set."""
     words = str(error)
     if reaction_to(error, REACTIONS) is Reaction.REFUSE and digest:
         return NotFound("blob", digest)
     if isinstance(error, errors.NotFoundError | FileNotFoundError) or "NoSuchBucket" in words:
         return Unavailable(f"S3 has no bucket {place}: create it.")
     refused = (errors.PermissionDeniedError, errors.UnauthenticatedError)
-    if isinstance(error, refused) or _NOT_ALLOWED.search(words):  # a list's errors have no class of their own
-        return Unavailable(f"S3 at {place} refused our keys ({type(error).__name__}).")
+    if isinstance(error, refused) or _NOT_ALLOWED.search(words):  # errors of a listing have no class of their own
+        return Unavailable(f"S3 at {place}: access denied ({type(error).__name__}).")
     if reaction_to(error, REACTIONS) is Reaction.WAIT:
-        return Unavailable(f"S3 at {place} is away ({type(error).__name__}).")
-    return InternalFault(f"S3 at {place} cannot be used that way ({type(error).__name__}: {words[:200]}).")
+        return Unavailable(f"S3 at {place} is unavailable ({type(error).__name__}).")
+    return InternalFault(f"S3 at {place}: request failed ({type(error).__name__}: {words[:200]}).")

@@ -1,5 +1,4 @@
-"""What operators see: logs and metrics.
+"""Logs and metrics.
 
-What belongs here: declarations and set-up, each metric once. What does not: deciding when something happened. Every
-room but ``domain`` may import from here; nothing here imports a room.
+Declarations and set-up, each metric once. Every package but ``domain`` may import this one; it imports none of them.
 """

@@ -1,6 +1,6 @@
-"""A door on loopback for processes that serve nothing else: their figures, and whether they still get anywhere.
+"""Health server: ``/metrics`` and ``/health/live`` on loopback, for workers and schedulers.
 
-Supervisors ask ``/health/live``, scrapers ``/metrics``. It answers ``GET`` and closes: no more HTTP than that takes.
+It answers ``GET`` and closes the connection; nothing more of HTTP is implemented.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from adjudge.observe import metrics
 
 _PATIENCE_SEC: Final = 5.0
 SILENCE_SEC: Final = 30.0
-"""How long a loop may make no progress, besides the time limits of the calls that it waits for."""
+"""How long a loop may make no progress, in addition to the timeouts of its calls."""
 _REQUEST_BYTES: Final = 8192
 
 
 class LoopHeartbeat:
-    """The heartbeat of one loop: it beats on every turn, and rests while it waits for something on purpose."""
+    """The heartbeat of one loop: it beats on every iteration and is paused while the loop waits on purpose."""
 
     def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
@@ -28,16 +28,16 @@ class LoopHeartbeat:
         self._last: float | None = clock()
 
     def beat(self) -> None:
-        """The loop has come round."""
+        """Record an iteration."""
         self._last = self._clock()
 
     def pause(self) -> None:
-        """The loop waits, for as long as it takes."""
+        """Suspend the check while the loop waits."""
         self._last = None
 
     @property
     def stalled_sec(self) -> float:
-        """How long it has made no progress; 0 while it rests."""
+        """Time without progress; 0 while paused."""
         return 0.0 if self._last is None else self._clock() - self._last
 
 
@@ -45,9 +45,9 @@ class LoopHeartbeat:
 async def serve_health(
     port: int, pulses: Sequence[LoopHeartbeat], *, host: str = "127.0.0.1", silence_sec: float = SILENCE_SEC
 ) -> AsyncIterator[int]:
-    """Answer while the block lasts, on ``port`` or on any free one if it is 0; yields the port.
+    """Serve while the block runs, on ``port`` or on a free one if it is 0; yields the port.
 
-    A loop that has made no progress for ``silence_sec`` is reported as not alive.
+    A loop without progress for ``silence_sec`` is reported as not alive.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

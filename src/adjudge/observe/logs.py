@@ -1,11 +1,11 @@
-"""Structured logs on standard error: one event per line, as JSON or for a person's eye.
+"""Structured logs on standard error: one event per line, as JSON or readable text.
 
-Ids (``request_id``, ``job_id``, ``attempt_id``, ``trace_id``) travel as context: whoever starts a unit of work binds
-them once with :func:`context`, everything logged inside carries them. Secrets never reach a line: keys that name one
-are blanked here, whatever the caller passed.
+Ids (``request_id``, ``job_id``, ``attempt_id``, ``trace_id``) are context: the code that starts a unit of work binds
+them once with :func:`context`, and everything logged inside has them. Values of keys that name a secret are redacted
+here, whatever the caller passed.
 
-A job has several lines, and they must not cost more than the job. So a line of ours is put together here and goes
-straight to its stream; libraries' own records, of which there are few, come by way of ``logging`` and look alike.
+A job writes several lines, so a line must be cheap: our own are rendered here and written directly (docs/adr/0075).
+Records of libraries come through ``logging`` and look the same.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie", "api_key", "source_code")
 _LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio", "alembic")
 _TELLTALES: Final = ("httpx", "httpcore")
-"""Libraries that log every address they ask, which may hold a key: nothing but their warnings is let through."""
+"""Libraries that log every URL they request, which may contain a key: only their warnings are logged."""
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _COLOURS: Final = {"debug": "\033[2m", "info": "\033[32m", "warning": "\033[33m", "error": "\033[31m"}
 _PLAIN: Final = "\033[0m"
 
 
 class _LogOutput:
-    """Where lines go and how they look: what :func:`configure` sets, looked at with every line."""
+    """Level, stream and renderer, set by :func:`configure` and read for every line."""
 
     def __init__(self) -> None:
         self.least = logging.WARNING
@@ -50,7 +50,7 @@ class _LogOutput:
         stream.flush()
 
     def write_all(self, lines: Iterable[str]) -> None:
-        """Write many lines by few calls, none larger than a pipe takes whole: others may write to it as well."""
+        """Write many lines by few calls, none larger than PIPE_BUF: other processes may write to the same pipe."""
         together, size = "", 0
         for line in lines:
             size += len(line.encode(errors="replace"))
@@ -63,7 +63,7 @@ class _LogOutput:
 
 
 class Logger:
-    """Says what happened: an event's name and its fields."""
+    """Logs events with fields."""
 
     __slots__ = ("_name",)
 
@@ -71,28 +71,24 @@ class Logger:
         self._name = name
 
     def debug(self, event: str, /, **fields: object) -> None:
-        """Something for whoever looks for a fault."""
         if _road.least <= logging.DEBUG:
             self._say("debug", event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
-        """Something that goes its ordinary way."""
         if _road.least <= logging.INFO:
             self._say("info", event, fields)
 
     def info_many(self, event: str, each: Iterable[Fields], /) -> None:
-        """The same for many things that went their way at the same moment, a line for each."""
+        """One line for each item of a batch."""
         if _road.least <= logging.INFO:
             head = _head("info", event, self._name)
             _road.write_all(_line(head, fields) for fields in each)
 
     def warning(self, event: str, /, **fields: object) -> None:
-        """Something that is dealt with, and should not happen often."""
         if _road.least <= logging.WARNING:
             self._say("warning", event, fields)
 
     def error(self, event: str, /, **fields: object) -> None:
-        """Something that somebody should look at."""
         self._say("error", event, fields)
 
     def exception(self, event: str, /, **fields: object) -> None:
@@ -104,7 +100,7 @@ class Logger:
 
 
 def configure(level: Level = "info", log_format: Format = "console", stream: TextIO | None = None) -> None:
-    """Set logging up for the whole process; libraries' own records look the same."""
+    """Configure logging for the whole process, including libraries."""
     _road.least, _road.stream = _LEVELS[level], stream
     is_terminal = (stream or sys.stderr).isatty()
     _road.render = _as_json if log_format == "json" else _for_colour_eyes if is_terminal else _for_eyes
@@ -114,18 +110,19 @@ def configure(level: Level = "info", log_format: Format = "console", stream: Tex
     for name in _LIBRARIES:
         library = logging.getLogger(name)
         library.handlers, library.propagate = [], True
-        library.setLevel(logging.WARNING if level == "info" else logging.NOTSET)  # their progress is not our news
+        library.setLevel(
+            logging.WARNING if level == "info" else logging.NOTSET
+        )  # their info records are not relevant here
     for name in _TELLTALES:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def get_logger(name: str) -> Logger:
-    """Give a module its logger, named as the module is."""
     return Logger(name)
 
 
 class context:  # noqa: N801 — it reads as what it is: ``with context(job_id=…):``
-    """Carry ``fields`` on every line logged inside, in this task and in those it starts."""
+    """Add ``fields`` to every line logged inside, in this task and in tasks it starts."""
 
     __slots__ = ("_fields", "_token")
 
@@ -136,15 +133,15 @@ class context:  # noqa: N801 — it reads as what it is: ``with context(job_id=�
         self._token = _context.set({**_context.get(), **self._fields})
 
     def __exit__(self, *_: object) -> None:
-        with suppress(ValueError):  # a task that was dropped is taken down by the collector, outside of its context
+        with suppress(ValueError):  # a dropped task is closed by the garbage collector, outside its context
             _context.reset(self._token)
 
 
 class _Libraries(logging.Handler):
-    """Takes what libraries log by ``logging``."""
+    """Handler for records of libraries."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record as a line of ours."""
+        """Write a record in our format."""
         level = next((name for name, number in reversed(_LEVELS.items()) if record.levelno >= number), "debug")
         raised = record.exc_info[1] if record.exc_info else None
         fields: Fields = {} if raised is None else {"exc_info": raised}
@@ -155,7 +152,7 @@ class _Libraries(logging.Handler):
 
 
 def _head(level: str, event: str, logger: str) -> Fields:
-    """What a line begins with."""
+    """The fields that every line starts with."""
     timestamp = datetime.now(UTC).isoformat()[:-6] + "Z"
     return {"timestamp": timestamp, "level": level, "event": event, "logger": logger, **_context.get()}
 
@@ -169,12 +166,12 @@ def _line(head: Fields, fields: Fields) -> str:
 
 @lru_cache(maxsize=1024)
 def _secrets_among(keys: tuple[str, ...]) -> list[str]:
-    """Those that name a secret; remembered, because the same few sets of keys come again and again."""
+    """Keys that name a secret; cached, because the same sets of keys recur."""
     return [key for key in keys if any(word in key.lower() for word in _SECRET_WORDS)]
 
 
 def _trace(exc_info: object) -> str:
-    """The story of an exception, given itself or, with ``True``, the one that is being handled."""
+    """The traceback of an exception, or with ``True`` of the one being handled."""
     raised = exc_info if isinstance(exc_info, BaseException) else sys.exc_info()[1] if exc_info else None
     return "" if raised is None else "".join(traceback.format_exception(raised)).rstrip()
 
@@ -195,13 +192,13 @@ def _for_colour_eyes(said: Fields, trace: str) -> str:
 
 
 def _shown(value: object) -> object:
-    """A value on a line of its neighbours: text that could be taken for several of them is quoted."""
+    """A value in console format: strings with spaces or special characters are quoted."""
     if type(value) is str:
         return value if value.isprintable() and " " not in value else repr(value)
     return value if type(value) is int else repr(value)
 
 
 _encode: Final = json.JSONEncoder(default=repr).encode
-"""Made once: the library's own way makes one for every line."""
+"""Created once: ``json.dumps`` creates an encoder for every call with options."""
 _context: Final[ContextVar[Fields]] = ContextVar("log_context", default={})  # noqa: B039 — nobody changes it in place
 _road: Final = _LogOutput()

@@ -1,7 +1,7 @@
-"""Our own figures over time: what every process has counted since it last looked, small enough to be kept as a row.
+"""Samples of the process's own metrics, small enough to be stored as a row.
 
-Counters and histograms become differences, so that the figures of many processes can be added up and a restart shows
-as nothing worse than a gap.
+Counters and histograms are stored as differences, so that samples of several processes can be added and a restart only
+leaves a gap.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HISTOGRAMS: Final = ("queue_wait_seconds", "judge_run_duration_seconds")
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """Figures by name, then by labels (``decision=refused,reason=quota``) or by a bucket's upper bound."""
+    """Values by metric name, then by labels (``decision=refused,reason=quota``) or by the upper bound of a bucket."""
 
     counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     gauges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class MetricSample:
 
 
 def take_sample() -> MetricSample:
-    """What has been counted since the process began."""
+    """All values since the process started."""
     counters: dict[str, dict[str, float]] = {}
     gauges: dict[str, dict[str, float]] = {}
     histograms: dict[str, dict[str, float]] = {}
@@ -56,14 +56,14 @@ def take_sample() -> MetricSample:
 
 
 def diff_samples(now: MetricSample, before: MetricSample) -> MetricSample:
-    """What was counted between two samples; figures that did not move are left out, gauges are as they are now."""
+    """The difference of two samples; unchanged values are omitted, gauges have their current value."""
     return MetricSample(
         _differences(now.counters, before.counters), now.gauges, _differences(now.histograms, before.histograms)
     )
 
 
 def quantile(buckets: Mapping[str, float], share: float) -> float | None:
-    """The value that ``share`` of what was observed does not exceed, to within its bucket; none of nothing."""
+    """The value that a ``share`` of the observations does not exceed, to the precision of its bucket."""
     bounds = sorted((float(bound.replace("+Inf", "inf")), count) for bound, count in buckets.items())
     total = bounds[-1][1] if bounds else 0.0
     if total <= 0:
@@ -80,7 +80,7 @@ def quantile(buckets: Mapping[str, float], share: float) -> float | None:
 
 
 def sum_samples(items: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Figures of several processes, or moments, as one."""
+    """Add samples of several processes or times."""
     total: dict[str, float] = {}
     for item in items:
         for name, value in item.items():

@@ -1,8 +1,8 @@
-"""Every metric, declared once.
+"""All metrics, declared once.
 
-Labels are few and bounded (INV-6): statuses, reasons, kinds; never an id of a job, a submission or a person. A room
-that has something to count imports the name from here: ``metrics.WORKER_CLAIM.labels("won", "ok").inc()``. Labels are
-given in the order declared. The reference page ``docs/reference/metrics.md`` is generated from ``DECLARED``.
+Labels are few and bounded (INV-6): statuses, reasons, kinds; never an id of a job, submission or user. Code that counts
+imports the name from here: ``metrics.WORKER_CLAIM.labels("won", "ok").inc()``. Labels are in the declared order.
+``docs/reference/metrics.md`` is generated from ``DECLARED``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 PREFIX: Final = "adjudge_"
 
 REGISTRY: Final = CollectorRegistry()
-"""Ours alone: libraries that count into the default registry do not show up in our figures."""
+"""Our own registry, without metrics that libraries add to the default one."""
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """What the reference page says of one metric."""
+    """What the reference page says about one metric."""
 
     name: str
     kind: str
@@ -33,9 +33,9 @@ class MetricInfo:
 ALL_METRICS: Final[list[MetricInfo]] = []
 
 _FAST_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""For one statement or one delivery."""
+"""Buckets for one statement or one delivery."""
 _LONG_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
-"""For whatever runs somebody's program or waits for a worker."""
+"""Buckets for running programs or waiting for a worker."""
 
 
 def _counter(name: str, purpose: str, *labels: str) -> Counter:
@@ -150,5 +150,5 @@ ProcessCollector(registry=REGISTRY)
 
 
 def render_metrics() -> bytes:
-    """All figures in the text format that scrapers read."""
+    """All metrics in the Prometheus text format."""
     return generate_latest(REGISTRY)

@@ -1,7 +1,7 @@
-"""An outage as one long-lived task sees it: how long to pause before the next try, and when to log.
+"""Backoff and logging of one long-lived task during an outage of a dependency.
 
-Pauses grow exponentially up to a bound and are random in their upper half, so that many processes do not come back at
-the same instant. The first failure and the recovery are logged; the failures in between are not.
+Delays grow exponentially up to a limit and are random in their upper half, so that many processes do not retry at the
+same time. The first failure and the recovery are logged, the failures in between are not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST_SEC: Final = 10.0
 _MOST_DOUBLINGS: Final = 30
 _ENDING: Final = re.compile(r"_(?:retrying|failed|reconnecting)$")
 JITTER: Final = random.Random()  # noqa: S311 — it only spreads retries
-"""Where pauses take their random part from; simulations seed it."""
+"""The source of random delays; simulations seed it."""
 
 
 class Outage:
@@ -43,10 +43,10 @@ class Outage:
         self._clock = clock
         self._began = 0.0
         self.failures = 0
-        """How many tries have failed since the last success."""
+        """Consecutive failures."""
 
     def failed(self, error: Exception, **fields: object) -> float:
-        """Count a failure; return how many seconds to wait before the next try."""
+        """Record a failure; returns the seconds to wait before the next attempt."""
         self.failures += 1
         if self.failures == 1:
             self._began = self._clock()
@@ -56,7 +56,7 @@ class Outage:
         return plain * (1 + self._random_unit()) / 2
 
     def over(self) -> None:
-        """Note a success; the first one after failures is logged with how long the outage lasted."""
+        """Record a success; the first one after failures is logged with the duration of the outage."""
         if self.failures:
             lasted_sec = round(self._clock() - self._began, 1)
             self._log.info(f"{_ENDING.sub('', self._event)}_recovered", failures=self.failures, lasted_sec=lasted_sec)

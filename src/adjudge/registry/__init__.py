@@ -1,4 +1,4 @@
-"""Who is alive, and what they can do."""
+"""The worker registry: live workers and their capabilities."""
 
 from adjudge.registry.driver import LEASE_SEC, LiveWorker, Registry, WorkerHealth, WorkerInfo
 

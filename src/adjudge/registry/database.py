@@ -1,4 +1,4 @@
-"""The registry in the database, for installations without etcd. Leases run by the database's clock."""
+"""The worker registry in the database, for installations without etcd. Leases use the database clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class DatabaseRegistry:
         self._lease_us = int(lease_sec * 1e6)
 
     async def register(self, info: WorkerInfo) -> None:
-        """Write the worker's row."""
         row = WorkerRow(
             id=check_worker_name(info.name),
             host=info.host,
@@ -29,17 +28,15 @@ class DatabaseRegistry:
         await self._database.transact(lambda tx: workers.register(tx, row, lease_us=self._lease_us))
 
     async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
-        """Renew the row's lease."""
         return await self._database.transact(
             lambda tx: workers.keep_alive(tx, name, health=health, lease_us=self._lease_us)
         )
 
     async def deregister(self, name: str) -> None:
-        """Remove the row."""
         await self._database.transact(lambda tx: workers.deregister(tx, name))
 
     async def list(self) -> list[LiveWorker]:
-        """Read the rows whose lease holds."""
+        """Workers whose lease is valid."""
         return [
             LiveWorker(
                 WorkerInfo(
@@ -58,4 +55,4 @@ class DatabaseRegistry:
         ]
 
     async def close(self) -> None:
-        """Nothing: the database belongs to whoever opened it."""
+        """Nothing to close: the caller owns the database."""

@@ -1,7 +1,6 @@
-"""Who is alive: workers announce themselves under a lease and disappear when they stop renewing it.
+"""The protocol of worker registries: workers register with a lease and disappear when they stop renewing it.
 
-What belongs here: the protocol and what a worker says of itself. What does not: jobs. That a worker is alive never
-decides who may write a result; the fence of the job's row does.
+The registry never decides who may write a result; the fence of the job row does.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
 
 class WorkerHealth(StrEnum):
-    """How a worker feels."""
+    """The health of a worker."""
 
     STARTING = "starting"
     READY = "ready"
     DEGRADED = "degraded"
-    """At work, but slower than it could be: the sandbox fell back from its agent to one process for each run."""
+    """Slower than normal: the sandbox uses one process per run instead of its agent."""
     DRAINING = "draining"
-    """Takes no new jobs."""
+    """Claims no new jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker says of itself."""
+    """What a worker registers."""
 
     name: str
     host: str
@@ -41,44 +40,44 @@ class WorkerInfo:
     languages: Mapping[str, str] = field(default_factory=dict)
     """Language → version of its toolchain."""
     isolation: str = ""
-    """What holds its programs: whose rights the launcher has, and what keeps their memory."""
+    """Isolation of its programs: privileges of the launcher, and how memory is limited."""
     health: WorkerHealth = WorkerHealth.STARTING
 
 
 @dataclass(frozen=True, slots=True)
 class LiveWorker:
-    """A worker whose lease holds, and for how long still."""
+    """A worker with a valid lease, and its remaining time."""
 
     info: WorkerInfo
     lease_left_sec: float
 
 
 class Registry(Protocol):
-    """The workers that are alive. ``Unavailable`` while the registry is away."""
+    """The live workers. Raises ``Unavailable`` while the registry is down."""
 
     async def register(self, info: WorkerInfo) -> None:
-        """Enter a worker with a fresh lease; an entry of the same name is replaced."""
+        """Register a worker with a new lease; replaces an entry of the same name."""
         ...
 
     async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
-        """Renew the lease. False where it has passed: announce again."""
+        """Renew the lease. False if it has expired: register again."""
         ...
 
     async def deregister(self, name: str) -> None:
-        """Disappear at once."""
+        """Remove the entry immediately."""
         ...
 
     async def list(self) -> list[LiveWorker]:
-        """Name the living, in the order of their names."""
+        """The live workers, sorted by name."""
         ...
 
     async def close(self) -> None:
-        """Let go of the registry; leases run on."""
+        """Disconnect; leases continue until they expire."""
         ...
 
 
 def check_worker_name(name: str) -> str:
-    """Return ``name`` if a worker may have it."""
+    """Validate the name of a worker."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"worker_id: {name[:64]!r} cannot name a worker; use letters, digits and . _ : @ -, at most 128 "

@@ -1,7 +1,7 @@
-"""The registry in etcd: a key for each worker, bound to a lease that etcd itself ends.
+"""The worker registry in etcd: one key per worker, bound to a lease.
 
-It speaks the v3 JSON gateway over plain HTTP, so no other client is needed. Keys and values travel in base64; 64-bit
-numbers travel as text, and fields that are zero or false are left out.
+Uses the v3 JSON gateway over HTTP, so no other client is needed. Keys and values are base64, 64-bit numbers are
+strings, and fields that are zero or false are omitted.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from adjudge.registry.driver import LEASE_SEC, LiveWorker, WorkerHealth, WorkerI
 from adjudge.registry.http_failures import REACTIONS
 
 _TIMEOUT_SEC: Final = 5.0
-"""How long one address may take to answer, logging in included."""
+"""Timeout of one endpoint, including login."""
 _NOT_FOUND: Final = 5
-"""What the gateway answers, in gRPC's codes, of a lease that has ended."""
+"""gRPC code of the gateway for an expired lease."""
 _MOST_PORT: Final = 65_535
 _FIELDS: Final = frozenset(field.name for field in fields(WorkerInfo))
 _NOT_ALLOWED: Final = (7, 16)
-"""PERMISSION_DENIED, and UNAUTHENTICATED: also of a token that has grown old."""
+"""PERMISSION_DENIED and UNAUTHENTICATED; the latter also for an expired token."""
 
 
 class EtcdRegistry:
-    """Keys ``/adjudge/ENV/workers/NAME``. Several addresses are tried in turn until one answers."""
+    """Keys ``/adjudge/ENV/workers/NAME``. Several endpoints are tried in turn."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class EtcdRegistry:
     ) -> None:
         self._endpoints = [_address(endpoint) for endpoint in endpoints]
         if not self._endpoints:
-            raise InvalidInput("etcd_endpoints: give at least one address.", field="etcd_endpoints")
+            raise InvalidInput("etcd_endpoints: must have at least one endpoint.", field="etcd_endpoints")
         self._prefix = f"/adjudge/{environment}/workers/"
         self._lease_sec = max(1, math.ceil(lease_sec))
         self._credentials = {"name": user, "password": password} if user else None
@@ -58,7 +58,7 @@ class EtcdRegistry:
         self._announced: dict[str, tuple[int, WorkerInfo]] = {}
 
     async def register(self, info: WorkerInfo) -> None:
-        """Take a lease and bind the worker's key to it; an older lease of ours is given back."""
+        """Create a lease and bind the worker's key to it; an older lease of ours is revoked."""
         check_worker_name(info.name)
         granted = await self._call("lease/grant", {"TTL": self._lease_sec})
         lease = int(granted["ID"])
@@ -73,7 +73,7 @@ class EtcdRegistry:
             await self._revoke(older[0])
 
     async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
-        """Renew the lease; a changed health is written too, unless the key went away meanwhile."""
+        """Renew the lease; a changed health is written, too, unless the key is gone."""
         if name not in self._announced:
             return False
         lease, info = self._announced[name]
@@ -86,7 +86,7 @@ class EtcdRegistry:
         return alive
 
     async def deregister(self, name: str) -> None:
-        """Give the lease back, which removes the key; without a lease of ours, remove the key itself."""
+        """Revoke the lease, which deletes the key; without a lease of ours, delete the key itself."""
         announced = self._announced.pop(name, None)
         if announced is not None:
             await self._revoke(announced[0])
@@ -94,7 +94,7 @@ class EtcdRegistry:
             await self._call("kv/deleterange", {"key": _coded(self._prefix + name)})
 
     async def list(self) -> list[LiveWorker]:
-        """Read all keys below the prefix, then ask how long each lease has still to run."""
+        """Read all keys below the prefix, then the remaining time of each lease."""
         end = self._prefix[:-1] + chr(ord(self._prefix[-1]) + 1)
         answer = await self._call("kv/range", {"key": _coded(self._prefix), "range_end": _coded(end)})
         rows = [(_info(row["value"]), int(row.get("lease", 0))) for row in answer.get("kvs", ())]
@@ -103,14 +103,14 @@ class EtcdRegistry:
         return sorted(living, key=lambda worker: worker.info.name)
 
     async def close(self) -> None:
-        """Close the connections; leases run on."""
+        """Close the connections; leases continue until they expire."""
         await self._client.aclose()
 
     async def _write(self, info: WorkerInfo, lease: int) -> None:
         await self._call("kv/put", self._entry(info, lease))
 
     async def _rewrite(self, info: WorkerInfo, lease: int) -> bool:
-        """Write only while the key still hangs on our lease: somebody of our name may have taken it over."""
+        """Write only while the key is bound to our lease: another process of the same name may have taken it over."""
         same_lease = {"key": _coded(self._prefix + info.name), "target": "LEASE", "lease": str(lease)}
         put = {"requestPut": self._entry(info, lease)}
         answer = await self._call("kv/txn", {"compare": [same_lease], "success": [put]})
@@ -125,12 +125,12 @@ class EtcdRegistry:
         await self._call("lease/revoke", {"ID": str(lease)})
 
     async def _lease_left(self, lease: int) -> int:
-        """Whole seconds: 0 in a lease's last one, and -1 once it has ended."""
+        """Whole seconds: 0 in the last second of a lease, -1 after its end."""
         answer = await self._call("lease/timetolive", {"ID": str(lease)})
         return int(answer.get("TTL", 0))
 
     async def _call(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask the first address that answers; the one that did is asked first from now on."""
+        """Call the first endpoint that replies; it is tried first from now on."""
         words = "no answer"
         for _ in range(len(self._endpoints) + 1):
             try:
@@ -138,10 +138,10 @@ class EtcdRegistry:
                     return await self._ask(self._endpoints[0], path, body)
             except (httpx.HTTPError, OSError, Unavailable) as error:
                 if not isinstance(error, Unavailable) and reaction_to(error, REACTIONS) is not Reaction.WAIT:
-                    raise InternalFault(f"etcd cannot be asked for {path}: {error!r}.") from error
+                    raise InternalFault(f"etcd: request {path} failed: {error!r}.") from error
                 words = error.message if isinstance(error, Unavailable) else type(error).__name__
                 self._endpoints.append(self._endpoints.pop(0))
-        raise Unavailable(f"etcd at {', '.join(map(_place, self._endpoints))} cannot be used ({words}).")
+        raise Unavailable(f"etcd at {', '.join(map(_place, self._endpoints))} is unavailable ({words}).")
 
     async def _ask(self, endpoint: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if self._credentials is not None and self._token is None:
@@ -155,8 +155,8 @@ class EtcdRegistry:
             self._token = None
             raise Unavailable("authentication failed")
         if response.status_code >= 500:
-            raise Unavailable(f"it answered {response.status_code}")
-        raise InternalFault(f"etcd refused {path}: {answer.get('error', response.status_code)}")
+            raise Unavailable(f"HTTP status {response.status_code}")
+        raise InternalFault(f"etcd rejected {path}: {answer.get('error', response.status_code)}")
 
     async def _log_in(self, endpoint: str) -> str:
         answer = _parsed(await self._client.post(f"{endpoint}/v3/auth/authenticate", json=self._credentials))
@@ -180,7 +180,7 @@ def _address(endpoint: str) -> str:
     except httpx.InvalidURL:
         is_one = False
     if not is_one:
-        raise InvalidInput("etcd_endpoints: give http://HOST:PORT or https://HOST:PORT.", field="etcd_endpoints")
+        raise InvalidInput("etcd_endpoints: must be http://HOST:PORT or https://HOST:PORT.", field="etcd_endpoints")
     return endpoint.rstrip("/")
 
 
@@ -198,7 +198,7 @@ def _text(info: WorkerInfo) -> str:
 
 
 def _info(value: str) -> WorkerInfo:
-    """What a worker said; what a newer one says beyond that is left alone."""
+    """Decode what a worker registered; unknown fields of newer versions are ignored."""
     said = json.loads(b64decode(value))
     known = {name: said[name] for name in _FIELDS & said.keys()}
     return WorkerInfo(**(known | {"health": WorkerHealth(known["health"])}))

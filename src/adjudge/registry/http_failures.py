@@ -1,7 +1,6 @@
-"""What httpx's errors mean for servers that Adjudge is built on: the table of its exception classes.
+"""Reactions to the errors of httpx, for servers that Adjudge depends on.
 
-Calls that a user asked for (webhooks, the ``http`` executor) fail as such and are tried again by the rules of their
-job, whatever the class.
+Calls on behalf of users (webhooks, the ``http`` executor) are retried by the rules of their job instead.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from adjudge.domain.reactions import Reaction, Reactions
 REACTIONS: Final[Reactions] = MappingProxyType(
     {
         httpx.HTTPError: Reaction.FATAL,
-        httpx.TransportError: Reaction.WAIT,  # no connection, no answer in time, an answer that is no HTTP
+        httpx.TransportError: Reaction.WAIT,  # no connection, timeout, invalid HTTP
         httpx.LocalProtocolError: Reaction.FATAL,
         httpx.UnsupportedProtocol: Reaction.FATAL,
         httpx.DecodingError: Reaction.WAIT,
         httpx.TooManyRedirects: Reaction.REFUSE,
-        httpx.HTTPStatusError: Reaction.REFUSE,  # 5xx is looked at before: that is waited out
+        httpx.HTTPStatusError: Reaction.REFUSE,  # 5xx is handled before: it is waited for
         httpx.InvalidURL: Reaction.REFUSE,
         httpx.CookieConflict: Reaction.FATAL,
         httpx.StreamError: Reaction.FATAL,

@@ -1,7 +1,6 @@
-"""Hints, never truth: messages that tell workers which jobs may be ready.
+"""The stream: messages that tell workers which jobs may be ready; never the source of truth.
 
-What belongs here: moving messages. What does not: deciding what a job is or whether it may run (``store``), and when to
-publish or reclaim (``relay``, ``worker``).
+``store`` decides what a job is and whether it may run; ``relay`` and ``worker`` decide when to publish and reclaim.
 """
 
 from adjudge.stream.driver import (

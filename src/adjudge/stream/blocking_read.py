@@ -1,4 +1,4 @@
-"""Waiting for a message on a connection of its own, so that nothing else queues up behind a blocked command."""
+"""A blocking read on a connection of its own, so that no other command waits behind it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Found = list[tuple[str, str, dict[str, str]]]
 """Stream, entry id and fields of each message."""
 
 _SILENCE_SEC: Final = 5.0
-"""How long past its block a connection may stay silent before it counts as dead."""
+"""How long after its block time a connection may be silent before it counts as dead."""
 
 
 class BlockingReader:
-    """One consumer's blocked read over all bands."""
+    """The blocking read of one consumer over all bands."""
 
     def __init__(self, connect: Callable[..., Redis], group: str, consumer: str, keys: Sequence[str]) -> None:
         self._client = connect(single_connection_client=True, redis_connect_func=self._connected)
@@ -26,25 +26,24 @@ class BlockingReader:
         self._client_id = 0
 
     async def wait(self, wait_ms: int) -> Found:
-        """Wait for the first message, at most ``wait_ms``; up to one of each band may come at once."""
+        """Wait for the first message, at most ``wait_ms``; up to one message per band may arrive."""
         async with asyncio.timeout(wait_ms / 1000 + _SILENCE_SEC):
-            # BLOCK 0 would be for ever.
+            # BLOCK 0 would block forever.
             reply: Any = await self._client.xreadgroup(
                 self._group, self._consumer, self._streams, count=1, block=max(wait_ms, 1)
             )
         return [(key, entry_id, fields) for key, entries in reply or () for entry_id, fields in entries]
 
     async def unblock(self, helper: Redis) -> None:
-        """End the wait by asking Redis to, over another connection: a message that comes just now is not lost."""
+        """End the wait by CLIENT UNBLOCK over another connection; no message is lost by it."""
         if self._client_id:
             await helper.client_unblock(self._client_id)
 
     async def close(self) -> None:
-        """Disconnect."""
         await self._client.aclose()
 
     async def _connected(self, connection: AbstractConnection) -> None:
-        """Learn the connection's number each time it connects: that is what ``CLIENT UNBLOCK`` goes by."""
+        """Read the id of each new connection, which ``CLIENT UNBLOCK`` needs."""
         await connection.on_connect()
         await connection.send_command("CLIENT", "ID")
         answer: Any = await connection.read_response()

@@ -1,7 +1,7 @@
-"""How a hint looks in Redis: the entry's four fields, and the envelope that its ``payload_ref`` leads to.
+"""The encoding of messages in Redis: the four fields of an entry, and the envelope at its ``payload_ref``.
 
-The envelope is JSON: ``schema_version``, ``content_type`` and, under ``data``, identifiers. Values that could not be an
-identifier are refused here, where every hint passes, so that no source code or personal data slips into Redis.
+The envelope is JSON: ``schema_version``, ``content_type`` and, under ``data``, identifiers. Values that cannot be
+identifiers are rejected here, so that no source code or personal data gets into Redis.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ CONTENT_TYPE: Final = "application/json"
 _MOST_CHARACTERS: Final = 256
 _MOST_KEYS: Final = 32
 _write: Final = json.JSONEncoder(separators=(",", ":")).encode
-"""Made once: ``json.dumps`` makes one for every text that is not written its usual way."""
+"""Created once: ``json.dumps`` creates an encoder for every call with options."""
 
 
 def check_identifiers_only(hint: MessageBody) -> MessageBody:
-    """Return ``hint`` if it holds identifiers only; else say which of its values is none."""
+    """Check that a message body has identifiers only."""
     _identifier("job_id", hint.job_id)
     _identifier("kind", hint.kind)
     if type(hint.priority) is not int:
-        raise InvalidInput("priority: give a whole number.", field="priority")
+        raise InvalidInput("priority: must be an integer.", field="priority")
     if hint.trace_id is not None:
         _identifier("trace_id", hint.trace_id)
     if len(hint.payload) > _MOST_KEYS:
-        raise InvalidInput(f"payload: has {len(hint.payload)} values, at most {_MOST_KEYS} fit.", field="payload")
+        raise InvalidInput(f"payload: {len(hint.payload)} values exceed the limit of {_MOST_KEYS}.", field="payload")
     for key, value in hint.payload.items():
         _identifier("payload", key)
         if value is not None and type(value) is not int:
@@ -39,14 +39,14 @@ def check_identifiers_only(hint: MessageBody) -> MessageBody:
 
 
 def encode(hint: MessageBody) -> str:
-    """Write the envelope of a checked hint."""
+    """Encode the envelope of a checked message body."""
     data = {"job_id": hint.job_id, "kind": hint.kind, "trace_id": hint.trace_id, "ids": dict(hint.payload)}
     envelope = {"schema_version": SCHEMA_VERSION, "content_type": CONTENT_TYPE, "data": data}
     return _write(envelope)
 
 
 def decode(entry_id: str, band: int, fields: Mapping[str, str], payload: str | None, *, deliveries: int = 1) -> Message:
-    """Make a message of an entry, or one that says why the entry cannot be used."""
+    """Decode an entry into a message, or into one with the reason why it is unusable."""
     job_id, enqueued_at_ms = fields.get("job_id") or None, _number(fields.get("enqueue_ts"))
     hint, problem = _usable(job_id, enqueued_at_ms, fields, payload)
     return Message(
@@ -57,7 +57,7 @@ def decode(entry_id: str, band: int, fields: Mapping[str, str], payload: str | N
 def _usable(
     job_id: str | None, enqueued_at_ms: int | None, fields: Mapping[str, str], payload: str | None
 ) -> tuple[MessageBody | None, MessageDefect | None]:
-    """The hint that an entry leads to, or what is wrong with it."""
+    """The message body of an entry, or its defect."""
     priority = _number(fields.get("priority"))
     if job_id is None or priority is None or enqueued_at_ms is None or not fields.get("payload_ref"):
         return None, "missing_field"
@@ -79,7 +79,7 @@ def _hint(payload: str | None, priority: int) -> MessageBody:
 
 
 def _identifier(field: str, value: object) -> None:
-    """Refuse whatever is not one short line of text; the value itself is not repeated, it may be a secret."""
+    """Reject everything that is not one short line; the value is not repeated, because it may be a secret."""
     if not isinstance(value, str) or not 0 < len(value) <= _MOST_CHARACTERS or not value.isprintable():
         raise InvalidInput(
             f"{field}: must be 1 to {_MOST_CHARACTERS} printable characters (messages carry identifiers only).",

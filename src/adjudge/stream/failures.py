@@ -1,8 +1,8 @@
-"""What Redis's errors mean: the table of its client's exception classes, and of the codes that have no class.
+"""Reactions to the errors of Redis: by exception class, and by error code where there is no class.
 
-redis-py takes the code off the message where it has a class for it (READONLY, OOM, NOPERM …) and leaves it in front
-where it has none (WRONGTYPE, MISCONF …). An error inside a script has the code in front too, or, before Redis 7, behind
-``Error running script``.
+redis-py removes the code from the message if it has a class for it (READONLY, OOM, NOPERM …) and keeps it otherwise
+(WRONGTYPE, MISCONF …). An error inside a script has the code in front, too, or, before Redis 7, after ``Error running
+script``.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from adjudge.domain.reactions import Reaction, Reactions, reaction_to
 REACTIONS: Final[Reactions] = MappingProxyType(
     {
         errors.RedisError: Reaction.FATAL,
-        # It is away, starting, full of clients, or does not let us in: an operator can change each under our feet.
+        # Down, starting, too many clients, or access denied: an operator can change each while the process runs.
         errors.ConnectionError: Reaction.WAIT,
         errors.TimeoutError: Reaction.WAIT,
         OSError: Reaction.WAIT,
-        errors.InvalidResponse: Reaction.WAIT,  # the connection is out of step; the next one is not
-        # It answers, and cannot do this now. After a failover a replica answers where the primary was.
+        errors.InvalidResponse: Reaction.WAIT,  # the connection is out of sync; a new one is not
+        # It replies, but cannot do this now. After a failover a replica may reply instead of the primary.
         errors.ReadOnlyError: Reaction.WAIT,
         errors.OutOfMemoryError: Reaction.WAIT,
         errors.NoPermissionError: Reaction.WAIT,
         errors.ClusterError: Reaction.WAIT,
         errors.ClusterDownError: Reaction.WAIT,
         errors.TryAgainError: Reaction.WAIT,
-        errors.AskError: Reaction.WAIT,  # and MOVED: slots are being moved in a cluster
-        errors.NoScriptError: Reaction.WAIT,  # the scripts were flushed between loading and calling one
+        errors.AskError: Reaction.WAIT,  # and MOVED: slots of a cluster are being moved
+        errors.NoScriptError: Reaction.WAIT,  # the scripts were flushed between loading and calling
         errors.ExecAbortError: Reaction.WAIT,
-        # Wrong calls, and an address that cannot work.
+        # Invalid calls, and an invalid URL.
         errors.ResponseError: Reaction.FATAL,
         errors.ClusterCrossSlotError: Reaction.FATAL,
         errors.AuthenticationWrongNumberOfArgsError: Reaction.FATAL,
@@ -63,16 +63,16 @@ CODES: Final[Mapping[str, Reaction]] = MappingProxyType(
         "WRONGTYPE": Reaction.WAIT,
     }
 )
-"""Code in front of an answer → reaction. WRONGTYPE: somebody wrote another kind of value under one of our keys; it is
-waited out because the key can be deleted while the processes run."""
+"""Error code → reaction. WRONGTYPE: another program wrote a different type under one of our keys; it is waited for,
+because the key can be deleted while the processes run."""
 
 _UNKNOWN_TO_IT: Final = "unauthenticated multibulk length"
-"""What Redis says to a long command before the password: it has neither a code nor a class."""
+"""Redis's reply to a long command before authentication; it has neither a code nor a class."""
 _LOCKED_OUT: Final = (errors.AuthenticationError, errors.AuthorizationError, errors.NoPermissionError)
 
 
 def code_of(words: str) -> str:
-    """The code that an answer of Redis, or an error inside a script, begins with; empty where there is none."""
+    """The code at the beginning of an error message, also of an error inside a script; empty if there is none."""
     first, *_ = words.split(maxsplit=1) or [""]
     if first in CODES or "Error running script" not in words:
         return first if first in CODES else ""
@@ -80,34 +80,34 @@ def code_of(words: str) -> str:
 
 
 def is_waited_out(words: str) -> bool:
-    """Whether an answer that a script noted for one of its rows concerns Redis rather than the row."""
+    """Whether an error that a script recorded for a row concerns Redis, not the row."""
     return CODES.get(code_of(words)) is Reaction.WAIT
 
 
 def reaction_of(error: BaseException) -> Reaction:
-    """What to do about an error of redis-py: by its class, and where that is the general one by its code."""
+    """The reaction to an error of redis-py: by its class or, for the general class, by its code."""
     if type(error) is errors.ResponseError:
         return Reaction.WAIT if _UNKNOWN_TO_IT in str(error) else CODES.get(code_of(str(error)), Reaction.FATAL)
     return reaction_to(error, REACTIONS)
 
 
 def translated(error: Exception, place: str) -> AdjudgeError:
-    """Our own error for one of redis-py's; ``place`` is what may be said of where Redis is."""
+    """Convert an error of redis-py; ``place`` is the URL without credentials."""
     words = str(error)[:200]
     if isinstance(error, _LOCKED_OUT) or code_of(words) in {"NOAUTH", "NOPERM"} or _UNKNOWN_TO_IT in words:
         return Unavailable(
-            f"Redis at {place} refused our credentials or lacks a permission: check the URL's user and password, "
+            f"Redis at {place}: authentication failed or permission denied; check the user and password in the URL, "
             f"and that user's ACL. Redis said: {words}"
         )
     if reaction_of(error) is Reaction.FATAL:
-        return InternalFault(f"Redis at {place} did not understand us: {words}")
+        return InternalFault(f"Redis at {place}: unexpected error: {words}")
     if isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError) and not isinstance(
         error, errors.BusyLoadingError
     ):
-        return Unavailable(f"Redis at {place} is away ({type(error).__name__}).")
-    return Unavailable(f"Redis at {place} cannot serve: {_named(error)}{words}")
+        return Unavailable(f"Redis at {place} is unavailable ({type(error).__name__}).")
+    return Unavailable(f"Redis at {place} is unavailable: {_named(error)}{words}")
 
 
 def _named(error: Exception) -> str:
-    """The class where it says more than the words: redis-py took the code off them."""
+    """The name of the class if redis-py removed the code from the message."""
     return "" if type(error) is errors.ResponseError else f"{type(error).__name__}: "

@@ -1,4 +1,4 @@
-"""Whose turn it is: higher bands first, lower ones never starved."""
+"""Fair share: higher bands first, lower bands never starved."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 from adjudge.domain.priority import BANDS
 
 _ROUND: Final = 16
-"""Places in a round. Each lower band has one of its own; all others go to the highest band that has something."""
+"""Slots per round. Each lower band has one reserved; the others go to the highest band with messages."""
 
 
 class FairShare:
-    """Deals out places of reads. A reader keeps one for as long as it reads.
+    """Allocates the slots of reads; one instance per reader.
 
-    However busy the higher bands are, each lower band gets one place in sixteen; a place that its band has no use for
-    goes the ordinary way, so that none is wasted.
+    However busy the higher bands are, each lower band gets one slot in sixteen; a slot that its band does not need is
+    used by the others.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class FairShare:
         self._places = cycle(places)
 
     def reserved_quota(self, limit: int) -> dict[int, int]:
-        """Of the next ``limit`` places, how many are kept for which band."""
+        """How many of the next ``limit`` slots are reserved for which band."""
         kept = dict.fromkeys(BANDS, 0)
         for band in islice(self._places, limit):
             if band is not None:

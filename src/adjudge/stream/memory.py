@@ -1,8 +1,7 @@
-"""The in-process stream: what embedded mode and the simulator run on, with the semantics of the Redis driver.
+"""The in-process stream of embedded mode and the simulator, with the semantics of the Redis driver.
 
-It keeps nothing on disk. A process that dies loses all messages, as a Redis without persistence does, and the
-reconciler brings them back from the database. All state changes happen between awaits, so cancelling a call anywhere
-leaves it whole.
+Nothing is stored on disk. If the process dies, all messages are lost, as with a Redis without persistence, and the
+reconciler publishes them again. State changes only between awaits, so cancelling a call leaves it consistent.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from adjudge.stream.driver import Message, MessageBody, MessageDefect, PublishRe
 from adjudge.stream.fair_share import FairShare
 
 _LOOKED_AT_PER_CLAIM: Final = 10
-"""How many pending messages a look may pass over for each that it may take; Redis does the same."""
+"""How many pending messages a scan may inspect per message that it may claim; as in Redis."""
 
 EntryId = tuple[int, int]
 
@@ -36,17 +35,17 @@ class _Pending:
 @dataclass(slots=True)
 class _Band:
     entries: OrderedDict[EntryId, Message] = field(default_factory=OrderedDict)
-    """Whatever is not acknowledged, oldest first, as its first reader gets it."""
+    """Unacknowledged messages, oldest first."""
     waiting: deque[EntryId] = field(default_factory=deque)
-    """Not read yet, oldest first; trimmed ones are passed over."""
+    """Unread messages, oldest first; trimmed ones are skipped."""
     pending: dict[EntryId, _Pending] = field(default_factory=dict)
-    """Read and not acknowledged, in the order of their ids."""
+    """Read and not acknowledged, in the order of ids."""
     cursor: EntryId = (0, 0)
     last_id: EntryId = (0, 0)
 
 
 class MemoryStream:
-    """Messages of one process. ``now_us`` is the clock in microseconds that idle times are measured with."""
+    """Messages of one process. ``now_us`` is the clock for idle times."""
 
     def __init__(self, *, maxlen: int = 200_000, now_us: Callable[[], int] | None = None) -> None:
         self._maxlen = maxlen
@@ -57,13 +56,13 @@ class MemoryStream:
         self._bands = {band: _Band() for band in BANDS}
 
     async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
-        """Add a message for each hint that holds identifiers only."""
+        """Add messages; those with anything but identifiers are rejected."""
         published = [self._publish(hint) for hint in hints]
         self._announce()
         return published
 
     async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
-        """Take new messages; wait for the first one if there is none."""
+        """Read new messages; wait for the first one if there is none."""
         if limit < 1:
             return []
         try:
@@ -75,7 +74,7 @@ class MemoryStream:
         return messages
 
     async def ack(self, messages: Sequence[Message]) -> int:
-        """Forget messages; an entry that was trimmed meanwhile still counts, as it does in Redis."""
+        """Acknowledge messages; an entry that was trimmed meanwhile counts, as in Redis."""
         acknowledged = 0
         for message in messages:
             band, entry_id = self._bands[message.band], _parse(message.entry_id)
@@ -85,7 +84,7 @@ class MemoryStream:
         return acknowledged
 
     async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
-        """Take over what is idle, going on from where the last call stopped, a different band first each time."""
+        """Claim idle messages, continuing where the last call stopped, with another band first each time."""
         first, self._first_to_reclaim = self._first_to_reclaim, (self._first_to_reclaim + 1) % len(BANDS)
         messages: list[Message] = []
         for number in (*BANDS[first:], *BANDS[:first]):
@@ -94,7 +93,7 @@ class MemoryStream:
         return sorted(messages, key=lambda message: message.band)
 
     async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
-        """Of these, return what is not acknowledged, trimmed or flushed."""
+        """Those that are not acknowledged, trimmed or flushed."""
         return {
             (priority, entry_id)
             for priority, entry_id in entries
@@ -102,22 +101,20 @@ class MemoryStream:
         }
 
     async def pending_counts(self) -> dict[int, int]:
-        """How many messages of each band are read and not acknowledged."""
         return {number: len(band.pending) for number, band in self._bands.items()}
 
     async def depths(self) -> dict[int, int]:
-        """How many messages of each band are not acknowledged."""
         return {number: len(band.entries) for number, band in self._bands.items()}
 
     async def close(self) -> None:
-        """Nothing to let go of: whoever still holds the object may go on using it."""
+        """Nothing to close; the object stays usable."""
 
     def flush(self) -> None:
-        """Forget everything, as a flushed Redis does. For tests and the simulator."""
+        """Delete everything, as a flushed Redis does. For tests and the simulator."""
         self._bands = {band: _Band(last_id=old.last_id) for band, old in self._bands.items()}
 
     def add_defective(self, band: int, problem: MessageDefect, job_id: str | None = None) -> str:
-        """Add a message that nobody can use. For tests and the simulator."""
+        """Add an unusable message. For tests and the simulator."""
         entry_id = self._append(band, None, problem, job_id)
         self._announce()
         return entry_id
@@ -131,7 +128,7 @@ class MemoryStream:
 
     def _append(self, number: int, hint: MessageBody | None, problem: MessageDefect | None, job_id: str | None) -> str:
         band, now_ms = self._bands[number], self._now_us() // 1000
-        # Ids grow even when the clock stands still or goes back.
+        # Ids grow even if the clock stops or goes back.
         last_ms, sequence = band.last_id
         band.last_id = (now_ms, 0) if now_ms > last_ms else (last_ms, sequence + 1)
         entry_id = f"{band.last_id[0]}-{band.last_id[1]}"
@@ -142,7 +139,7 @@ class MemoryStream:
         return entry_id
 
     def _announce(self) -> None:
-        """Wake those who wait: they hold the old event; later readers look first and wait on the new one."""
+        """Wake all waiters: they hold the old event; later readers check first and wait for the new one."""
         self._arrival.set()
         self._arrival = asyncio.Event()
 

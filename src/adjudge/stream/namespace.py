@@ -1,4 +1,4 @@
-"""Whose a Redis namespace is: one key in it holds the id of the installation that uses it."""
+"""The owner of a Redis namespace: one key has the id of the installation that uses it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from adjudge.stream.redis_connection import TIMEOUT_SEC, RedisConnection
 
 
 async def take_namespace(url: str, *, environment: str, installation_id: str, timeout_sec: float = TIMEOUT_SEC) -> None:
-    """Take the namespace for this installation if nobody has it; refuse if another installation has it.
+    """Reserve the namespace for this installation; raises if another installation has it.
 
     Two installations in one namespace would read and acknowledge each other's messages.
     """
@@ -21,7 +21,7 @@ async def take_namespace(url: str, *, environment: str, installation_id: str, ti
             _, owner = await pipeline.execute()
     finally:
         await client.aclose()
-    if owner not in (installation_id, None):  # None: flushed just then; whoever starts next takes it
+    if owner not in (installation_id, None):  # None: flushed just now; the next process to start reserves it
         raise InvalidInput(
             f"server.environment: the Redis namespace {link.prefix}* at {link.place} is used by another installation "
             f"({owner}; the database of this one is {installation_id}). Give this one a name of its own with "

@@ -1,7 +1,7 @@
-"""The Redis Streams driver: one stream for each band, one group of consumers, payloads beside them with a time to live.
+"""The Redis Streams driver: one stream per band, one consumer group, payloads in keys with a TTL.
 
-Redis holds hints only: whatever it loses, the reconciler brings back from the database. So it may be flushed, restarted
-or replaced at any time, and this driver makes its groups anew when they are gone.
+Redis only has messages: what it loses, the reconciler publishes again from the database. So it may be flushed,
+restarted or replaced at any time, and this driver creates its groups again if they are gone.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from adjudge.stream.fair_share import FairShare
 from adjudge.stream.redis_connection import TIMEOUT_SEC, RedisConnection
 
 _ROWS_PER_CALL: Final = 500
-"""A script holds Redis up while it runs: a long list is published in several."""
+"""A script blocks Redis while it runs: a long list is published in several calls."""
 _SLACK_SEC: Final = 0.05
 _NO_STREAM: Final = frozenset({"NOGROUP", "WRONGTYPE"})
 _FORGOTTEN_MS: Final = 86_400_000
-"""A consumer that has nothing pending and was not heard of for so long is one that died."""
+"""A consumer without pending messages that was not seen for this long is dead."""
 
 
 class RedisStream:
@@ -67,18 +67,18 @@ class RedisStream:
         self._first_to_reclaim = 0
 
     async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
-        """Store each payload, then add its entry; a call is one round trip for every 500 hints."""
+        """Store each payload, then add its entry; one round trip per 500 messages."""
         outcomes: list[PublishResult] = []
         for start in range(0, len(hints), _ROWS_PER_CALL):
             outcomes += await self._publish_some(hints[start : start + _ROWS_PER_CALL])
         return outcomes
 
     async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
-        """Take what is there in one round trip; only if there is nothing, wait on a connection of its own.
+        """Read what is available in one round trip; if there is nothing, wait on a separate connection.
 
-        Redis hands over a message before we have its answer. A caller who is cancelled in between would leave it
-        pending with nobody at work on it, so the reading is a task that outlives its caller: what it catches goes to
-        the consumer's next read, or back to the stream on ``close``.
+        Redis delivers a message before we have its reply. A caller that is cancelled in between would leave it pending,
+        so the read is a task that outlives its caller: its messages go to the consumer's next read, or back to the
+        stream on ``close``.
         """
         if limit < 1:
             return []
@@ -90,7 +90,7 @@ class RedisStream:
         return await self._outcome(reading, consumer, limit, None)
 
     async def ack(self, messages: Sequence[Message]) -> int:
-        """Acknowledge and delete, payloads included."""
+        """Acknowledge and delete, including payloads."""
         if not messages:
             return 0
         rows: list[object] = []
@@ -99,7 +99,7 @@ class RedisStream:
         return int(await self._run(self._ack, self._group, *rows))
 
     async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
-        """Take over idle messages; cursors stay with this object, and each call begins with another band."""
+        """Claim idle messages; this object keeps the cursors, and each call starts with another band."""
         if limit < 1:
             return []
         self._consumers.add(consumer)
@@ -109,7 +109,7 @@ class RedisStream:
         return self._messages(rows)
 
     async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
-        """Look each entry up by its id, all in one round trip."""
+        """Look up each entry by its id, in one round trip."""
         known = [(priority, entry_id) for priority, entry_id in entries if entry_id is not None]
         async with self._connection.translate_errors(), self._client.pipeline(transaction=False) as pipeline:
             for priority, entry_id in known:
@@ -121,19 +121,19 @@ class RedisStream:
         return {entry for entry, rows in zip(known, found, strict=True) if rows and not isinstance(rows, RedisError)}
 
     async def pending_counts(self) -> dict[int, int]:
-        """Ask for the summary of each group's pending list; no group yet means nothing pending."""
+        """Read the summary of each group's pending list; a missing group has nothing pending."""
         return await self._per_band("XPENDING", self._group)
 
     async def depths(self) -> dict[int, int]:
-        """Ask for each stream's length: acknowledged entries are deleted, so that is its depth."""
+        """Read the length of each stream: acknowledged entries are deleted, so it is the depth."""
         return await self._per_band("XLEN")
 
     async def close(self) -> None:
-        """Hand back what cancelled reads caught, leave the group, then disconnect."""
+        """Release the messages of cancelled reads, leave the group, disconnect."""
         kept = {task for tasks in self._kept.values() for task in tasks}
         self._kept.clear()
         with suppress(RedisError, OSError, TimeoutError):
-            # Redis away or silent means that what it holds pending for us will be reclaimed.
+            # If Redis is unavailable, what it holds pending for us will be reclaimed.
             async with asyncio.timeout(1):
                 await self._end(kept)
         for task in kept:
@@ -162,8 +162,8 @@ class RedisStream:
         return [outcome or _published(hint, next(answers)) for hint, outcome in zip(hints, outcomes, strict=True)]
 
     def _row(self, hint: MessageBody, now_ms: int) -> tuple[object, ...]:
-        # A key for each publication, not for each job: acknowledging an old message of a job that is retried must not
-        # take away the payload of its new one.
+        # A key per publication, not per job: acknowledging an old message of a retried job must not
+        # delete the payload of its new one.
         payload_ref = f"{self._payload_prefix}{hint.job_id}:{secrets.token_hex(4)}"
         return hint.band + 1, hint.job_id, now_ms, payload_ref, hint.priority, codec.encode(hint)
 
@@ -196,7 +196,7 @@ class RedisStream:
             except ResponseError as error:
                 if code_of(str(error)) not in {"NOGROUP", "UNBLOCKED"}:
                     raise
-                return []  # flushed while we waited; the next read makes the groups anew
+                return []  # flushed while we waited; the next read creates the groups again
         return await self._with_payloads(found)
 
     async def _with_payloads(self, found: Found) -> list[Message]:
@@ -214,7 +214,7 @@ class RedisStream:
             await self._run(self._release_script, self._group, self._maxlen, *rows)
 
     async def _end(self, reads: set[asyncio.Task[list[Message]]]) -> None:
-        """Wake reads until they have ended; one that was about to block when we called is woken by the next call."""
+        """Unblock reads until they have ended; one that was about to block is unblocked by the next call."""
         while any(not read.done() for read in reads):
             for waiter in self._waiters.values():
                 await waiter.unblock(self._client)
@@ -240,7 +240,7 @@ class RedisStream:
         return sorted(messages, key=lambda message: message.band)
 
     def _own(self, payload_ref: str | None) -> str:
-        """The key if it is one of our payloads; a mangled entry must not make us touch any other."""
+        """The key if it is one of our payloads; a corrupt entry must not make us delete another key."""
         return payload_ref if payload_ref and payload_ref.startswith(self._payload_prefix) else ""
 
 
@@ -253,7 +253,7 @@ def _published(hint: MessageBody, answer: str) -> PublishResult:
 
 
 def _count(reply: Any) -> int:
-    """A band's figure; 0 for one without a group, and for a key that is no stream: the others can still be counted."""
+    """The value of a band; 0 without a group, or if the key is not a stream, so that the others are still counted."""
     if isinstance(reply, ResponseError):
         if code_of(str(reply)) in _NO_STREAM:
             return 0

@@ -1,8 +1,4 @@
-"""How Redis is reached: the same for whoever speaks to it.
-
-What belongs here: the address, the options of a connection, its time limits. What does not: keys and scripts, and what
-errors mean (``failures``).
-"""
+"""Redis connections: URL, connection options and timeouts. ``failures`` classifies errors."""
 
 from __future__ import annotations
 
@@ -27,30 +23,29 @@ _ENVIRONMENT: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
 class RedisConnection:
-    """One Redis, and one environment's corner of it."""
+    """One Redis and the namespace of one environment."""
 
     def __init__(self, url: str, *, environment: str, timeout_sec: float = TIMEOUT_SEC) -> None:
         self._url, self.place = url, _place(url)
         self._timeout_sec = timeout_sec
         if not _ENVIRONMENT.fullmatch(environment):
             raise InvalidInput(
-                f"environment: {environment!r} must be small letters, digits and -.", field="environment"
+                f"environment: {environment!r} must be lowercase letters, digits and -.", field="environment"
             )
         self.prefix = f"adjudge:{environment}:"
-        """What every key of this environment begins with."""
+        """The prefix of all keys of this environment."""
 
     def connect(self, **options: Any) -> Redis:
-        """A client of its own."""
         defaults: dict[str, Any] = {
             "decode_responses": True,
-            "encoding_errors": "replace",  # one unreadable payload must not spoil the reply for its neighbours
+            "encoding_errors": "replace",  # one undecodable payload must not invalidate the whole reply
             "protocol": 2,
-            # ``calling`` bounds a command. The client's own way to do so is ``asyncio.wait_for``, which in Python 3.11
-            # swallows a cancelation that comes as it ends: who was told to stop would go on for ever.
+            # ``translate_errors`` bounds a command. The client's own timeout uses ``asyncio.wait_for``, which in 3.11
+            # swallows a cancellation that arrives as it ends, so a canceled task would continue forever.
             "socket_timeout": None,
             "socket_connect_timeout": min(5.0, self._timeout_sec),
             "health_check_interval": 0,
-            # A command whose answer was lost may have taken messages: trying it again is the caller's decision.
+            # A command whose reply was lost may have taken messages: the caller decides whether to repeat it.
             "retry": Retry(NoBackoff(), 0),
         }
         if not self._url.startswith("unix:"):
@@ -59,14 +54,14 @@ class RedisConnection:
 
     @asynccontextmanager
     async def translate_errors(self, patience_sec: float | None = None) -> AsyncIterator[None]:
-        """Say in our own words what goes wrong inside, an answer that does not come among it."""
+        """Convert errors and timeouts inside the block."""
         with self.translate_errors_sync():
             async with asyncio.timeout(patience_sec or self._timeout_sec):
                 yield
 
     @contextmanager
     def translate_errors_sync(self) -> Iterator[None]:
-        """Say in our own words what goes wrong inside."""
+        """Convert errors inside the block."""
         try:
             yield
         except (RedisError, OSError) as error:
@@ -74,7 +69,7 @@ class RedisConnection:
 
 
 def _place(url: str) -> str:
-    """Host, port and database: what an error may say of a URL that holds a password."""
+    """Host, port and database: the part of a URL that may be logged."""
     try:
         parts = urlsplit(url)
         place = f"{parts.hostname}:{parts.port or 6379}{parts.path}" if parts.hostname else parts.path
@@ -82,6 +77,6 @@ def _place(url: str) -> str:
         parts, place = urlsplit(""), ""
     if parts.scheme not in {"redis", "rediss", "unix"} or not place:
         raise InvalidInput(
-            "redis_url: give redis://USER:PASSWORD@HOST:PORT/NUMBER, or rediss:// for TLS.", field="redis_url"
+            "redis_url: must be redis://USER:PASSWORD@HOST:PORT/NUMBER, or rediss:// for TLS.", field="redis_url"
         )
     return place

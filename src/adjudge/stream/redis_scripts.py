@@ -1,9 +1,9 @@
-"""The Redis side of the driver: one script for each operation, one round trip each.
+"""Lua scripts of the Redis driver: one per operation, one round trip each.
 
-Scripts rather than pipelines for three reasons. A read over four bands must not take more than it was asked for, which
-takes knowing what the first band gave before asking the second. A message and its payload are fetched in one step, so
-that nobody acknowledges (and cleans up) in between. And a payload that cannot be stored keeps its entry from being
-added, row by row. The keys are always the streams of all bands, in the order of the bands.
+Scripts instead of pipelines, for three reasons. A read over four bands must not take more than requested, which
+requires the result of the first band before the second is read. A message and its payload are read atomically, so that
+nobody acknowledges (and deletes) in between. And a payload that cannot be stored prevents its entry, row by row. The
+keys are always the streams of all bands, in order.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ local function note(band, deliveries, entry)
   found[#found + 1] = row
 end
 """
-"""Common to scripts that find entries. A row is band index, entry id, deliveries, payload or nil, then the fields.
+"""Shared by scripts that return entries. A row is band index, entry id, deliveries, payload or nil, then the fields.
 
-A group starts at 0, not at ``$``: what was published before the group existed (the first worker comes late; a flushed
-Redis is filled again before a worker looks) must be delivered, not passed over.
+A group starts at 0, not at ``$``: messages published before the group existed (the first worker starts late; a flushed
+Redis is filled before a worker reads) must be delivered.
 """
 
 PUBLISH: Final = """
@@ -55,7 +55,7 @@ for at = 3, #ARGV, 6 do
 end
 return outcomes
 """
-"""ARGV: maxlen, ttl; then band index, job id, time, payload's key, priority and payload per row. Errors begin with !"""
+"""ARGV: maxlen, ttl; then band index, job id, time, payload key, priority and payload per row. Errors start with !"""
 
 READ: Final = (
     _ENTRIES
@@ -87,7 +87,7 @@ if #found == 0 and failure then return failure end
 return found
 """
 )
-"""ARGV: group, consumer, at most; then the places kept for each band. One broken band does not hold up the others."""
+"""ARGV: group, consumer, limit; then the reserved slots of each band. A broken band does not affect the others."""
 
 AUTOCLAIM: Final = (
     _ENTRIES
@@ -132,10 +132,10 @@ for step = 0, #KEYS - 1 do reclaim((first + step) % #KEYS + 1) end
 return {cursors, found}
 """
 )
-"""ARGV: group, consumer, idle ms, at most, index of the band to begin with; then each band's cursor.
+"""ARGV: group, consumer, idle ms, limit, index of the first band; then each band's cursor.
 
-Redis 6.2 hands out a hole for an entry that was trimmed while pending and keeps it pending for ever; 7 drops it by
-itself and names it in a third element, which nobody needs.
+Redis 6.2 returns nil for an entry that was trimmed while pending and keeps it pending forever; 7 drops it and names it
+in a third element, which is not used.
 """
 
 ACK: Final = """
@@ -149,8 +149,8 @@ for at = 2, #ARGV, 3 do
 end
 return acknowledged
 """
-"""ARGV: group; then band index, entry id and payload's key per message. What is acknowledged is deleted too, so that a
-stream's length is its depth and memory follows the backlog, not the history."""
+"""ARGV: group; then band index, entry id and payload key per message. Acknowledged entries are deleted, so that the
+length of a stream is its depth and memory follows the backlog, not the history."""
 
 RELEASE: Final = """
 for at = 3, #ARGV, 2 do
@@ -162,7 +162,7 @@ for at = 3, #ARGV, 2 do
 end
 return 1
 """
-"""ARGV: group, maxlen; then band index and entry id per message: put back what was taken and cannot be used now."""
+"""ARGV: group, maxlen; then band index and entry id per message: put back messages that cannot be used now."""
 
 DELETE_CONSUMERS: Final = """
 local leaving = {}
@@ -178,4 +178,4 @@ for _, key in ipairs(KEYS) do
 end
 return 1
 """
-"""ARGV: group, idle ms; then the consumers that leave. Who has messages pending stays: they would be taken along."""
+"""ARGV: group, idle ms; then the leaving consumers. Consumers with pending messages stay: those would be lost."""

@@ -76,17 +76,17 @@ async def test_an_answer_that_breaks_is_taken_up_where_it_broke(s3_side: S3Side,
 
 async def test_s3_away_is_unavailable(fast: S3Options) -> None:
     blobs = S3BlobStore(replace(fast, endpoint=f"http://127.0.0.1:{free_port()}"))
-    with pytest.raises(Unavailable, match="is away"):
+    with pytest.raises(Unavailable, match="is unavailable"):
         await blobs.put(b"x")
 
 
 async def test_wrong_keys_are_refused_and_not_shown(fast: S3Options) -> None:
     blobs = S3BlobStore(replace(fast, secret_access_key="wr0ng-secret"))
-    with pytest.raises(Unavailable, match="refused our keys") as caught:
+    with pytest.raises(Unavailable, match="access denied") as caught:
         await blobs.put(b"x")
     assert "wr0ng-secret" not in str(caught.value)
     assert "wr0ng-secret" not in repr(fast)
-    with pytest.raises(Unavailable, match="refused our keys") as caught:
+    with pytest.raises(Unavailable, match="access denied") as caught:
         _ = [info async for info in blobs.list()]
     assert "wr0ng-secret" not in str(caught.value)
 

@@ -92,7 +92,7 @@ async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_
 
 def test_a_cache_that_has_no_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidInput, match=r"cache_dir: .*file/cache cannot be made: Not a directory"):
+    with pytest.raises(InvalidInput, match=r"cache_dir: .*file/cache cannot be created: Not a directory"):
         BlobCache(DirectoryBlobStore(tmp_path), tmp_path / "file" / "cache", max_bytes=1)
 
 
