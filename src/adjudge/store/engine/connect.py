@@ -1,6 +1,6 @@
-"""From a URL to a database that is ready: connected, and migrated to the schema of this version.
+"""Opens a database from its URL: connects, and migrates it to the schema of this version.
 
-Only the driver that the URL chooses is imported.
+Only the driver that the URL selects is imported.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from adjudge.store import migrations
 from adjudge.store.engine.driver import Database, Tx, fetch_one
 from adjudge.store.engine.statement import Statement
 
-CONNECTIONS_LEAST: Final = 2
-"""Whoever listens for bells keeps one for itself; with no other, every statement would wait for ever."""
+MIN_CONNECTIONS: Final = 2
+"""One connection is used for notifications, so statements need another one."""
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file that a ``sqlite:///`` URL names, or nothing for another kind of URL."""
+    """The file of a ``sqlite:///`` URL; None for other URLs."""
     prefix = "sqlite:///"
     return Path(url.removeprefix(prefix)) if url.startswith(prefix) else None
 
@@ -34,18 +34,18 @@ async def open_database(
     max_connections: int = 16,
     timeout_sec: float = 30.0,
 ) -> AsyncIterator[Database]:
-    """Open ``sqlite:///path`` or ``postgresql://…``; bring its schema up to date first unless told not to.
+    """Open ``sqlite:///path`` or ``postgresql://…``; ``migrate`` upgrades its schema first.
 
-    No transaction of PostgreSQL takes longer than ``timeout_sec``; migrations take as long as they need.
+    ``timeout_sec`` is the time limit of transactions on PostgreSQL; migrations have none.
     """
     path = sqlite_path(url)
     if path is None and not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(
             "database_url: give sqlite:///path/to/file or postgresql://user@host/database.", field="database_url"
         )
-    if max_connections < CONNECTIONS_LEAST:
+    if max_connections < MIN_CONNECTIONS:
         raise InvalidInput(
-            f"max_connections: {max_connections} is too few; give at least {CONNECTIONS_LEAST}: listening takes one.",
+            f"max_connections: {max_connections} is too few; give at least {MIN_CONNECTIONS}: listening takes one.",
             field="max_connections",
         )
     if path is not None:
@@ -81,7 +81,7 @@ PING: Final = Statement("health.ping", "Check that the database responds.", "SEL
 
 
 async def ping(database: Database) -> None:
-    """Return if the database answers, raise what it failed with if not."""
+    """Return if the database responds; raise its error otherwise."""
 
     async def ask(tx: Tx) -> None:
         await fetch_one(tx, PING)

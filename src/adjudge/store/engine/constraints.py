@@ -1,7 +1,7 @@
-"""Constraint name → domain error, in one place.
+"""Maps names of constraints to domain errors.
 
-PostgreSQL names the constraint that refused a write. SQLite names CHECK constraints and our triggers, and for a unique
-index says its columns; both are brought to the same name first.
+PostgreSQL reports the name of a violated constraint. SQLite reports the name of CHECK constraints and triggers, and the
+columns of unique indexes; both are mapped to the same names first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TAKEN = {
     "chain_triggers_chain_id_name_key": ("name", "The chain has a trigger of that name; choose another name."),
 }
 _NAMES = frozenset({"name", "slug", "email"})
-"""Fields of ``TAKEN`` by which people call things."""
+"""Fields of ``TAKEN`` that are shown as names."""
 ILLEGAL = {
     "jobs_legal_edge": "A job cannot change its status that way.",
     "jobs_terminal_is_final": "The job has ended; what it ended with can no longer change.",
@@ -44,7 +44,7 @@ _SQLITE_CHECK = re.compile(r"CHECK constraint failed: (?P<name>\w+)")
 
 
 def domain_error(constraint: str, detail: str) -> AdjudgeError:
-    """The error that a violation of ``constraint`` means."""
+    """The domain error of a violation of ``constraint``."""
     if constraint in TAKEN:
         field, message = TAKEN[constraint]
         return (NameTaken if field in _NAMES else Conflict)(message, field=field)
@@ -58,12 +58,12 @@ def domain_error(constraint: str, detail: str) -> AdjudgeError:
 
 
 def from_postgres(error: Exception) -> AdjudgeError:
-    """Translate what PostgreSQL refused: an error of asyncpg's, which is not imported for SQLite."""
+    """Translate a constraint error of asyncpg, which is not imported for SQLite."""
     return domain_error(getattr(error, "constraint_name", None) or "", str(error))
 
 
 def from_sqlite(error: sqlite3.IntegrityError) -> AdjudgeError:
-    """Translate what SQLite refused."""
+    """Translate a constraint error of SQLite."""
     text = str(error)
     if match := _SQLITE_UNIQUE.match(text):
         columns = [column.strip() for column in match["columns"].split(",")]

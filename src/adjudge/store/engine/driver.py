@@ -1,12 +1,11 @@
-"""What the store asks of a database: one small protocol, two drivers, one conformance suite.
+"""The interface of a database: one protocol, two drivers, one conformance suite.
 
-A transaction is an *operation*: an ``async def`` that is handed a ``Tx`` and awaits nothing but it. PostgreSQL runs it
-on the event loop over one connection. SQLite runs the whole of it on the writer thread without suspending, so that a
-transaction costs one hop between threads however many statements it has. An operation may be run again from the top
-when the database asks for it (deadlock, serialisation): it must not touch anything but its ``Tx``.
+A transaction is an *operation*: an ``async def`` that gets a ``Tx`` and awaits nothing else. PostgreSQL runs it on the
+event loop over one connection. SQLite runs it on the writer thread without suspending, so that a transaction costs one
+thread switch, whatever the number of statements. An operation may run again from the start (deadlock, serialization
+failure), so it must not change anything outside its ``Tx``.
 
-A statement that fails dooms its transaction, on both databases alike: an operation cannot swallow the error and have
-the rest committed.
+A failed statement aborts its transaction on both databases: an operation cannot catch the error and commit the rest.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Tx(Protocol):
         ...
 
     async def execute(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> int:
-        """Run ``statement`` and return how many rows it changed."""
+        """Run ``statement`` and return the number of changed rows."""
         ...
 
     async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
@@ -57,11 +56,11 @@ class Tx(Protocol):
         ...
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` on the event loop once the transaction has committed; never if it did not."""
+        """Call ``callback`` on the event loop after the commit; not after a rollback."""
         ...
 
     def notify(self, channel: str) -> None:
-        """Ring a bell once the transaction has committed."""
+        """Notify the listeners of ``channel`` after the commit."""
         ...
 
 
@@ -89,30 +88,30 @@ class Database(Protocol):
     dialect: Dialect
 
     async def transact(self, operation: Operation[T]) -> T:
-        """Run ``operation`` in one transaction: all of it happens, or nothing."""
+        """Run ``operation`` in one transaction."""
         ...
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run ``operation`` against one consistent snapshot; it may not write."""
+        """Run ``operation`` on one consistent snapshot; it must not write."""
         ...
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` whenever ``channel`` is rung; the function returned ends that."""
+        """Call ``callback`` at every notification of ``channel``; the returned function removes it."""
         ...
 
     async def close(self) -> None:
-        """Finish what is under way, then let go of the database."""
+        """Wait for running operations, then close all connections."""
         ...
 
 
 async def fetch_one(tx: Tx, statement: Statement[RowT], /, **parameters: object) -> RowT | None:
-    """Return the first row of ``statement``, or nothing."""
+    """Return the first row of ``statement``, or None."""
     rows = await tx.fetch(statement, **parameters)
     return rows[0] if rows else None
 
 
 def run_callbacks(callbacks: Sequence[Callable[[], None]]) -> None:
-    """Run what waited for a commit. It has happened: a callback that fails is logged and changes nothing about that."""
+    """Run the callbacks after a commit; errors are logged, because the commit cannot be undone."""
     for callback in callbacks:
         try:
             callback()

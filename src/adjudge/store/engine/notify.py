@@ -1,7 +1,7 @@
-"""Bells: a commit rings, whoever waits looks again.
+"""Change notification within a process, by callbacks.
 
-A ring carries nothing and promises nothing; the rows do. It saves waiting for the next poll, and a lost one costs no
-more than that poll.
+A notification carries no data: listeners read the rows. It spares them waiting for the next poll, so a lost
+notification costs no more than that poll.
 """
 
 from __future__ import annotations
@@ -12,62 +12,61 @@ from collections.abc import Callable
 from contextlib import suppress
 
 CHANNEL_OUTBOX = "adjudge_outbox"
-"""Rung when the outbox has something to deliver at once."""
+"""Notified when the outbox has rows that are due."""
 
 CHANNEL_JUDGING = "adjudge_watch"
-"""Rung when something that people watch has changed: a submission, an execution, the progress of a job."""
+"""Notified when a submission, an execution or the progress of a job changed."""
 
 CHANNEL_CANCELED = "adjudge_canceled"
-"""Rung when a job was canceled that is running: whoever runs it stops at once instead of at the next heartbeat."""
+"""Notified when a running job was canceled, so that its worker stops before the next heartbeat."""
 
 CHANNEL_CHAIN_RUNS = "adjudge_chain_runs"
-"""Rung when a node or a run changed, or a node wrote a line: whoever shows a run looks again."""
+"""Notified when a chain run or node changed, or a node wrote a log line."""
 
 COALESCED_CHANNELS = frozenset({CHANNEL_CHAIN_RUNS})
-"""What is rung with every step of every run, for people to see: other processes may hear of it a moment later."""
+"""Channels with frequent notifications that only serve display: other processes get them with a small delay."""
 
 Callback = Callable[[], None]
 
 
 class LocalNotifier:
-    """The listeners of one process. Rings may come from any thread; each listener hears on its own event loop."""
+    """The listeners of one process. ``notify`` is thread-safe; callbacks run on the listener's event loop."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, list[tuple[asyncio.AbstractEventLoop, Callback]]] = defaultdict(list)
 
     def listen(self, channel: str, callback: Callback) -> Callback:
-        """Call ``callback`` at every ring of ``channel``; the function returned ends that."""
+        """Call ``callback`` at every notification of ``channel``; the returned function removes it."""
         listener = (asyncio.get_running_loop(), callback)
         self._listeners[channel].append(listener)
         return lambda: self._listeners[channel].remove(listener)
 
     def notify(self, channel: str) -> None:
-        """Tell everybody who listens here."""
+        """Call the listeners of this process."""
         for loop, callback in tuple(self._listeners[channel]):
-            with suppress(RuntimeError):  # its loop has gone: nobody is left to hear
+            with suppress(RuntimeError):  # its event loop is closed
                 loop.call_soon_threadsafe(callback)
 
 
 class Wakeup:
-    """A flag that somebody waits for, with a poll as the net.
+    """A flag to wait for, with a poll interval as a fallback.
 
-    Clear it *before* looking for work: a ring that comes while looking then finds the flag down and raises it, so it is
-    never lost.
+    Clear it *before* looking for work: a notification that arrives meanwhile sets it again, so that none is lost.
     """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """There may be work."""
+        """Set the flag: there may be work."""
         self._event.set()
 
     def clear(self) -> None:
-        """Now looking for work."""
+        """Clear the flag, before looking for work."""
         self._event.clear()
 
     async def wait(self, timeout_ms: int) -> bool:
-        """Wait until there may be work, or until it is time to look anyway; whether the flag is up."""
+        """Wait for the flag or the poll interval; return whether the flag is set."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1_000):
                 await self._event.wait()

@@ -1,4 +1,4 @@
-"""What asyncpg's errors mean: the table of its exception classes, most of which are PostgreSQL's SQLSTATEs."""
+"""Reactions to the exception classes of asyncpg, most of which are SQLSTATEs of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from adjudge.store.engine.driver import Unfit
 REACTIONS: Final[Reactions] = MappingProxyType(
     {
         asyncpg.PostgresError: Reaction.FATAL,
-        # The server is away, starting, stopping, full or broken, or does not let us in.
+        # The server is unreachable, starting, stopping, full or broken, or rejects the login.
         asyncpg.PostgresConnectionError: Reaction.WAIT,  # 08
-        asyncpg.InvalidAuthorizationSpecificationError: Reaction.WAIT,  # 28: passwords are changed under our feet
+        asyncpg.InvalidAuthorizationSpecificationError: Reaction.WAIT,  # 28: the password was changed
         asyncpg.InvalidCatalogNameError: Reaction.WAIT,  # 3D000: a database that is being restored
         asyncpg.InsufficientResourcesError: Reaction.WAIT,  # 53: too many connections, disk full, out of memory
         asyncpg.OperatorInterventionError: Reaction.WAIT,  # 57: shutdown, starting up, statement_timeout
@@ -26,9 +26,9 @@ REACTIONS: Final[Reactions] = MappingProxyType(
         asyncpg.InternalServerError: Reaction.WAIT,  # XX
         asyncpg.ConfigFileError: Reaction.WAIT,  # F0
         asyncpg.FatalPostgresError: Reaction.WAIT,
-        asyncpg.InternalClientError: Reaction.WAIT,  # the connection is out of step and is closed
+        asyncpg.InternalClientError: Reaction.WAIT,  # protocol error; the connection is closed
         OSError: Reaction.WAIT,
-        # It answers, and cannot do this now. After a failover a standby answers where the primary was.
+        # The server answers, but cannot do this now, for example a standby after a failover.
         asyncpg.ReadOnlySQLTransactionError: Reaction.WAIT,  # 25006
         asyncpg.IdleInTransactionSessionTimeoutError: Reaction.WAIT,  # 25P03
         asyncpg.TransactionTimeoutError: Reaction.WAIT,  # 25P04
@@ -38,7 +38,7 @@ REACTIONS: Final[Reactions] = MappingProxyType(
         asyncpg.LockNotAvailableError: Reaction.WAIT,  # 55P03
         asyncpg.ObjectInUseError: Reaction.WAIT,  # 55006
         asyncpg.SnapshotTooOldError: Reaction.WAIT,  # 72000
-        # What was asked cannot be stored.
+        # The data cannot be stored.
         asyncpg.DataError: Reaction.REFUSE,  # 22
         asyncpg.IntegrityConstraintViolationError: Reaction.REFUSE,  # 23
         asyncpg.ProgramLimitExceededError: Reaction.REFUSE,  # 54: a row or an index entry that is too large
@@ -55,7 +55,7 @@ AGAIN: Final = (
     asyncpg.InvalidCachedStatementError,
     asyncpg.OutdatedSchemaCacheError,
 )
-"""PostgreSQL undid the transaction and asks for it again; the last two after a migration under a running server."""
+"""PostgreSQL rolled back; the transaction is retried. The last two occur after a migration during operation."""
 
 UNCERTAIN: Final = (
     asyncpg.PostgresConnectionError,
@@ -64,14 +64,14 @@ UNCERTAIN: Final = (
     asyncpg.InternalClientError,
     OSError,
 )
-"""After one of these in answer to a COMMIT nobody knows whether it was done."""
+"""After one of these during a COMMIT it is unknown whether the transaction was committed."""
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""Whatever asyncpg raises; a ``TimeoutError`` is an ``OSError``."""
+"""All errors of asyncpg; a ``TimeoutError`` is an ``OSError``."""
 
 
 def translated(error: Exception) -> Exception:
-    """Our own error for one of asyncpg's; what is none of asyncpg's stays as it is."""
+    """The domain error of an error of asyncpg; other errors are returned unchanged."""
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return from_postgres(error)
     if isinstance(error, asyncpg.DivisionByZeroError):

@@ -1,8 +1,8 @@
-"""Bells across processes, by PostgreSQL's NOTIFY.
+"""Change notification between processes, by PostgreSQL's NOTIFY.
 
-Ringing happens after the commit, on a connection of its own, and rings that come while one is under way are sent as
-one: NOTIFY inside the transaction would make PostgreSQL commit notifying transactions one after the other. Bells that
-nobody is in a hurry to hear are rung at once after a silence, and then no more often than a person could tell.
+Notifications are sent after the commit on a separate connection, and those that arrive during a send are sent together:
+NOTIFY inside the transaction would make PostgreSQL serialise the commits. Coalesced channels are sent immediately after
+a pause, and then at most a few times per second.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adjudge.store.engine.notify import COALESCED_CHANNELS, Callback, LocalNotif
 from adjudge.store.engine.postgres_pool import ConnectionPool
 
 _CHECK_SECONDS = 15.0
-"""How often whoever listens asks the server whether it is still there: to a listener, silence is normal."""
+"""Interval of the connection check of a listener, which may receive nothing for a long time."""
 _ANSWER_SECONDS = 5.0
 _UNHURRIED_SECONDS = 0.05
 _FAILURES = (
@@ -37,7 +37,7 @@ _log = get_logger(__name__)
 
 
 class PostgresNotifier:
-    """Local bells, joined with those of every other process on the same database."""
+    """Notifies the listeners of this process and of all other processes on the same database."""
 
     def __init__(self, connections: ConnectionPool, check_sec: float = _CHECK_SECONDS) -> None:
         self._connections = connections
@@ -50,12 +50,12 @@ class PostgresNotifier:
         self._changed = asyncio.Event()
 
     def notify(self, channel: str) -> None:
-        """Ring here at once and elsewhere as soon as the last ring is out."""
+        """Notify this process immediately, and the others when the previous send is done."""
         self._local.notify(channel)
         (self._unhurried if channel in COALESCED_CHANNELS else self._hurried).offer(channel)
 
     def listen(self, channel: str, callback: Callback) -> Callback:
-        """Hear rings of every process."""
+        """Listen to the notifications of all processes."""
         if channel not in self._channels:
             self._channels.add(channel)
             self._changed.set()
@@ -64,7 +64,7 @@ class PostgresNotifier:
         return self._local.listen(channel, callback)
 
     async def close(self) -> None:
-        """Stop sending and hearing."""
+        """Stop sending and listening."""
         await self._hurried.close()
         await self._unhurried.close()
         if self._listener is not None:
@@ -104,7 +104,7 @@ class PostgresNotifier:
                         await connection.fetchval("SELECT 1")
                         for channel in self._channels - heard:
                             await connection.add_listener(channel, self._heard)
-                            self._local.notify(channel)  # whatever was rung before we listened
+                            self._local.notify(channel)  # notifications from before the LISTEN
                             heard.add(channel)
                     outage.over()
                     with suppress(TimeoutError):
@@ -112,9 +112,9 @@ class PostgresNotifier:
                             await _either(gone, self._changed)
                 raise ConnectionResetError("The server hung up.")
             finally:
-                with suppress(*_FAILURES):  # it may be gone already; whoever closes must not be told of that
+                with suppress(*_FAILURES):  # the connection may be closed already
                     connection.remove_termination_listener(lost)
-                    connection.terminate()  # rather than to take back each channel
+                    connection.terminate()  # instead of UNLISTEN for each channel
 
     def _heard(self, *call: object) -> None:
         self._local.notify(str(call[2]))

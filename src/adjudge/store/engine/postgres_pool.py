@@ -1,12 +1,11 @@
-"""Connections to PostgreSQL: asyncpg's pool makes and bounds them, and those used last are kept at hand.
+"""Connections to PostgreSQL: the pool of asyncpg, with the last used connections kept outside of it.
 
-Giving a connection back to the pool takes a task and a turn of the event loop, which is as long as a short statement
-takes. So a few stay out of it after use, unless somebody waits for one. What ended in an error always goes back: the
-pool waits for a cancelation that is under way, and drops what is of no more use.
+Returning a connection to the pool of asyncpg takes a task and an iteration of the event loop, as long as a short
+statement. So a few connections stay outside after use, unless a caller waits for one. After an error a connection
+always goes back: the pool waits for a running cancellation and closes broken connections.
 
-A server can stop answering without closing its connections: its machine is gone, or something between forgot about
-them. So nothing waits without a limit. A connection that did not answer in time is closed, and with it all that are
-idle: they lead to the same place.
+A server can stop answering without closing its connections, for example if its machine fails. So every wait has a
+limit. A connection that did not answer in time is closed, together with all idle ones, which lead to the same server.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
 _STATEMENTS: Final = 256
-"""How many a connection keeps planned: more than any process uses, or some would be planned again each time."""
+"""Prepared statements per connection: more than any process uses."""
 TIMEOUT_SEC: Final = 30.0
-"""How long a transaction may take, and how long one may wait for a connection."""
+"""Time limit of a transaction, and of the wait for a connection."""
 _RELEASE_SEC: Final = 5.0
-"""How long a statement may take to be canceled once its caller is."""
+"""Time limit for canceling a statement after its caller was canceled."""
 _PATIENCE_SEC: Final = 10.0
-"""How long a server may take to let us in; whatever else listens on its port may never answer."""
+"""Time limit for connecting."""
 
 
 class ConnectionLost(ConnectionError):
-    """asyncpg says InterfaceError both for a closed connection and for a wrong call; this is the former."""
+    """The connection was closed. asyncpg raises InterfaceError for this and for wrong calls."""
 
 
 class ConnectionPool:
@@ -53,7 +52,7 @@ class ConnectionPool:
     async def open(
         cls, url: str, *, limit: int, session: dict[str, str], timeout_sec: float = TIMEOUT_SEC
     ) -> ConnectionPool:
-        """Make the first, with the settings of ``session``."""
+        """Connect, with the settings of ``session``."""
         pool = await asyncpg.create_pool(
             url,
             timeout=min(_PATIENCE_SEC, timeout_sec),
@@ -74,7 +73,7 @@ class ConnectionPool:
         return PooledConnection(self, self.timeout_sec if is_limited else None)
 
     async def checkout(self) -> Connection:
-        """A connection, to be given or handed back."""
+        """A connection, to be returned with ``release`` or ``release_after_error``."""
         if self._pool.is_closing():
             raise Unavailable("The database is closed.")
         while self._at_hand:
@@ -94,16 +93,16 @@ class ConnectionPool:
             self._wanting -= 1
 
     async def release(self, connection: Connection) -> None:
-        """Take back a connection after use that went well; it stays at hand while nobody waits for one."""
+        """Return a connection after success; it is kept for the next use unless a caller waits."""
         if self._may_keep(connection):
             self._at_hand.append(connection)
         else:
             await self._pool.release(connection)
 
     async def release_after_error(self, connection: Connection, error: BaseException) -> None:
-        """Take back a connection after use that ended in ``error``."""
+        """Return a connection after ``error``."""
         if isinstance(error, asyncio.CancelledError):
-            with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
+            with suppress(Exception):  # an error here must not hide the cancellation of the caller
                 await self._release(connection)
             return
         if isinstance(error, TimeoutError):
@@ -115,7 +114,7 @@ class ConnectionPool:
             raise ConnectionLost(str(error)) from error
 
     async def _release(self, connection: Connection) -> None:
-        """Give a connection to the pool, which waits until its statement was canceled and undoes what it began."""
+        """Return a connection to the pool, which waits for the cancellation of its statement and rolls back."""
         try:
             await self._pool.release(connection, timeout=_RELEASE_SEC)
         except TimeoutError:
@@ -123,7 +122,7 @@ class ConnectionPool:
             raise
 
     async def _give_up(self, connection: Connection) -> None:
-        """Close a connection that does not answer, and all idle ones: they lead to the same server."""
+        """Close a connection that does not answer, and all idle ones, which lead to the same server."""
         silent, self._at_hand = [connection, *self._at_hand], []
         for item in silent:
             if not is_closed(item):
@@ -132,7 +131,7 @@ class ConnectionPool:
         await self._pool.expire_connections()
 
     async def close(self) -> None:
-        """Wait for what is under way, then disconnect."""
+        """Wait for running transactions, then disconnect."""
         while self._at_hand:
             await self._pool.release(self._at_hand.pop())
         try:
@@ -142,14 +141,14 @@ class ConnectionPool:
             self._pool.terminate()
 
     def _may_keep(self, connection: Connection) -> bool:
-        """Whether it may stay at hand: while nobody waits for one, least of all to disconnect."""
+        """Whether the connection may be kept: no caller waits, and the pool is not closing."""
         if self._wanting or self._pool.is_closing() or len(self._at_hand) >= _AT_HAND:
             return False
         return not is_closed(connection) and not connection.is_in_transaction()
 
 
 class PooledConnection:
-    """A connection for a block. A class of its own, because a generator costs as much as the rest of lending."""
+    """Context manager of a connection. A class, because a generator would double the cost."""
 
     __slots__ = ("_connection", "_connections", "_limit", "_limit_sec")
 
@@ -158,7 +157,7 @@ class PooledConnection:
         self._limit_sec = limit_sec
 
     async def __aenter__(self) -> Connection:
-        """Take it. The time limit begins now: waiting for a connection in use is no fault of the connection."""
+        """Acquire the connection. The time limit starts afterwards: waiting is not the fault of the connection."""
         self._connection = await self._connections.checkout()
         self._limit = asyncio.timeout(self._limit_sec)
         await self._limit.__aenter__()
@@ -167,7 +166,7 @@ class PooledConnection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give it back, or hand it back with the error that the block ended in."""
+        """Return the connection, with the error of the block if there is one."""
         try:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError as late:
@@ -179,7 +178,7 @@ class PooledConnection:
 
 
 async def connect(url: str) -> asyncpg.Connection[asyncpg.Record]:
-    """A connection of its own, outside of any pool."""
+    """A connection outside of any pool."""
     with connection_errors():
         connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(url, timeout=_PATIENCE_SEC)
     await _keep_alive(connection)
@@ -188,7 +187,7 @@ async def connect(url: str) -> asyncpg.Connection[asyncpg.Record]:
 
 @contextmanager
 def connection_errors() -> Iterator[None]:
-    """Say why a server cannot be reached. Of an address that cannot be read nothing is repeated: it has a password."""
+    """Report why a server cannot be reached. An invalid URL is not quoted, because it may contain a password."""
     try:
         yield
     except (ValueError, OverflowError):
@@ -205,7 +204,7 @@ def connection_errors() -> Iterator[None]:
 
 
 def is_closed(connection: Connection) -> bool:
-    """Whether the server hung up. A proxy whose connection was cleaned up says so by refusing to answer."""
+    """Whether the connection is closed. A released proxy of asyncpg shows that by raising an error."""
     try:
         return connection.is_closed()
     except asyncpg.InterfaceError:
@@ -213,10 +212,10 @@ def is_closed(connection: Connection) -> bool:
 
 
 def _spoilt(connection: Connection, error: BaseException) -> bool:
-    """Whether the error means that the connection is of no more use."""
+    """Whether the connection cannot be used after this error."""
     if isinstance(error, asyncpg.InternalClientError):
-        # A server that dies in the middle of an answer leaves asyncpg waiting for the rest of it. Such a connection is
-        # not closed, and would be handed out again.
+        # A server that fails in the middle of a response leaves asyncpg waiting for the rest. Such a connection is not
+        # closed, and would be used again.
         if not is_closed(connection):
             connection.terminate()
         return True
@@ -224,7 +223,7 @@ def _spoilt(connection: Connection, error: BaseException) -> bool:
 
 
 async def _keep_alive(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """Have the kernel look whether the server's machine is still there; asyncpg itself has no option for it."""
+    """Enable TCP keepalive, for which asyncpg has no option."""
     transport = getattr(connection, "_transport", None)
     link = transport.get_extra_info("socket") if transport is not None else None
     if link is not None and link.family in (socket.AF_INET, socket.AF_INET6):
@@ -233,10 +232,9 @@ async def _keep_alive(connection: asyncpg.Connection[asyncpg.Record]) -> None:
 
 
 async def _keep_session(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """Replace asyncpg's reset between uses: we set nothing on a session, and it would cost a round trip each time.
+    """Replace the reset of asyncpg between uses, which costs a round trip; sessions have no settings to reset.
 
-    Only a transaction left open (its rollback was interrupted) must never reach the next user, whose commit would then
-    commit what it left behind.
+    Only a transaction left open by an interrupted rollback must not reach the next user, whose commit would commit it.
     """
     if connection.is_in_transaction():
         await connection.reset()

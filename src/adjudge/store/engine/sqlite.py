@@ -1,8 +1,8 @@
-"""SQLite: one writer thread, a few readers, the standard library's ``sqlite3`` with nothing in between.
+"""SQLite with the ``sqlite3`` module: one writer thread and several readers.
 
-Transactions that wait at the same moment commit together: each runs in a savepoint of its own, so one that fails takes
-nothing from its neighbours, and all share the price of one commit. WAL with ``synchronous=FULL`` keeps what was
-committed even when the power goes; ``NORMAL`` (a setting) trades that last moment for speed.
+Transactions that wait at the same time are committed together: each runs in its own savepoint, so that a failure does
+not affect the others, and all share the cost of one commit. WAL with ``synchronous=FULL`` keeps committed data after a
+power failure; ``NORMAL`` (a setting) may lose the last transactions, but is faster.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _GROUP_LIMIT = 128
 _READERS = 4
 _WAL_RETRY_SEC = 0.005
 BUSY_TIMEOUT_SEC = 10
-"""How long a statement waits for a lock that another connection holds."""
+"""Time limit of the wait for a lock of another connection."""
 
 
 def system_clock() -> int:
-    """Microseconds since the Unix epoch: the clock of the machine that owns the file, hence of the database."""
+    """Microseconds since the Unix epoch; the clock of the machine is that of the database."""
     return time.time_ns() // 1_000
 
 
 @dataclass(eq=False)
 class _QueuedOperation:
-    """An operation waiting for the writer, and where its outcome goes."""
+    """An operation that waits for the writer, with the future of its result."""
 
     operation: Operation[Any]
     future: asyncio.Future[Any]
@@ -55,7 +55,7 @@ class _QueuedOperation:
     callbacks: list[Callable[[], None]] = field(default_factory=list)
 
     def resolve(self) -> None:
-        """Deliver the outcome; runs on the event loop, after the commit."""
+        """Set the result; runs on the event loop after the commit."""
         if self.error is None:
             run_callbacks(self.callbacks)
         if self.future.cancelled():
@@ -67,7 +67,7 @@ class _QueuedOperation:
 
 
 class SqliteTx:
-    """Statements on one connection. Its coroutines never suspend: see ``drive``."""
+    """Statements on one connection. Its coroutines never suspend: see ``run_to_completion``."""
 
     dialect = Dialect.SQLITE
 
@@ -85,7 +85,7 @@ class SqliteTx:
         self.begin([])
 
     def begin(self, callbacks: list[Callable[[], None]]) -> None:
-        """Start over for the next operation."""
+        """Reset for the next operation."""
         self.callbacks = callbacks
         self.failure: Exception | None = None
 
@@ -96,21 +96,21 @@ class SqliteTx:
         parameters: dict[str, object],
         answer: Callable[[sqlite3.Cursor], T],
     ) -> T:
-        """Run ``statement`` to its end, of which the first row is only the beginning: a later one may fail too."""
+        """Run ``statement`` and read all rows, because a later row may fail too."""
         if self.failure is not None:
             raise self.failure
         rendered = self._texts.get(statement, rows)
-        self._now = self._clock()  # one moment for the whole statement
+        self._now = self._clock()  # one time for the whole statement
         try:
             return answer(self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters))))
-        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
+        except Exception as error:  # any error aborts the transaction, and is raised again
             failure = self._doom(error)
             if failure is error:
                 raise
             raise failure from error
 
     async def run_operation(self, operation: Operation[T]) -> T:
-        """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
+        """Run ``operation``; it fails if a statement failed, even if it caught the error."""
         result = await operation(self)
         if self.failure is not None and self.failure is not COMMITTED:
             raise self.failure
@@ -121,7 +121,7 @@ class SqliteTx:
         return statement.build_rows(self._run(statement, rows, parameters, sqlite3.Cursor.fetchall))
 
     async def execute(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> int:
-        """Run ``statement`` and return how many rows it changed."""
+        """Run ``statement`` and return the number of changed rows."""
         return self._run(statement, rows, parameters, _changed)
 
     async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
@@ -137,7 +137,7 @@ class SqliteTx:
         try:
             for item in steps:
                 self._run_step(item, relations, texts, parameters)
-        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
+        except Exception as error:  # any error aborts the transaction, and is raised again
             failure = self._doom(error)
             if failure is error:
                 raise
@@ -168,17 +168,17 @@ class SqliteTx:
     async def fetch_last(
         self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
     ) -> list[RowT]:
-        """Run the last statement: round trips cost nothing here."""
+        """Run the last statement; SQLite has no round trips to save."""
         found = await self.fetch(statement, rows, **parameters)
         self.failure = COMMITTED
         return found
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """Keep ``callback`` for the commit."""
+        """Call ``callback`` after the commit."""
         self.callbacks.append(callback)
 
     def notify(self, channel: str) -> None:
-        """Ring at the commit."""
+        """Notify after the commit."""
         self.callbacks.append(partial(self._notifier.notify, channel))
 
 
@@ -187,7 +187,7 @@ def _changed(cursor: sqlite3.Cursor) -> int:
 
 
 def run_to_completion(awaitable: Awaitable[T]) -> T:
-    """Run an operation to its end on this thread. It never has a reason to suspend, and is told so if it does."""
+    """Run an operation on this thread; it fails if it suspends."""
     step = cast("Generator[object, None, T]", awaitable.__await__())
     try:
         next(step)
@@ -215,7 +215,7 @@ def enable_wal(connection: sqlite3.Connection) -> None:
 
 
 class SqliteDatabase:
-    """The embedded truth: one file."""
+    """A SQLite database file."""
 
     dialect = Dialect.SQLITE
 
@@ -251,7 +251,7 @@ class SqliteDatabase:
         return connection
 
     async def transact(self, operation: Operation[T]) -> T:
-        """Queue ``operation`` for the writer and wait until it has committed."""
+        """Queue ``operation`` for the writer and wait for its commit."""
         if self._closed:
             raise Unavailable("The database is closed.")
         loop = asyncio.get_running_loop()
@@ -260,7 +260,7 @@ class SqliteDatabase:
         return cast("T", await ticket.future)
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run ``operation`` on a reader: readers never wait for the writer, nor it for them."""
+        """Run ``operation`` on a reader; readers and the writer do not wait for each other."""
         if self._closed:
             raise Unavailable("The database is closed.")
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_here, operation)
@@ -278,15 +278,15 @@ class SqliteDatabase:
         try:
             return run_to_completion(tx.run_operation(operation))
         finally:
-            if connection.in_transaction:  # an error of the disk, say, has ended it already
+            if connection.in_transaction:  # already ended, for example by a disk error
                 connection.execute("ROLLBACK")
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
-        """Hear rings of this process; another process on the same file is found by polling."""
+        """Listen to the notifications of this process; changes of other processes are found by polling."""
         return self._notifier.listen(channel, callback)
 
     async def close(self) -> None:
-        """Run what was queued, then close every connection."""
+        """Run the queued operations, then close all connections."""
         if self._closed:
             return
         self._closed = True
@@ -296,7 +296,7 @@ class SqliteDatabase:
         for connection in self._connections:
             connection.close()
 
-    # The writer thread, from here on.
+    # Runs on the writer thread from here on.
 
     def _write_loop(self) -> None:
         while (ticket := self._tickets.get()) is not None:
@@ -304,7 +304,7 @@ class SqliteDatabase:
             self._commit_group(group)
             for loop in {ticket.loop for ticket in group}:
                 settled = [ticket for ticket in group if ticket.loop is loop]
-                with suppress(RuntimeError):  # the loop has gone: nobody is left to tell
+                with suppress(RuntimeError):  # the event loop is closed
                     loop.call_soon_threadsafe(_settle_all, settled)
             if closing:
                 return
@@ -330,7 +330,7 @@ class SqliteDatabase:
                 if not ticket.future.cancelled():
                     run(connection, ticket)
             if connection.in_transaction or not all(ticket.error for ticket in group):
-                connection.execute("COMMIT")  # which says so where the transaction is no more
+                connection.execute("COMMIT")  # fails if the transaction has ended
         except BaseException as error:  # noqa: BLE001 — whatever broke the commit, every waiter must hear of it
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -340,12 +340,12 @@ class SqliteDatabase:
                 ticket.error = unavailable
 
     def _run_alone(self, connection: sqlite3.Connection, ticket: _QueuedOperation) -> None:
-        """With no neighbour to spare, what fails takes the transaction along."""
+        """Run a single operation without a savepoint: a failure rolls back the transaction."""
         self._write_tx.begin(ticket.callbacks)
         try:
             ticket.result = run_to_completion(self._write_tx.run_operation(ticket.operation))
         except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
-            if connection.in_transaction:  # a full disk, say, has ended it already
+            if connection.in_transaction:  # already ended, for example by a full disk
                 connection.execute("ROLLBACK")
             ticket.error = error
 

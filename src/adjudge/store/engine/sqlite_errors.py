@@ -1,4 +1,4 @@
-"""What SQLite's errors mean: the table of its result codes, and of the exception classes for errors without one."""
+"""Reactions to the result codes of SQLite, and to exception classes without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adjudge.store.engine.constraints import from_sqlite
 
 CODES: Final[Mapping[int, Reaction]] = MappingProxyType(
     {
-        # The disk or another process is in the way: both pass, or an operator ends them while we run.
+        # The disk or another process prevents it: temporary, or to be fixed by an operator during operation.
         sqlite3.SQLITE_BUSY: Reaction.WAIT,
         sqlite3.SQLITE_LOCKED: Reaction.WAIT,
         sqlite3.SQLITE_FULL: Reaction.WAIT,
@@ -26,7 +26,7 @@ CODES: Final[Mapping[int, Reaction]] = MappingProxyType(
         sqlite3.SQLITE_INTERRUPT: Reaction.WAIT,
         sqlite3.SQLITE_ABORT: Reaction.WAIT,
         sqlite3.SQLITE_SCHEMA: Reaction.WAIT,
-        # What was asked cannot be stored.
+        # The data cannot be stored.
         sqlite3.SQLITE_CONSTRAINT: Reaction.REFUSE,
         sqlite3.SQLITE_TOOBIG: Reaction.REFUSE,
         sqlite3.SQLITE_MISMATCH: Reaction.REFUSE,
@@ -63,13 +63,13 @@ REACTIONS: Final[Reactions] = MappingProxyType(
 
 
 def reaction_of(error: sqlite3.Error) -> Reaction:
-    """What to do about an error: by its result code, else by its class."""
+    """The reaction to an error, by its result code or its class."""
     code = getattr(error, "sqlite_errorcode", None)
     return reaction_to(error, REACTIONS) if code is None else CODES.get(code & 0xFF, Reaction.FATAL)
 
 
 def translated(error: Exception, *, may_write: bool = True) -> Exception:
-    """Our own error for one of SQLite's; what is none of SQLite's stays as it is."""
+    """The domain error of an error of SQLite; other errors are returned unchanged."""
     if isinstance(error, sqlite3.IntegrityError):
         return from_sqlite(error)
     if isinstance(error, UnicodeEncodeError | OverflowError):

@@ -1,7 +1,7 @@
-"""Which blobs the rows name: what garbage collection must leave alone.
+"""References from rows to blobs, which garbage collection must keep.
 
-A table that comes to name a blob gets a statement here; a test compares them with the schema. Chains name blobs in
-documents too (a run's parameters, a program's outputs in its artifact): whatever looks like a digest there is one.
+A new column with a blob digest needs a statement here; a test compares them with the schema. Chains also reference
+blobs in JSON documents (parameters of a run, outputs in an artifact): everything that looks like a digest counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from adjudge.store.engine.statement import Row, Statement
 
 _PAGE: Final = 5_000
 DOCUMENTS_PAGE: Final = 200
-"""Documents are up to a quarter of a megabyte."""
+"""Page size of documents, which have up to 256 KiB."""
 DIGEST: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -62,11 +62,11 @@ STATEMENTS: Final[Mapping[str, Statement]] = MappingProxyType(
         "chain_nodes.artifact_digest": ARTIFACTS,
     }
 )
-"""Column → what pages through it."""
+"""The paging statement of each column."""
 
 
 def _within(table: str, column: str, key: str, part: str, purpose: str) -> Statement:
-    """Page through the documents of a table whose rows are known by two columns."""
+    """A paging statement for the documents of a table with a key of two columns."""
     return Statement(
         f"blob_uses.{table}_{column}",
         purpose,
@@ -94,11 +94,11 @@ DOCUMENTS: Final[Mapping[str, tuple[Statement, str | int]]] = MappingProxyType(
         "chain_triggers.spec": (_SPECS, ""),
     }
 )
-"""Column → what pages through it, and the second part of the key from which it begins."""
+"""The paging statement of each column, and the first value of the second key column."""
 
 
 async def iter_referenced_digests(database: Database) -> AsyncIterator[str]:
-    """Every digest that a row names; one may come several times. Each page is a transaction of its own."""
+    """All referenced digests, possibly repeated. Each page is read in its own transaction."""
     for statement in STATEMENTS.values():
         async for digest in _named(database, statement):
             yield digest
@@ -108,7 +108,7 @@ async def iter_referenced_digests(database: Database) -> AsyncIterator[str]:
 
 
 async def iter_artifact_digests(database: Database) -> AsyncIterator[str]:
-    """The artifacts of nodes that lie in blobs: what those name is no garbage, either."""
+    """The digests of artifacts that are stored as blobs; the blobs that they reference are kept too."""
     async for digest in _named(database, ARTIFACTS):
         yield digest
 
@@ -123,16 +123,16 @@ async def _named(database: Database, statement: Statement) -> AsyncIterator[str]
 
 
 async def _named_within(database: Database, statement: Statement, first: str | int) -> AsyncIterator[str]:
-    place: dict[str, Any] = {"after": "", "after_part": first}
-    while rows := await _documents(database, statement, place):
+    position: dict[str, Any] = {"after": "", "after_part": first}
+    while rows := await _documents(database, statement, position):
         for row in rows:
             for digest in DIGEST.findall(row["document"] or ""):
                 yield digest
-        place = {"after": rows[-1]["key"], "after_part": rows[-1]["part"]}
+        position = {"after": rows[-1]["key"], "after_part": rows[-1]["part"]}
 
 
-async def _documents(database: Database, statement: Statement, place: Mapping[str, Any]) -> list[Row]:
-    return await database.read(lambda tx: tx.fetch(statement, limit=DOCUMENTS_PAGE, **place))
+async def _documents(database: Database, statement: Statement, position: Mapping[str, Any]) -> list[Row]:
+    return await database.read(lambda tx: tx.fetch(statement, limit=DOCUMENTS_PAGE, **position))
 
 
 async def _page(database: Database, statement: Statement, after: str) -> list[Row]:

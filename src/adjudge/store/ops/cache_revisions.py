@@ -1,8 +1,8 @@
-"""Revisions of what is cached: a write bumps those it makes obsolete, in its own transaction.
+"""Revisions of cached data: a write increments those that it invalidates, in its own transaction.
 
-All bumps count on one row, which a transaction holds until it commits. So numbers appear in the order of commits, and
-whoever has seen number 7 and asks for what came after it misses nothing. Only rare writes bump (an edit of a problem,
-never a verdict), so nobody queues there.
+All increments use one counter row, which the transaction locks until it commits. So numbers appear in commit order, and
+a reader that asks for everything after number 7 misses nothing. Only rare writes increment (changes of a problem, not
+verdicts), so the lock is not contended.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
 CHANNEL_CACHE: Final = "adjudge_cache"
-"""Rung when a revision was bumped."""
+"""Notified when a revision was incremented."""
 CATALOGUE: Final = "catalogue"
-"""Bumped by whatever changes the list of problems."""
+"""Incremented by every change of the list of problems."""
 _COUNTER: Final = "*"
 
 NEXT = Statement(
@@ -47,17 +47,17 @@ SELECT_SINCE = Statement(
 
 
 def problem_key(name: str) -> str:
-    """What a problem's page hangs on; ``name`` is its slug or its id."""
+    """The key of the cached data of a problem; ``name`` is its slug or id."""
     return f"problem:{name}"
 
 
 async def bump(tx: Tx, names: Iterable[str]) -> None:
-    """Make everything cached under ``names`` obsolete once this transaction commits."""
+    """Invalidate everything cached under ``names`` when this transaction commits."""
     rows = await tx.fetch(NEXT, name=_COUNTER)
     await tx.execute(BUMP, [(name,) for name in sorted(set(names))], revision=rows[0]["revision"])
     tx.notify(CHANNEL_CACHE)
 
 
 async def find_changed_since(tx: Tx, revision: int) -> dict[str, int]:
-    """What was bumped after ``revision``."""
+    """The keys that were incremented after ``revision``."""
     return {row["name"]: int(row["revision"]) for row in await tx.fetch(SELECT_SINCE, revision=revision)}

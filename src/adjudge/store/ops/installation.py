@@ -1,4 +1,4 @@
-"""The id of an installation: a row that is made once and stays with the database, also through a backup."""
+"""The id of an installation: created once and stored in the database, so that backups keep it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SELECT: Final = Statement("installation.select", "Read the id of the installatio
 
 
 async def installation_id(database: Database) -> str:
-    """The id of the installation that the database belongs to; made at the first call.
+    """The id of the installation of this database; created by the first call.
 
-    It is not made by a migration: databases that are copied from an empty, migrated one are different installations.
+    It is not created by a migration, because copies of an empty, migrated database are different installations.
     """
     rows = await database.read(lambda tx: tx.fetch(SELECT))
     if not rows:

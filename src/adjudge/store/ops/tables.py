@@ -1,4 +1,4 @@
-"""Figures over time, for the pages of operators."""
+"""Tables of operations: metric samples, installation, idempotency keys, audit log, cache revisions."""
 
 from sqlalchemy import (
     CheckConstraint,
