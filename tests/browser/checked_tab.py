@@ -1,4 +1,4 @@
-"""A browser tab under watch: what no page of ours may do is written down whatever else a test looks at."""
+"""A browser tab that records forbidden behaviour of pages in every test."""
 
 from __future__ import annotations
 

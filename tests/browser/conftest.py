@@ -1,4 +1,4 @@
-"""One browser and one server of each kind for all tests of pages; a context and its watch for each test."""
+"""Fixtures: one browser and one server per mode, one browser context per test."""
 
 from __future__ import annotations
 

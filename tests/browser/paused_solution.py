@@ -1,4 +1,4 @@
-"""Programs that wait for a test's word: what a page shows in between is looked at for as long as that takes."""
+"""Solutions that pause until the test lets them continue."""
 
 from __future__ import annotations
 

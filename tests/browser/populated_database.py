@@ -1,4 +1,4 @@
-"""A house where everything has happened once, with hostile text wherever a program or a person can put some."""
+"""A database with every kind of object, with hostile text in every text field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every test of pages finds: people, problems, a chain. Hostile text stands wherever people write."""
+"""Seed data: users, problems and a chain, with hostile text in every text field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wire between browser and server that a test can cut."""
+"""A TCP proxy between browser and server that a test can interrupt."""
 
 from __future__ import annotations
 

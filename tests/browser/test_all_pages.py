@@ -1,4 +1,4 @@
-"""What holds for every page: it can be used by everybody, takes nothing for more than text, and stays at home."""
+"""Every page is accessible, escapes text and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def page_paths() -> set[str]:
     return {path for path in paths if not path.startswith(("/static", "/setting"))} - NO_PAGES
 
 
-def test_a_page_of_each_kind_is_looked_at(traces: CreatedObjects) -> None:
+def test_every_page_is_covered(traces: CreatedObjects) -> None:
     assert set(traces.paths) == page_paths()
 
 
 @pytest.mark.usefixtures("axe")
-async def test_every_page_is_accessible_and_takes_text_for_text(
+async def test_every_page_is_accessible_and_escapes_text(
     up: Installation, visit: Visit, traces: CreatedObjects
 ) -> None:
     # Without its policy a page has only its own escaping to rely on: the probes would run.
@@ -113,7 +113,7 @@ def axe() -> None:
         pytest.fail("axe-core is not installed: run `npm ci` in frontend/, or `python hatch_build.py`.")
 
 
-async def test_hostile_text_is_shown_as_it_was_written(up: Installation, visit: Visit, traces: CreatedObjects) -> None:
+async def test_hostile_text_is_shown_as_text(up: Installation, visit: Visit, traces: CreatedObjects) -> None:
     tab = await visit(up, "admin")
     shown = {
         traces.paths["/problems/{name}"]: "h1",
@@ -135,7 +135,7 @@ async def _is_unharmed(tab: CheckedTab) -> None:
     assert await tab.page.evaluate("window.pwned") is None
 
 
-async def test_an_address_that_leads_nowhere_says_so(up: Installation, visit: Visit) -> None:
+async def test_unknown_path_shows_an_error_page(up: Installation, visit: Visit) -> None:
     tab = await visit(up)
     tab.expected.append("status of 404")
     page = await tab.open(f"/{HOSTILE.replace('/', '%2F')}")
@@ -145,9 +145,7 @@ async def test_an_address_that_leads_nowhere_says_so(up: Installation, visit: Vi
 
 
 @pytest.mark.parametrize("width", [PHONE["width"], 1280])
-async def test_first_tab_reaches_the_skip_link_on_every_page_of_the_bar(
-    up: Installation, visit: Visit, width: int
-) -> None:
+async def test_first_tab_reaches_the_skip_link(up: Installation, visit: Visit, width: int) -> None:
     tab = await visit(up, "admin")
     await tab.page.set_viewport_size({"width": width, "height": 740})
     page = await tab.open("/problems")
@@ -161,7 +159,7 @@ async def test_first_tab_reaches_the_skip_link_on_every_page_of_the_bar(
         await expect(page.get_by_role("link", name="Skip to content"), path).to_be_focused()
 
 
-async def test_the_keyboard_reaches_the_content_first_and_leaves_the_editor(up: Installation, visit: Visit) -> None:
+async def test_keyboard_reaches_the_content_and_leaves_the_editor(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     page = await tab.open("/problems/sum")
     await page.keyboard.press("Tab")

@@ -1,4 +1,4 @@
-"""A verdict reaches its page whatever becomes of the connection."""
+"""Live results with interrupted connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def _submit(page: Page, gate: PausedSolution) -> None:
     await page.wait_for_url("**/submissions/*")
 
 
-async def test_a_dropped_stream_is_resumed_where_it_was(installation: Installation, visit: Visit) -> None:
+async def test_dropped_stream_is_resumed(installation: Installation, visit: Visit) -> None:
     async with TcpProxy(installation.url) as wire, PausedSolution(installation) as gate:
         tab = await visit(installation, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
@@ -40,7 +40,7 @@ async def test_a_dropped_stream_is_resumed_where_it_was(installation: Installati
         await page.goto("about:blank")
 
 
-async def test_a_verdict_given_while_nobody_could_hear_it_is_shown_afterwards(up: Installation, visit: Visit) -> None:
+async def test_verdict_during_a_disconnection_is_shown_afterwards(up: Installation, visit: Visit) -> None:
     async with TcpProxy(up.url) as wire, PausedSolution(up) as gate:
         tab = await visit(up, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
@@ -60,7 +60,7 @@ async def test_a_verdict_given_while_nobody_could_hear_it_is_shown_afterwards(up
         await page.goto("about:blank")
 
 
-async def test_where_no_stream_gets_through_the_page_asks(up: Installation, visit: Visit) -> None:
+async def test_page_polls_if_streams_are_blocked(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     tab.expected.append(LOST)
     await tab.context.route("**/events", lambda route: route.abort())

@@ -1,4 +1,4 @@
-"""Chains steered and dead letters replayed from their pages."""
+"""Chain runs, dead letters and secrets in the browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.browser.seed_data import HOSTILE, SUM, package_with_large_limits
 from tests.support.installation import Installation
 
 
-async def test_a_run_is_watched_asked_retried_and_ends_well(installation: Installation, visit: Visit) -> None:
+async def test_run_is_approved_retried_and_succeeds(installation: Installation, visit: Visit) -> None:
     tab = await visit(installation, "setter")
     page = await tab.open("/chains/release")
     await page.locator("#parameters").fill(json.dumps({"slug": "later"}))
@@ -49,7 +49,7 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(installation: Instal
     await expect(page.locator(".timeline")).to_contain_text("it is there now")
 
 
-async def test_a_dead_letter_is_replayed_and_its_submission_judged(installation: Installation, visit: Visit) -> None:
+async def test_dead_letter_is_replayed_and_its_submission_judged(installation: Installation, visit: Visit) -> None:
     secret = "640 2\n"
     installation.publish(
         package_with_large_limits("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"}), slug="lost"
@@ -82,7 +82,7 @@ async def test_a_dead_letter_is_replayed_and_its_submission_judged(installation:
     await expect(page.get_by_role("row", name=re.compile("replay"))).to_contain_text(HOSTILE)
 
 
-async def test_a_secret_is_set_and_deleted_on_its_page_and_never_shown(up: Installation, visit: Visit) -> None:
+async def test_secret_is_set_and_deleted_and_never_shown(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "admin")
     tab.agrees = True
     tab.expected.append("status of 400")

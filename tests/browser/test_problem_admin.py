@@ -1,4 +1,4 @@
-"""Setters and the jury: a package becomes a problem, a rejudge is looked at and applied."""
+"""Import, publication and rejudge in the browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.installation import Installation
 from tests.support.problem_packages import zip_files
 
 
-async def test_a_package_is_uploaded_watched_verified_and_published(installation: Installation, visit: Visit) -> None:
+async def test_package_is_uploaded_verified_and_published(installation: Installation, visit: Visit) -> None:
     tab = await visit(installation, "setter")
     page = await tab.open("/manage")
     data = package_with_large_limits("Brand new")
@@ -38,7 +38,7 @@ async def test_a_package_is_uploaded_watched_verified_and_published(installation
     await expect(visitor.page.locator("math").first).to_be_visible()
 
 
-async def test_what_is_wrong_with_a_package_is_said_with_its_fix(up: Installation, visit: Visit) -> None:
+async def test_findings_of_a_package_are_shown(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "setter")
     page = await tab.open("/manage")
     broken = zip_files({"problem.yaml": f"name: {HOSTILE!r}\nlimits: 7\n".encode()})
@@ -51,7 +51,7 @@ async def test_what_is_wrong_with_a_package_is_said_with_its_fix(up: Installatio
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_a_rejudge_is_previewed_then_applied(installation: Installation, visit: Visit) -> None:
+async def test_rejudge_is_previewed_then_applied(installation: Installation, visit: Visit) -> None:
     installation.publish(package_with_large_limits("Moving"), slug="moving")
     with installation.client("contestant") as contestant:
         submission_id = installation.submit_and_wait(contestant, "moving", SUM)

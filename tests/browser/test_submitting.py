@@ -1,4 +1,4 @@
-"""From the form to the verdict, as a contestant sees it."""
+"""Login, submit form and results in the browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COUNT_ROWS = """() => {
 }"""
 
 
-async def test_somebody_logs_in_and_out_by_the_form(up: Installation, visit: Visit) -> None:
+async def test_login_and_logout(up: Installation, visit: Visit) -> None:
     tab = await visit(up)
     page = await tab.open("/submissions")
     assert page.url.endswith("/login?next=/submissions")
@@ -31,7 +31,7 @@ async def test_somebody_logs_in_and_out_by_the_form(up: Installation, visit: Vis
     await expect(page.get_by_role("link", name="Log in")).to_be_visible()
 
 
-async def test_a_newcomer_chooses_a_password_first(up: Installation, visit: Visit) -> None:
+async def test_new_user_must_change_the_password(up: Installation, visit: Visit) -> None:
     one_time = up.user_with_one_time_password("newcomer")
     tab = await visit(up)
     tab.expected.append("status of 4")  # the wrong password is refused
@@ -50,7 +50,7 @@ async def test_a_newcomer_chooses_a_password_first(up: Installation, visit: Visi
     await expect(page).to_have_url(f"{up.url}/problems")
 
 
-async def test_a_verdict_arrives_test_by_test_without_reloading(installation: Installation, visit: Visit) -> None:
+async def test_results_arrive_without_reloading(installation: Installation, visit: Visit) -> None:
     tab = await visit(installation, "contestant")
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
@@ -74,7 +74,7 @@ async def test_a_verdict_arrives_test_by_test_without_reloading(installation: In
     await expect(page).to_have_title("Accepted · Sum of two · Adjudge")
 
 
-async def test_the_keyboard_submits_the_list_follows_and_a_refusal_keeps_all(up: Installation, visit: Visit) -> None:
+async def test_keyboard_submit_live_list_and_kept_form(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     tab.expected.append("status of 400")  # a program of nothing
     page = await tab.open("/problems/sum")
@@ -94,7 +94,7 @@ async def test_the_keyboard_submits_the_list_follows_and_a_refusal_keeps_all(up:
     await expect(page.locator("#language")).to_have_value("python3")
 
 
-async def test_without_scripts_the_form_and_the_pages_work(up: Installation, visit: Visit) -> None:
+async def test_pages_work_without_scripts(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant", java_script_enabled=False)
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
@@ -118,7 +118,7 @@ async def test_file_is_submitted(up: Installation, visit: Visit) -> None:
     await expect(page.locator("#source")).to_have_text("print(0)\n")
 
 
-async def test_a_program_is_coloured_and_a_compiler_s_message_leads_to_its_line(up: Installation, visit: Visit) -> None:
+async def test_source_is_highlighted_and_linked_from_compiler_messages(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     source = "\n" * 60 + f"int main() {{\n  return nowhere; // {HOSTILE}\n}}\n"
     with up.client("contestant") as contestant:
@@ -132,7 +132,7 @@ async def test_a_program_is_coloured_and_a_compiler_s_message_leads_to_its_line(
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_a_line_s_end_that_only_browsers_know_hides_nothing(up: Installation, visit: Visit) -> None:
+async def test_lone_carriage_return_hides_nothing(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     with up.client("contestant") as contestant:
         refused = up.submit_and_wait(contestant, "sum", "int a;\rint b;\nint nowhere;;(\n", "c")
@@ -141,7 +141,7 @@ async def test_a_line_s_end_that_only_browsers_know_hides_nothing(up: Installati
     await expect(page.locator("#source")).to_contain_text("int nowhere")
 
 
-async def test_a_draft_is_remembered_per_language(up: Installation, visit: Visit) -> None:
+async def test_draft_is_stored_per_language(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     page = await tab.open("/problems/sum")
     editor = page.locator(".cm-content")
@@ -154,7 +154,7 @@ async def test_a_draft_is_remembered_per_language(up: Installation, visit: Visit
     await expect(editor).to_contain_text("my own draft")
 
 
-async def test_language_and_theme_are_chosen_and_kept(up: Installation, visit: Visit) -> None:
+async def test_language_and_theme_are_stored(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     page = await tab.open("/problems")
     await page.get_by_role("button", name="中文").click()

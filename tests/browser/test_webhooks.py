@@ -1,4 +1,4 @@
-"""A webhook from its form to its end, with somebody there who listens."""
+"""Webhooks in the browser, with a receiver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def listening() -> AsyncIterator[WebhookReceiver]:
         yield listener
 
 
-async def test_a_webhook_is_made_pinged_watched_switched_off_and_removed(up: Installation, visit: Visit) -> None:
+async def test_webhook_is_created_pinged_disabled_and_deleted(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     tab.agrees = True
     async with listening() as listener:

@@ -1,4 +1,4 @@
-"""A server on a port, and people who have logged in there."""
+"""A running server."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def published_problem(server: RunningServer) -> PublishedProblem:
     return server.do(publish_problem(server.api))
 
 
-def test_logging_in_keeps_a_token_for_its_owner_alone(
+def test_login_stores_a_token_readable_by_its_owner_only(
     server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     (kept,) = (tmp_path / "config").rglob("logins.json")
@@ -69,7 +69,7 @@ def test_logging_in_keeps_a_token_for_its_owner_alone(
     assert "adjudge login" in _run("status").stderr
 
 
-def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(
+def test_submit_exits_with_the_code_of_the_verdict(
     server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     file = tmp_path / "sum.cpp"
@@ -114,7 +114,7 @@ async def _judge_latest(published_problem: PublishedProblem, verdict: Verdict) -
     await published_problem.finish(latest["id"], verdict)
 
 
-def test_mistakes_are_told_apart(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
+def test_error_messages(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
     file = tmp_path / "sum.xyz"
     file.write_text(SOURCE)
     for argv, code, said in [
@@ -136,7 +136,7 @@ def test_problems_are_listed_and_shown(server: RunningServer, published_problem:
     assert (shown.exit_code, "1 tests" in shown.output) == (0, True)
 
 
-def test_a_package_is_sent_and_followed(
+def test_package_is_uploaded_and_followed(
     server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     folder = tmp_path / "echo"
@@ -165,9 +165,7 @@ async def _import_all(server: RunningServer, folder: Path) -> None:
         await wakeup.wait(1_000)
 
 
-def test_a_chain_from_its_file_to_the_end_of_a_run(
-    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
-) -> None:
+def test_chain_commands(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
     file = tmp_path / "night.yaml"
     file.write_text(CHAIN)
     assert _run("chain", "apply", str(file)).output == "night: created, version 1\n  trigger daily: created\n"
@@ -194,7 +192,7 @@ def test_a_chain_from_its_file_to_the_end_of_a_run(
         assert _run("chain", "start", "night").exit_code == (3 if state == "disabled" else 0)
 
 
-def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
+def test_files_of_runs_are_uploaded_and_downloaded(
     server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     chain, given, fetched = tmp_path / "night.yaml", tmp_path / "given.zip", tmp_path / "fetched"
@@ -218,9 +216,7 @@ def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
         assert (refused.exit_code, said in refused.output) == (3, True)
 
 
-def test_what_a_node_wrote_is_printed_while_it_writes(
-    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
-) -> None:
+def test_node_log_is_followed(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
     file = tmp_path / "night.yaml"
     file.write_text(CHAIN)
     _run("chain", "apply", str(file))
@@ -240,9 +236,7 @@ async def _write(published_problem: PublishedProblem, run_id: str, *texts: str) 
         await published_problem.api.store.write(sql, run_id=run_id, text=text)
 
 
-def test_a_rejudge_from_its_making_to_its_end(
-    server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
-) -> None:
+def test_rejudge_commands(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
     file = tmp_path / "sum.cpp"
     file.write_text(SOURCE)
     submission_id = _run("submit", str(file), "--problem", "sum", "--no-wait").output.strip()
@@ -264,7 +258,7 @@ def test_a_rejudge_from_its_making_to_its_end(
     assert _run("rejudge", "apply", batch_id).exit_code == 3, "it was applied"
 
 
-def test_everything_wrong_with_a_chain_is_said_on_a_line_of_its_own(
+def test_errors_of_a_chain_are_printed_line_by_line(
     server: RunningServer, published_problem: PublishedProblem, tmp_path: Path
 ) -> None:
     file = tmp_path / "bad.yaml"

@@ -1,4 +1,4 @@
-"""The how-to's examples run, as they stand."""
+"""The examples of the client guide run as written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _judge_all(published_problem: PublishedProblem) -> None:
         await wakeup.wait(1_000)
 
 
-def test_the_examples_of_the_how_to_run(server: RunningServer) -> None:
+def test_examples_of_the_guide_run(server: RunningServer) -> None:
     async def begin() -> asyncio.Task[None]:
         return asyncio.create_task(_judge_all(await publish_problem(server.api)))
 

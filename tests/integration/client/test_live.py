@@ -1,4 +1,4 @@
-"""The client against a real server: what is judged while it waits and watches."""
+"""The client against a real server."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def _judge_later(
     return thread
 
 
-def test_a_program_is_submitted_watched_and_read(
-    server: RunningServer, published_problem: PublishedProblem, token: str
-) -> None:
+def test_submission_is_watched_and_read(server: RunningServer, published_problem: PublishedProblem, token: str) -> None:
     with Client(server.url, token) as client:
         made = client.submit("sum", "cpp", SOURCE, key="once")
         assert client.submit("sum", "cpp", SOURCE, key="once") == made, "the key stands for one submission"
@@ -72,7 +70,7 @@ def test_a_program_is_submitted_watched_and_read(
         assert raised.value.request_id
 
 
-def test_waiting_ends_with_the_last_verdict(
+def test_wait_ends_with_the_last_verdict(
     server: RunningServer, published_problem: PublishedProblem, token: str
 ) -> None:
     async def run() -> None:
@@ -86,7 +84,7 @@ def test_waiting_ends_with_the_last_verdict(
     asyncio.run(run())
 
 
-def test_a_chain_is_applied_and_its_run_looked_after(server: RunningServer, token: str) -> None:
+def test_chain_is_applied_and_its_run_controlled(server: RunningServer, token: str) -> None:
     with Client(server.url, token) as client:
         daily = TriggerSpec("daily", "cron", {"cron": "0 3 * * *", "timezone": "Europe/Berlin"})
         hook = TriggerSpec("hook", "webhook", {})
@@ -109,7 +107,7 @@ def test_a_chain_is_applied_and_its_run_looked_after(server: RunningServer, toke
         assert [item.id for item in client.runs(chain="night").items] == [run_id]
 
 
-def test_a_token_is_made_used_and_revoked(server: RunningServer, token: str) -> None:
+def test_token_is_created_used_and_revoked(server: RunningServer, token: str) -> None:
     order = UserSpec("ada", Role.CONTESTANT, None, password=PASSWORD, must_change_password=False)
     server.do(server.api.services.users.create_user(order, actor="test"))
     with Client(server.url) as client:

@@ -1,4 +1,4 @@
-"""``adjudge secret`` against a real server: values from standard input, and a key that is changed."""
+"""``adjudge secret`` against a real server."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_secrets_are_set_from_standard_input_listed_and_deleted(admin: RunningSe
     ("name", "given", "word"),
     [("a-b", VALUE, "letters, digits and _"), ("CI_TOKEN", "short-1\n", "8 to 8192"), ("CI_TOKEN", "", "8 to 8192")],
 )
-def test_wrong_names_and_values_are_refused_and_not_repeated(
+def test_invalid_names_and_values_are_rejected_and_not_printed(
     admin: RunningServer, name: str, given: str, word: str
 ) -> None:
     refused = run("set", name, given=given)
@@ -73,9 +73,7 @@ def test_wrong_names_and_values_are_refused_and_not_repeated(
     assert values(admin) == {}
 
 
-def test_a_rotation_encrypts_everything_with_a_new_key_and_removes_the_old(
-    admin: RunningServer, tmp_path: Path
-) -> None:
+def test_rotation_encrypts_all_secrets_and_removes_the_old_key(admin: RunningServer, tmp_path: Path) -> None:
     path = admin.api.services.settings.server.data_dir / "secrets.key"
     for name in ("A", "B"):
         run("set", name, given=f"{name}-{VALUE}")
@@ -92,7 +90,7 @@ def test_a_rotation_encrypts_everything_with_a_new_key_and_removes_the_old(
         values(admin, Keyring(old))
 
 
-def test_a_rotation_of_keys_in_a_setting_uses_the_first(admin: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rotation_uses_the_first_key_of_the_setting(admin: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     path = admin.api.services.settings.server.data_dir / "secrets.key"
     run("set", "A", given=VALUE)
     old, new = path.read_text().strip(), run("key").output.strip()
@@ -102,7 +100,7 @@ def test_a_rotation_of_keys_in_a_setting_uses_the_first(admin: RunningServer, mo
     assert path.read_text().strip() == old, "a file that is not in use stays as it is"
 
 
-def test_a_rotation_without_the_key_changes_nothing(admin: RunningServer) -> None:
+def test_rotation_without_the_key_changes_nothing(admin: RunningServer) -> None:
     path = admin.api.services.settings.server.data_dir / "secrets.key"
     run("set", "A", given=VALUE)
     kept = path.read_text()
@@ -114,7 +112,7 @@ def test_a_rotation_without_the_key_changes_nothing(admin: RunningServer) -> Non
     assert values(admin) == {"A": VALUE}
 
 
-def test_a_key_that_is_none_is_refused(admin: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_key_is_rejected(admin: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADJUDGE_CHAINS_SECRET_KEYS", "no key")
     run("set", "A", given=VALUE)
     refused = run("rotate")

@@ -1,4 +1,4 @@
-"""The command table and the one place that turns errors into exit codes."""
+"""The command table and exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _with_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None
         (InternalFault(), 2, "[INTERNAL_FAULT]"),
     ],
 )
-def test_errors_become_a_message_a_code_and_an_exit(
+def test_error_sets_message_and_exit_code(
     monkeypatch: pytest.MonkeyPatch, error: AdjudgeError, exit_code: int, words: str
 ) -> None:
     _with_command(monkeypatch, error)
@@ -44,7 +44,7 @@ def test_errors_become_a_message_a_code_and_an_exit(
     assert result.stdout == ""
 
 
-def test_what_nobody_foresaw_is_shown_whole_and_counts_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_is_an_internal_error_with_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     _with_command(monkeypatch, ZeroDivisionError("seven by nothing"))
     result = CliRunner().invoke(main, ["pretend"])
     assert result.exit_code == 2
@@ -53,7 +53,7 @@ def test_what_nobody_foresaw_is_shown_whole_and_counts_as_ours(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("argv", [["no-such-command"], ["--no-such-option"], ["config", "--no-such-option"]])
-def test_wrong_usage_is_bad_input(argv: list[str]) -> None:
+def test_wrong_usage_exits_with_3(argv: list[str]) -> None:
     result = CliRunner().invoke(main, argv)
     assert result.exit_code == 3
     assert "No such" in result.stderr
@@ -69,7 +69,7 @@ def _every_command(group: click.Group = main) -> Iterator[tuple[str, click.Comma
                 yield f"{name} {below}", listed_below, command_below
 
 
-def test_every_command_can_be_imported_and_explains_itself() -> None:
+def test_every_command_has_help_equal_to_its_summary() -> None:
     for name, listed, command in _every_command():
         result = CliRunner().invoke(main, [*name.split(), "--help"], prog_name="adjudge")
         assert result.exit_code == 0, (name, result.output)
@@ -115,14 +115,14 @@ IMPORTED = "import sys; from adjudge.cli import main; main(standalone_mode=False
         pytest.param("up --help", {"alembic", "asyncpg", "obstore", "redis", "sqlalchemy"}, marks=pytest.mark.slow),
     ],
 )
-def test_a_command_pays_for_what_it_needs(line: str, unwanted: set[str]) -> None:
+def test_command_imports_only_what_it_needs(line: str, unwanted: set[str]) -> None:
     done = subprocess.run([sys.executable, "-c", IMPORTED, *line.split()], capture_output=True, text=True, check=True)
     imported = set(done.stderr.split())
     assert "adjudge.cli" in imported
     assert not unwanted & imported
 
 
-def test_a_command_on_sqlite_pays_for_no_server_and_no_other_database(tmp_path: Path) -> None:
+def test_command_on_sqlite_imports_no_server_and_no_postgres(tmp_path: Path) -> None:
     environment = {"ADJUDGE_DATA_DIR": str(tmp_path), "ADJUDGE_DATABASE_URL": f"sqlite:///{tmp_path}/a.db"}
     making = ("user add ada", {"fastapi", "jinja2", "uvicorn"})
     for line, unwanted in (making, ("user list", HEAVY - {"prometheus_client"})):
@@ -133,7 +133,7 @@ def test_a_command_on_sqlite_pays_for_no_server_and_no_other_database(tmp_path: 
         assert not unwanted & imported
 
 
-def test_completion_knows_commands_without_importing_them() -> None:
+def test_completion_imports_no_commands() -> None:
     environment = {"_ADJUDGE_COMPLETE": "bash_complete", "COMP_WORDS": "adjudge work", "COMP_CWORD": "1"}
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "adjudge"],
@@ -167,7 +167,7 @@ def test_config_shows_values_sources_and_no_secret(tmp_path: Path, monkeypatch: 
     }
 
 
-def test_a_pipe_gets_whole_lines() -> None:
+def test_piped_output_is_not_wrapped() -> None:
     """A table that is piped into another program is not broken at the width of a terminal that is not there."""
     done = CliRunner().invoke(main, ["languages"])
     assert done.exit_code == 0

@@ -9,7 +9,7 @@ from adjudge.cli.dag_text import draw
 DIAMOND = {"check": [], "left": ["check"], "right": ["check"], "end": ["left", "right", "check"]}
 
 
-def test_a_diamond_with_a_shortcut_is_drawn() -> None:
+def test_diamond_with_a_shortcut() -> None:
     drawing = draw(DIAMOND, lambda node: node[:1], lambda node: "green" if node == "check" else "")
     assert drawing.plain.splitlines() == [
         "       ┌───────┐",
@@ -33,7 +33,7 @@ def test_a_diamond_with_a_shortcut_is_drawn() -> None:
     assert all(f"│ {node} " in drawing.plain for node in DIAMOND)
 
 
-def test_every_line_leads_from_a_box_to_a_box() -> None:
+def test_every_edge_connects_two_boxes() -> None:
     """No line ends in the open: whatever has an end has something there."""
     chance = random.Random(7)
     opens = {"│": "ud", "─": "lr", "╭": "dr", "╮": "dl", "╰": "ur", "╯": "ul", "├": "udr", "┤": "udl", "┬": "dlr"}
@@ -53,7 +53,7 @@ def test_every_line_leads_from_a_box_to_a_box() -> None:
                 assert is_met, f"{sign} in row {row} leads nowhere:\n" + "\n".join(rows)
 
 
-def test_nothing_and_one_node_are_drawn_too() -> None:
+def test_empty_graph_and_single_node() -> None:
     assert draw({}, str, str).plain == ""
     assert draw({"a": []}, lambda _: "noop", lambda _: "").plain.splitlines() == [
         "┌──────┐",

@@ -1,4 +1,4 @@
-"""``adjudge dlq`` end to end on SQLite: list, show, replay, discard, and what it says when asked wrongly."""
+"""``adjudge dlq`` on SQLite: list, show, replay, discard and errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _run(*argv: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_list_and_show_say_why_a_job_was_given_up(letter: str) -> None:
+def test_list_and_show_print_the_error(letter: str) -> None:
     code, output = _run("list", "--json")
     assert (code, [row["id"] for row in json.loads(output)]) == (0, [letter])
     code, output = _run("show", letter, "--json")
@@ -51,7 +51,7 @@ def test_list_and_show_say_why_a_job_was_given_up(letter: str) -> None:
     assert shown["attempts"] == []
 
 
-def test_replay_makes_a_new_job_and_happens_once(letter: str) -> None:
+def test_replay_creates_one_new_job(letter: str) -> None:
     code, output = _run("replay", letter, "--reason", "handler installed", "--as", "ops")
     assert code == 0
     assert letter in output
@@ -62,7 +62,7 @@ def test_replay_makes_a_new_job_and_happens_once(letter: str) -> None:
     assert [(row["resolved_by"], row["note"]) for row in json.loads(output)] == [("cli:ops", "handler installed")]
 
 
-def test_discard_closes_all_or_none(letter: str) -> None:
+def test_discard_is_all_or_none(letter: str) -> None:
     code, output = _run("discard", letter, new_id(), "--reason", "gone", "--as", "ops")
     assert code == 3
     assert "DEAD_LETTER_NOT_FOUND" in output
@@ -71,7 +71,7 @@ def test_discard_closes_all_or_none(letter: str) -> None:
     assert _run("list")[1] == "No open dead letters.\n"
 
 
-def test_a_reason_is_asked_for(letter: str) -> None:
+def test_reason_is_required(letter: str) -> None:
     code, output = _run("replay", letter)
     assert code == 3
     assert "--reason" in output

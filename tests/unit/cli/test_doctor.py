@@ -1,4 +1,4 @@
-"""What `adjudge doctor` says besides the sandbox."""
+"""``adjudge doctor``: checks other than the sandbox."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from adjudge.sandbox.doctor import DoctorReport, HostCheck, HostCheckState
 
 
 @pytest.mark.parametrize(("url", "is_named"), [("redis://redis.example.org/0", True), ("redis://127.0.0.1/0", False)])
-async def test_the_doctor_names_a_redis_that_anybody_on_its_network_can_use(
-    monkeypatch: pytest.MonkeyPatch, url: str, is_named: bool
-) -> None:
+async def test_doctor_reports_an_unprotected_redis(monkeypatch: pytest.MonkeyPatch, url: str, is_named: bool) -> None:
     async def examined() -> DoctorReport:
         return DoctorReport((HostCheck("launcher", HostCheckState.MISSING, "", "", ""),))
 

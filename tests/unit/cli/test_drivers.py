@@ -1,4 +1,4 @@
-"""From settings to drivers: each value reaches the driver that it is for."""
+"""Settings reach the drivers."""
 
 from __future__ import annotations
 
@@ -97,15 +97,13 @@ async def test_s3_region_and_limit_reach_the_driver(tmp_path: Path, monkeypatch:
         assert (Given.settings.region, Given.settings.timeout_sec) == ("eu-central-1", 7.0)
 
 
-async def test_without_a_bucket_files_are_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_bucket_blobs_are_in_the_data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_blobs(load(tmp_path, monkeypatch, ADJUDGE_DATA_DIR=tmp_path / "data")) as blobs:
         await blobs.put(b"here")
     assert [path for path in (tmp_path / "data" / "blobs").rglob("*") if path.is_file()]
 
 
-async def test_the_lease_keeper_gives_up_early_enough_to_try_twice_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lease_timeout_leaves_time_for_two_retries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[float] = []
 
     def opened(_: str, **options: float) -> object:
@@ -129,9 +127,7 @@ async def test_the_lease_keeper_gives_up_early_enough_to_try_twice_more(
         "rediss://:secret@redis.example.org/0",
     ],
 )
-def test_a_redis_here_or_with_tls_and_password_is_fine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_local_or_protected_redis_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     settings = load(tmp_path, monkeypatch, REDIS_URL=url, ADJUDGE_ENVIRONMENT="prod", ADJUDGE_REDIS_SECURITY="require")
     assert open_redis_problem(settings) is None
     warn_of_open_redis(settings)
@@ -145,7 +141,7 @@ def test_a_redis_here_or_with_tls_and_password_is_fine(
         ("rediss://redis.example.org/0", "a password"),
     ],
 )
-def test_an_unprotected_redis_elsewhere_is_warned_of_and_refused_in_production(
+def test_unprotected_remote_redis_is_refused_in_production(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, missing: str
 ) -> None:
     with capture_logs() as lines:
@@ -164,9 +160,7 @@ def test_an_unprotected_redis_elsewhere_is_warned_of_and_refused_in_production(
 @pytest.mark.parametrize(
     ("url", "states"), [("redis://redis.example.org/0", ["degraded"]), ("rediss://:secret@redis.example.org/0", [])]
 )
-async def test_the_doctor_names_an_unprotected_redis(
-    monkeypatch: pytest.MonkeyPatch, url: str, states: list[str]
-) -> None:
+async def test_doctor_names_an_unprotected_redis(monkeypatch: pytest.MonkeyPatch, url: str, states: list[str]) -> None:
     async def nothing(*_: object) -> list[HostCheck]:
         return []
 

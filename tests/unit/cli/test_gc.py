@@ -1,4 +1,4 @@
-"""``adjudge gc`` removes what nothing names, and nothing that was just uploaded."""
+"""``adjudge gc`` deletes unreferenced files, but no recent uploads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def _fill(folder: Path) -> tuple[str, str, str]:
     return used, unused, fresh
 
 
-def test_what_nothing_names_goes_and_the_rest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreferenced_files_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADJUDGE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("ADJUDGE_DATABASE_URL", f"sqlite:///{tmp_path / 'adjudge.db'}")
     used, unused, fresh = asyncio.run(_fill(tmp_path))
@@ -64,5 +64,5 @@ def test_what_nothing_names_goes_and_the_rest_stays(tmp_path: Path, monkeypatch:
     assert there() == [True, False, True]
 
 
-def test_a_grace_that_would_take_fresh_uploads_is_refused() -> None:
+def test_too_short_grace_period_is_refused() -> None:
     assert CliRunner().invoke(main, ["gc", "--grace-hours", "0"]).exit_code == 3

@@ -1,4 +1,4 @@
-"""``adjudge judge``, ``check`` and ``languages`` as a setter meets them: output and exit codes."""
+"""``adjudge judge``, ``check`` and ``languages``: output and exit codes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_judge(package: Path, tmp_path: Path, text: str, verdict: str, code: int
     assert verdict in people.stdout
 
 
-def test_judge_refuses_what_it_cannot_use(package: Path, tmp_path: Path) -> None:
+def test_judge_rejects_invalid_arguments(package: Path, tmp_path: Path) -> None:
     solution = tmp_path / "solution.xyz"
     solution.write_text("")
     for args in (
@@ -82,7 +82,7 @@ def test_check_with_comparators(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code"), [("exit 42", 0), ("exit 43", 1), ("exit 0", 2), ("# like testlib\nexit 0", 0), ("if", 2)]
 )
-def test_check_with_a_program(tmp_path: Path, text: str, code: int) -> None:
+def test_check_with_a_checker_program(tmp_path: Path, text: str, code: int) -> None:
     checker = tmp_path / "checker.sh"
     checker.write_text(f"cat > /dev/null\n{text}")
     for name in ("input", "answer", "output"):

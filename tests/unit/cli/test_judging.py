@@ -1,4 +1,4 @@
-"""Settings become a sandbox: what is kept of outputs, whether there are agents, whether a cgroup is required."""
+"""Settings of the sandbox: output limits, agents, cgroup requirement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALLOWED = {"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP": "true"}
 WRITER = "import os; os.write(1, b'o' * 9000); os.write(2, b'e' * 9000)"
 
 
-async def test_the_kept_parts_of_outputs_are_settings() -> None:
+async def test_output_limits_are_settings() -> None:
     told = settings.load(environ=ALLOWED | {"JUDGE_STDOUT_LIMIT_BYTES": "2048", "JUDGE_STDERR_LIMIT_BYTES": "4096"})
     async with make_sandbox(told, 1) as box:
         report = await box.run(SandboxRunSpec(argv=("/usr/bin/python3", "-I", "-c", WRITER)))
@@ -29,19 +29,19 @@ async def test_the_kept_parts_of_outputs_are_settings() -> None:
 
 
 @pytest.mark.parametrize(("told", "used"), [({}, True), ({"ADJUDGE_JUDGE_USE_AGENT": "false"}, False)])
-async def test_the_agent_can_be_switched_off(told: dict[str, str], used: bool) -> None:
+async def test_agent_can_be_disabled(told: dict[str, str], used: bool) -> None:
     async with make_sandbox(settings.load(environ=ALLOWED | told), 1) as box:
         assert box.use_agent is used
         report = await box.run(SandboxRunSpec(argv=("/bin/true",)))
         assert (report.verdict, report.degraded, box.is_degraded) == (SandboxVerdict.OK, False, False)
 
 
-def test_a_cgroup_is_required_unless_the_setting_says_otherwise() -> None:
+def test_cgroup_is_required_unless_disabled() -> None:
     assert make_sandbox(settings.load(environ={}), 1).unsafe is False
     assert make_sandbox(settings.load(environ=ALLOWED), 1).unsafe is True
 
 
-async def test_the_doctor_lists_what_runs_in_the_box_and_names_what_only_seems_to_be_there(tmp_path: Path) -> None:
+async def test_doctor_lists_usable_and_unusable_toolchains(tmp_path: Path) -> None:
     """A shim in a home folder is on the path, and judging would refuse its language."""
     shim = tmp_path / "bin" / "shim-of-rustc"
     shim.parent.mkdir()

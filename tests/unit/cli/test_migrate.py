@@ -1,4 +1,4 @@
-"""``adjudge migrate`` end to end on SQLite; what the steps do to both databases is tested in integration/store."""
+"""``adjudge migrate`` on SQLite; integration/store tests the migrations themselves."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_status_of_a_current_database(migrated: Path) -> None:
     assert document == {"current": migrations.latest_revision(), "newest": migrations.latest_revision(), "pending": []}
 
 
-def test_an_upgrade_is_taken_back_and_taken_again_and_rows_stay(migrated: Path) -> None:
+def test_downgrade_and_upgrade_keep_rows(migrated: Path) -> None:
     CliRunner().invoke(main, ["user", "add", "grace", "--role", "admin"])
     done = _run("down", _before(), "--yes")
     assert done.exit_code == 0, done.output
@@ -65,30 +65,30 @@ def test_an_upgrade_is_taken_back_and_taken_again_and_rows_stay(migrated: Path) 
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
-def test_nothing_is_taken_back_without_a_yes(migrated: Path, answer: str) -> None:
+def test_downgrade_requires_confirmation(migrated: Path, answer: str) -> None:
     result = _run("down", _before(), given=answer)
     assert result.exit_code == 1
     assert "Is there a backup" in result.output
     assert asyncio.run(migrations.current(f"sqlite:///{migrated}")) == migrations.latest_revision()
 
 
-def test_a_yes_at_the_question_is_enough(migrated: Path) -> None:
+def test_downgrade_after_confirmation(migrated: Path) -> None:
     assert _run("down", _before(), given="y\n").exit_code == 0
     assert asyncio.run(migrations.current(f"sqlite:///{migrated}")) == _before()
 
 
 @pytest.mark.parametrize("wrong", ["9999", "base", "head", "", "1", "-1"])
-def test_a_revision_that_is_none_is_refused(migrated: Path, wrong: str) -> None:
+def test_unknown_revision_is_rejected(migrated: Path, wrong: str) -> None:
     result = _run("down", "--yes", "--", wrong)
     assert (result.exit_code, "there is no" in result.output) == (3, True), result.output
 
 
-def test_going_back_to_where_it_is_is_refused(migrated: Path) -> None:
+def test_downgrade_to_the_current_revision_is_rejected(migrated: Path) -> None:
     result = _run("down", migrations.latest_revision(), "--yes")
     assert (result.exit_code, "nothing to undo" in result.output) == (3, True)
 
 
-def test_a_database_of_a_newer_version_is_left_to_it(migrated: Path) -> None:
+def test_newer_schema_is_not_changed(migrated: Path) -> None:
     with closing(sqlite3.connect(migrated)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
         connection.commit()
@@ -97,14 +97,14 @@ def test_a_database_of_a_newer_version_is_left_to_it(migrated: Path) -> None:
         assert (result.exit_code, "at schema 9999" in result.output) == (3, True), argv
 
 
-def test_no_database_is_made_by_looking(file: Path) -> None:
+def test_status_creates_no_database(file: Path) -> None:
     for argv in (["status"], ["up"], ["down", _before(), "--yes"]):
         result = _run(*argv)
         assert (result.exit_code, "Database not found" in result.output) == (3, True), argv
     assert not file.exists()
 
 
-def test_every_step_says_what_it_does() -> None:
+def test_every_migration_has_a_title() -> None:
     for step in migrations.steps():
         assert len(step.title) > 10, step
         assert not step.title.startswith(step.revision), step

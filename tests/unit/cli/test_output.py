@@ -1,4 +1,4 @@
-"""What commands print of runs, triggers and workers, whoever the server is."""
+"""Output of commands for runs, triggers and workers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _connect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain_runs, "open_client", connected)
 
 
-def test_a_run_that_is_followed_says_what_is_asked_and_nothing_twice() -> None:
+def test_followed_run_prints_approvals_and_no_duplicates() -> None:
     printed = CliRunner().invoke(main, ["chain", "run", "r-1", "--follow"]).output
     assert printed.splitlines() == [
         "pending ask",
@@ -62,14 +62,14 @@ def test_a_run_that_is_followed_says_what_is_asked_and_nothing_twice() -> None:
     ]
 
 
-def test_a_webhook_is_shown_with_the_address_that_calls_it() -> None:
+def test_webhook_trigger_is_shown_with_its_url() -> None:
     printed = CliRunner().invoke(main, ["chain", "show", "release"]).output
     expected = 'trigger hook: webhook {"parameters": {"é": true}}, URL: POST /api/v1/triggers/t-1:call'
     assert expected in printed.splitlines()
     assert 'trigger nightly: cron {"cron": "0 3 * * *"}, disabled' in printed.splitlines()
 
 
-def test_workers_show_the_numbers_of_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_show_version_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     languages = {"python3": "Python 3.11.2 (main, Apr 28 2025) [GCC 12.2.0]", "c": "12.2.0", "tcl": "unknown"}
 
     async def found(_: Settings) -> list[LiveWorker]:
@@ -81,7 +81,7 @@ def test_workers_show_the_numbers_of_versions(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("argv", [("workers",), ("dlq", "list"), ("gc",), ("user", "list")])
-def test_nothing_is_looked_after_where_no_judge_is(
+def test_command_without_database_fails_and_creates_none(
     argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

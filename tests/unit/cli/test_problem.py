@@ -1,4 +1,4 @@
-"""``adjudge problem``, from the outside: real packages, real programs, the real sandbox."""
+"""``adjudge problem`` with real packages, programs and sandbox."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _write(root: Path, contents: dict[str, str]) -> Path:
     return root
 
 
-def test_a_new_problem_works_from_the_first_minute(fresh: Path) -> None:
+def test_new_package_verifies(fresh: Path) -> None:
     checked = _run("check", fresh, "--json")
     assert checked.exit_code == 0
     assert json.loads(checked.stdout) == {"ok": True, "findings": []}
@@ -56,7 +56,7 @@ def test_a_new_problem_works_from_the_first_minute(fresh: Path) -> None:
     assert _run("new", fresh).exit_code == 3
 
 
-def test_verify_says_what_is_not_as_the_package_says(fresh: Path) -> None:
+def test_verify_reports_unmet_expectations(fresh: Path) -> None:
     (fresh / "submissions/accepted/wrong.py").write_text("input()\nprint(6)\n")
     (fresh / "data/secret/02.in").write_text("2\n1  2\n")
     (fresh / "data/secret/02.ans").write_text("3\n")
@@ -106,7 +106,7 @@ DMOJ = {
 }
 
 
-def test_what_a_package_only_describes_is_made_in_the_sandbox(tmp_path: Path) -> None:
+def test_generated_files_are_created_in_the_sandbox(tmp_path: Path) -> None:
     source = _write(tmp_path / "dmoj", DMOJ)
     result = _run("import", source, "--to", tmp_path / "out")
     assert result.exit_code == 0, result.output
@@ -114,7 +114,7 @@ def test_what_a_package_only_describes_is_made_in_the_sandbox(tmp_path: Path) ->
     assert made == ["2 3\n", "5\n", "4 5\n", "9\n"]
 
 
-def test_a_generator_that_fails_refuses_the_package(tmp_path: Path) -> None:
+def test_failing_generator_rejects_the_package(tmp_path: Path) -> None:
     source = _write(tmp_path / "dmoj", {**DMOJ, "gen.py": "import sys\nsys.exit('no luck')\n"})
     result = _run("import", source, "--to", tmp_path / "out")
     assert result.exit_code == 3
@@ -144,7 +144,7 @@ POLYGON = {
 }
 
 
-def test_a_standard_polygon_package_is_built_and_verified(tmp_path: Path) -> None:
+def test_standard_polygon_package_is_built_and_verified(tmp_path: Path) -> None:
     source = _write(tmp_path / "polygon", POLYGON)
     result = _run("verify", source, "--json")
     assert result.exit_code == 0, result.output
@@ -155,7 +155,7 @@ def test_a_standard_polygon_package_is_built_and_verified(tmp_path: Path) -> Non
     assert "named files (sum.in and sum.out)" in refused.stderr
 
 
-def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
+def test_invalid_package_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(b"nothing")
     for name in ("show", "verify", "import"):
         result = _run(name, tmp_path / "x.zip")
@@ -164,7 +164,7 @@ def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
     assert _run("check", tmp_path / "x.zip").exit_code == 1
 
 
-def test_a_package_that_cannot_be_converted_is_not_called_unusable(tmp_path: Path) -> None:
+def test_unconvertible_package_is_not_called_invalid(tmp_path: Path) -> None:
     yaml = "symlinks: {a.in: /dev/stdin}\ntest_cases: [{in: 1.in, out: 1.in}]\n"
     source = _write(tmp_path / "linked", {"init.yml": yaml, "1.in": "1\n"})
     assert _run("check", source).exit_code == 0
@@ -176,7 +176,7 @@ def test_a_package_that_cannot_be_converted_is_not_called_unusable(tmp_path: Pat
     assert "cannot be used" not in said
 
 
-def test_links_through_the_repository_are_followed_and_others_on_request(fresh: Path, tmp_path: Path) -> None:
+def test_links_inside_the_repository_are_followed_and_others_on_request(fresh: Path, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "shared.h").write_text("")
     (fresh / "attachments").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""``adjudge problem publish``: packages into a database without a server."""
+"""``adjudge problem publish``: imports packages without a server."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _run(*argv: str) -> tuple[int, str]:
     return result.exit_code, result.output.splitlines()[-1]
 
 
-def test_a_package_is_published_once_for_each_difference(url: str, source: Path) -> None:
+def test_unchanged_package_is_not_published_again(url: str, source: Path) -> None:
     assert _run(str(source)) == (
         3,
         "adjudge: owner: there is no admin yet; run `adjudge up` once to create one. [INVALID_INPUT]",
@@ -69,6 +69,6 @@ def test_a_package_is_published_once_for_each_difference(url: str, source: Path)
     assert problem.published_revision_id is not None
 
 
-def test_one_name_for_several_packages_is_refused(url: str, source: Path) -> None:
+def test_slug_with_several_packages_is_rejected(url: str, source: Path) -> None:
     code, said = _run(str(source), str(source), "--slug", "x")
     assert (code, "allowed with a single package only" in said) == (3, True)

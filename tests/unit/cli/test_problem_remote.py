@@ -13,7 +13,7 @@ from adjudge.packages.archive import Links
 from adjudge.packages.findings import PackageRefused
 
 
-def test_a_folder_is_sent_with_what_its_links_lead_to(tmp_path: Path) -> None:
+def test_folder_is_sent_with_the_targets_of_its_links(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "1.in").write_text("1")
@@ -26,7 +26,7 @@ def test_a_folder_is_sent_with_what_its_links_lead_to(tmp_path: Path) -> None:
         assert archive.read("data/1.in") == b"1"
 
 
-def test_a_link_out_of_the_repository_is_not_sent(tmp_path: Path) -> None:
+def test_link_out_of_the_repository_is_not_sent(tmp_path: Path) -> None:
     package = tmp_path / "sum"
     package.mkdir()
     (tmp_path / "private").write_text("a key")

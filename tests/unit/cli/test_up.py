@@ -1,4 +1,4 @@
-"""``adjudge up`` as a person starts and stops it."""
+"""``adjudge up``: start and stop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _greeting(process: subprocess.Popen[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signal.Signals) -> None:
+def test_starts_on_sqlite_and_stops_cleanly(tmp_path: Path, end: signal.Signals) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir()
     with _start(folder, "--port", "0") as process:
@@ -71,7 +71,7 @@ def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signa
     assert (folder / "var" / "adjudge.db").exists()
 
 
-def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_port_in_use_is_reported_with_a_fix(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -84,7 +84,7 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
         assert "Traceback" not in errors
 
 
-def test_without_isolation_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_isolation_is_reported_with_a_fix(capsys: pytest.CaptureFixture[str]) -> None:
     broken = HostCheck(
         "launcher", HostCheckState.MISSING, "there is none", "Programs can be run.", "install gcc", is_required=True
     )
@@ -94,7 +94,7 @@ def test_without_isolation_it_says_what_to_do(capsys: pytest.CaptureFixture[str]
     assert "launcher: there is none; install gcc" in printed
 
 
-def test_where_it_is_allowed_to_judge_without_a_cgroup_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_judging_without_cgroup_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     uncounted = HostCheck(CGROUP_USE, HostCheckState.MISSING, "none", "Not limited.", "run as root", is_required=True)
     _print_sandbox_status(DoctorReport((uncounted,)), ())
     printed = capsys.readouterr().out

@@ -26,7 +26,7 @@ def _run(*argv: str, given: str | None = None) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
+def test_user_commands() -> None:
     code, printed = _run("add", "Grace", "--role", "admin")
     assert (code, "Created grace (admin)" in printed, "One-time password" in printed) == (0, True, True)
     assert _run("add", "robot", "--role", "service", "--as", "ops")[0] == 0
@@ -58,7 +58,7 @@ def _token(*argv: str) -> tuple[str, str, dict[str, object]]:
     ("argv", "days"),
     [((), 90), (("--expires-in-days", "1"), 1), (("--expires-in-days", "0.5"), 0.5), (("--no-expiry",), None)],
 )
-def test_token_expires_after_90_days_unless_told(argv: tuple[str, ...], days: float | None) -> None:
+def test_token_lifetime(argv: tuple[str, ...], days: float | None) -> None:
     _run("add", "grace", "--role", "admin")
     secret, said, row = _token("grace", *argv)
     assert re.fullmatch(r"adj_\S+\n", secret)
@@ -70,7 +70,7 @@ def test_token_expires_after_90_days_unless_told(argv: tuple[str, ...], days: fl
         assert "Valid until 20" in said
 
 
-def test_token_carries_all_rights_only_when_asked_and_says_what_it_carries() -> None:
+def test_token_scopes() -> None:
     _run("add", "grace", "--role", "admin")
     _, said, row = _token("grace")
     assert "*" not in str(row["scopes"])
@@ -87,7 +87,7 @@ def test_token_carries_all_rights_only_when_asked_and_says_what_it_carries() -> 
     "wrong",
     [("--expires-in-days", "0"), ("--expires-in-days", "-1"), ("--expires-in-days", "4000"), ("--scope", "no:such")],
 )
-def test_token_that_cannot_be_is_refused(wrong: tuple[str, str]) -> None:
+def test_invalid_token_options_are_rejected(wrong: tuple[str, str]) -> None:
     _run("add", "grace", "--role", "admin")
     code, printed = _run("token", "grace", *wrong)
     assert code in (2, 3)

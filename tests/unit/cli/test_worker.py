@@ -1,4 +1,4 @@
-"""What a worker does when it is asked to end."""
+"""Signal handling of a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both clients, asked alike: what one does the other must do."""
+"""Runs every test with the blocking and the asyncio client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent, what is tried again, what comes back."""
+"""Requests, retries and responses of the client."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def event(name: str, event_id: str = "", **data: Any) -> str:
     return f"{f'id: {event_id}' if event_id else ': none'}\nevent: {name}\ndata: {json.dumps(data)}\n\n"
 
 
-def test_a_submission_is_retried_under_one_key(ask: Ask) -> None:
+def test_submission_is_retried_with_one_key(ask: Ask) -> None:
     lost = httpx.ReadTimeout("too late")
     server = Server(lost, problem(503), problem(429, retry_after="0"), httpx.Response(202, json=SUBMITTED))
     assert ask(server, "submit", "sum", "cpp", "int main() {}").submission_id == "s1"
@@ -100,13 +100,13 @@ def test_a_submission_is_retried_under_one_key(ask: Ask) -> None:
     assert json.loads(server.asked[-1].content) == {"problem": "sum", "language": "cpp", "source": "int main() {}"}
 
 
-def test_a_key_of_the_callers_own_is_sent(ask: Ask) -> None:
+def test_given_key_is_sent(ask: Ask) -> None:
     server = Server(httpx.Response(202, json={"items": [SUBMITTED]}))
     (made,) = ask(server, "submit_batch", [SubmissionSpec("sum", "cpp", "x")], key="mine")
     assert (made.job_id, server.asked[0].headers["Idempotency-Key"]) == ("j1", "mine")
 
 
-def test_what_must_not_happen_twice_is_not_sent_twice(ask: Ask) -> None:
+def test_request_that_is_not_repeatable_is_not_retried(ask: Ask) -> None:
     server = Server(httpx.ReadTimeout("too late"))
     with pytest.raises(UnreachableError) as raised:
         ask(server, "rejudge", {"problem": "sum"}, reason="x")
@@ -119,7 +119,7 @@ def test_what_must_not_happen_twice_is_not_sent_twice(ask: Ask) -> None:
     assert ask(server, "rejudge", {"problem": "sum"}, reason="x").id == "b", "it reached nobody, or was refused"
 
 
-def test_a_program_is_run_once_however_often_it_is_sent(ask: Ask) -> None:
+def test_execution_is_retried_with_one_key(ask: Ask) -> None:
     answer = httpx.Response(202, json={"id": "e", "state": "pending", "runs": []})
     server = Server(httpx.ReadTimeout("too late"), problem(503), answer)
     assert ask(server, "execute", "python3", "print(1)").id == "e"
@@ -127,7 +127,7 @@ def test_a_program_is_run_once_however_often_it_is_sent(ask: Ask) -> None:
     assert {request.url.query for request in server.asked} == {b"wait=30"}
 
 
-def test_a_client_gives_up_in_the_end_and_where_it_is_told_to_stay_away(ask: Ask) -> None:
+def test_retries_are_limited_and_respect_retry_after(ask: Ask) -> None:
     server = Server(*[httpx.ConnectError("nobody")] * 4)
     with pytest.raises(UnreachableError):
         ask(server, "me")
@@ -150,14 +150,14 @@ def test_a_client_gives_up_in_the_end_and_where_it_is_told_to_stay_away(ask: Ask
         (500, ServerError),
     ],
 )
-def test_a_refusal_has_a_type_and_says_everything(ask: Ask, status: int, kind: type[ApiError]) -> None:
+def test_error_response_has_a_type_and_details(ask: Ask, status: int, kind: type[ApiError]) -> None:
     with pytest.raises(kind) as raised:
         ask(Server(problem(status, "SOME_CODE")), "me")
     error = raised.value
     assert (error.status, error.code, error.detail, error.request_id) == (status, "SOME_CODE", "No.", "r1")
 
 
-def test_answers_of_something_else_are_said_to_be_that(ask: Ask) -> None:
+def test_unexpected_response_is_reported(ask: Ask) -> None:
     with pytest.raises(BadResponseError):
         ask(Server(httpx.Response(200, text="<html>")), "me")
     with pytest.raises(BadResponseError):
@@ -169,20 +169,20 @@ def test_answers_of_something_else_are_said_to_be_that(ask: Ask) -> None:
         Client("judge.example.org")
 
 
-def test_old_clients_survive_new_servers_and_new_ones_old_ones(ask: Ask) -> None:
+def test_unknown_and_missing_fields_are_accepted(ask: Ask) -> None:
     found = ask(Server(httpx.Response(200, json=ACCEPTED | {"mood": "good"})), "submission", "s1")
     assert (found.verdict, found.is_finished, found.extra) == ("AC", True, {"mood": "good"})
     assert ask(Server(httpx.Response(200, json={"id": "u", "name": "ada"})), "me").role is None
 
 
-def test_names_stay_one_part_of_the_address(ask: Ask) -> None:
+def test_names_are_quoted_in_paths(ask: Ask) -> None:
     server = Server(problem(404))
     with pytest.raises(NotFoundError):
         ask(server, "problem", "../users?x=1")
     assert server.lines == ["GET /api/v1/problems/..%2Fusers%3Fx%3D1"]
 
 
-def test_watching_goes_on_where_the_stream_broke(ask: Ask) -> None:
+def test_interrupted_stream_resumes_after_the_last_event(ask: Ask) -> None:
     first = stream("retry: 1000\n\n", event("status", "7", submission_id="s1", to="judging", verdict=None))
     cut = stream(": alive\n\n", event("progress", submission_id="s1", stage="judging", done=1, total=2), "event: sta")
     last = stream(event("reconnect"), event("status", "9", submission_id="s1", to="wrong_answer", verdict="WA"))
@@ -198,7 +198,7 @@ def test_watching_goes_on_where_the_stream_broke(ask: Ask) -> None:
     assert [item.headers.get("Last-Event-ID") for item in server.asked] == [None, "7", "7", "7", "7"]
 
 
-def test_waiting_listens_and_asks_where_streams_do_not_come_through(ask: Ask) -> None:
+def test_wait_polls_if_streams_are_blocked(ask: Ask) -> None:
     pending, accepted = httpx.Response(200, json=SUBMISSION), httpx.Response(200, json=ACCEPTED)
     server = Server(pending, stream(event("end", submission_id="s1", status="accepted")), accepted)
     assert [item.verdict for item in ask(server, "wait", ["s1"])] == ["AC"]
@@ -213,7 +213,7 @@ def test_waiting_listens_and_asks_where_streams_do_not_come_through(ask: Ask) ->
         ask(Server(problem(404)), "wait", ["s1"])
 
 
-def test_waiting_ends_when_the_time_is_over(ask: Ask) -> None:
+def test_wait_ends_at_its_timeout(ask: Ask) -> None:
     times = iter([0.0, 1.0, 2.0, 6.0])
     retry = ClientRetryPolicy(RetryPolicy(max_retries=0), clock=lambda: next(times))
     server = Server(*[httpx.Response(200, json=SUBMISSION) for _ in range(2)])
@@ -222,7 +222,7 @@ def test_waiting_ends_when_the_time_is_over(ask: Ask) -> None:
     assert server.lines == ["GET /api/v1/submissions/s1", "GET /api/v1/submissions/s1?wait=3.0"]
 
 
-def test_executions_say_their_limits_only_where_there_are_any(ask: Ask) -> None:
+def test_execution_limits_are_sent_only_if_given(ask: Ask) -> None:
     server = Server(httpx.Response(202, json={"items": []}))
     wanted = [ExecutionSpec("c", "x", ["1", "2"]), ExecutionSpec("c", "y", cpu_ms=100)]
     assert ask(server, "execute_batch", wanted, wait_sec=5) == ()
@@ -235,7 +235,7 @@ def test_executions_say_their_limits_only_where_there_are_any(ask: Ask) -> None:
 CHAIN = {"id": "c1", "name": "n", "description": None, "enabled": True, "version": 4, "dag": {"nodes": [1]}}
 
 
-def test_a_chain_is_applied_by_one_request(ask: Ask) -> None:
+def test_chain_is_applied_with_one_request(ask: Ask) -> None:
     done = {"outcome": "changed", "triggers": {"old": "removed", "hook": "created"}, "secrets": {"hook": "shh"}}
     server = Server(httpx.Response(200, json={"chain": CHAIN, **done}))
     hook = TriggerSpec("hook", "webhook", {}, enabled=False)
@@ -252,7 +252,7 @@ def test_a_chain_is_applied_by_one_request(ask: Ask) -> None:
     }
 
 
-def test_a_package_is_sent_as_it_is_and_once(ask: Ask) -> None:
+def test_package_is_sent_once(ask: Ask) -> None:
     server = Server(httpx.Response(202, json={"id": "i", "job_id": "j", "url": "/x"}))
     assert ask(server, "problem_import", b"PK", slug="sum", tags=["a", "b"], publish=True).id == "i"
     (request,) = server.asked

@@ -1,4 +1,4 @@
-"""Getting in and out through pages."""
+"""Login and account pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _csrf(page: httpx.Response) -> str:
     return found[1]
 
 
-async def test_logging_in_leads_back_to_where_one_wanted_to_go(pages: AsgiApp) -> None:
+async def test_login_redirects_to_the_requested_page(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         turned_away = await browser.get("/me")
@@ -41,7 +41,7 @@ async def test_logging_in_leads_back_to_where_one_wanted_to_go(pages: AsgiApp) -
         assert "ada" in (await browser.get("/me")).text
 
 
-async def test_a_wrong_password_is_said_and_the_name_kept(pages: AsgiApp) -> None:
+async def test_wrong_password_shows_an_error_and_keeps_the_name(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         answer = await _log_in(browser, password="wrong", name='ada"><script>')
@@ -50,7 +50,7 @@ async def test_a_wrong_password_is_said_and_the_name_kept(pages: AsgiApp) -> Non
     assert "<script>" not in answer.text.replace("<script src", "").replace("<script type", "")
 
 
-async def test_a_form_without_the_sessions_token_changes_nothing(pages: AsgiApp) -> None:
+async def test_form_without_csrf_token_is_rejected(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         await _log_in(browser)
@@ -63,7 +63,7 @@ async def test_a_form_without_the_sessions_token_changes_nothing(pages: AsgiApp)
         assert "Ada L." in (await browser.get("/me")).text
 
 
-async def test_a_one_time_password_must_be_changed_first(pages: AsgiApp) -> None:
+async def test_one_time_password_must_be_changed_first(pages: AsgiApp) -> None:
     await _user(pages, must_change=True)
     async with pages.client() as browser:
         assert (await _log_in(browser, next="/me/tokens")).headers["Location"] == "/me/password"
@@ -76,7 +76,7 @@ async def test_a_one_time_password_must_be_changed_first(pages: AsgiApp) -> None
         assert (await browser.get("/me")).status_code == 200
 
 
-async def test_a_token_is_shown_once_and_can_be_revoked(pages: AsgiApp) -> None:
+async def test_token_is_shown_once_and_can_be_revoked(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         await _log_in(browser)
@@ -97,7 +97,7 @@ async def test_a_token_is_shown_once_and_can_be_revoked(pages: AsgiApp) -> None:
             assert (await program.get("/api/v1/me")).status_code == 401
 
 
-async def test_logging_out_ends_the_session(pages: AsgiApp) -> None:
+async def test_logout_ends_the_session(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         await _log_in(browser)
@@ -105,7 +105,7 @@ async def test_logging_out_ends_the_session(pages: AsgiApp) -> None:
         assert (await browser.get("/me")).status_code == 303
 
 
-async def test_a_newcomer_with_an_invitation_finds_it_filled_in(pages: AsgiApp) -> None:
+async def test_registration_form_is_prefilled_with_the_invitation(pages: AsgiApp) -> None:
     async with pages.client() as visitor:
         answer = await visitor.get("/register", params={"invitation": "abc-1"})
         assert (answer.status_code, 'value="abc-1"' in answer.text) == (200, True)

@@ -1,4 +1,4 @@
-"""The page of the API: complete, and without anything from elsewhere."""
+"""The API reference page: complete, without external resources."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ async def test_every_operation_and_model_is_on_the_page(pages: AsgiApp) -> None:
     assert len(places) == len(set(places))
 
 
-async def test_the_page_is_in_the_readers_language(pages: AsgiApp) -> None:
+async def test_page_is_translated(pages: AsgiApp) -> None:
     async with pages.client() as client:
         assert "API 接口" in (await client.get("/api/v1/docs", headers={"Accept-Language": "zh"})).text
 
 
-async def test_an_operation_shows_what_to_type(pages: AsgiApp) -> None:
+async def test_operation_shows_a_curl_example(pages: AsgiApp) -> None:
     (submit,) = (
         item
         for item in build_reference(pages.app.openapi()).groups["submissions"]
@@ -40,7 +40,7 @@ async def test_an_operation_shows_what_to_type(pages: AsgiApp) -> None:
     assert [answer.link for answer in submit.answers] == ["SubmissionCreated"]
 
 
-def test_types_are_said_in_words() -> None:
+def test_type_names() -> None:
     ref = {"$ref": "#/components/schemas/Job"}
     assert type_of({"anyOf": [{"type": "array", "items": ref}, {"type": "null"}]}) == ("Job[] | null", "Job")
     assert type_of({"enum": ["a", "b"]}) == ('"a" | "b"', "")

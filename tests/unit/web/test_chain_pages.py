@@ -42,7 +42,7 @@ async def chain(pages: AsgiApp) -> None:
 
 
 @pytest.mark.usefixtures("chain")
-async def test_a_run_is_started_watched_asked_and_approved(pages: AsgiApp) -> None:
+async def test_run_is_started_shown_and_approved(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         listed = await setter.get("/chains")
         assert "/chains/release" in listed.text
@@ -72,7 +72,7 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: AsgiApp) -> No
 
 
 @pytest.mark.usefixtures("chain")
-async def test_files_that_a_node_left_are_linked_by_their_names(pages: AsgiApp) -> None:
+async def test_artifact_files_are_linked_by_name(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         digest = await pages.services.run_files.blobs.put(b"what it printed")
@@ -85,7 +85,7 @@ async def test_files_that_a_node_left_are_linked_by_their_names(pages: AsgiApp) 
         assert (fetched.content, "attachment" in fetched.headers["content-disposition"]) == (b"what it printed", True)
 
 
-async def test_what_nobody_could_read_is_not_drawn_and_what_is_left_out_may_be_null(pages: AsgiApp) -> None:
+async def test_large_dag_is_not_drawn_and_optional_fields_may_be_null(pages: AsgiApp) -> None:
     plain = {"nodes": [{"id": "a", "type": "noop", "deps": None}]}
     dense = {"nodes": [{"id": f"n{i}", "type": "noop", "deps": [f"n{j}" for j in range(i)]} for i in range(120)]}
     async with pages.as_role("admin") as admin:
@@ -96,7 +96,7 @@ async def test_what_nobody_could_read_is_not_drawn_and_what_is_left_out_may_be_n
             assert drawn == [name == "plain"] * 2
 
 
-async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: AsgiApp) -> None:
+async def test_run_and_node_show_that_they_wait_for_a_slot(pages: AsgiApp) -> None:
     nodes = [{"id": name, "type": "noop"} for name in ("one", "other")]
     over_runs = {"max_runs": 1, "when_full": "wait"}
     async with pages.as_role("admin") as admin:
@@ -121,7 +121,7 @@ async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: AsgiApp) 
 
 
 @pytest.mark.usefixtures("chain")
-async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: AsgiApp) -> None:
+async def test_run_is_stopped_and_rerun_with_a_reason(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter, pages.as_role("judge") as judge:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         assert (await judge.post(f"{path}/stop", data={"reason": "x"})).status_code == 403
@@ -135,7 +135,7 @@ async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: AsgiApp) -> No
 
 
 @pytest.mark.usefixtures("chain")
-async def test_a_long_log_is_read_from_its_end(pages: AsgiApp) -> None:
+async def test_long_log_shows_its_last_lines(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         run_id = path.rpartition("/")[2]

@@ -58,7 +58,7 @@ async def published_problem(pages: AsgiApp) -> PublishedProblem:
     return await publish_problem(pages)
 
 
-async def test_the_catalogue_can_be_searched(pages: AsgiApp, tmp_path: Path) -> None:
+async def test_problem_list_can_be_searched(pages: AsgiApp, tmp_path: Path) -> None:
     _, setter = await pages.user("setter")
     for slug, title in (("sum", f"Sum {HOSTILE}"), ("trees", "Many Trees")):
         data = zip_files(icpc_package(f'"{title}"' if "<" not in title else "Sum"))
@@ -73,7 +73,7 @@ async def test_the_catalogue_can_be_searched(pages: AsgiApp, tmp_path: Path) -> 
         assert 'class="empty"' in await _shown(visitor, "/problems?q=nothing")
 
 
-async def test_a_problem_shows_its_statement_maths_and_samples(pages: AsgiApp, tmp_path: Path) -> None:
+async def test_problem_shows_statement_formulas_and_samples(pages: AsgiApp, tmp_path: Path) -> None:
     _, setter = await pages.user("setter")
     files = {"statement/problem.en.md": f"Add $a_1$ and <b onclick=x>b</b> {HOSTILE} $$\\text{{{HOSTILE}}}$$\n"}
     await import_package(pages, tmp_path, setter, zip_files(icpc_package("Sum", **files)), slug="sum", publish=True)
@@ -96,7 +96,7 @@ async def test_a_problem_shows_its_statement_maths_and_samples(pages: AsgiApp, t
         r"\text{<b>x</b>}",
     ],
 )
-def test_maths_that_is_not_harmless_stays_text(tex: str) -> None:
+def test_unsafe_formula_stays_text(tex: str) -> None:
     escaped = tex.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     shown = render_math(f'<p><span class="math inline">{escaped}</span></p>')
     assert _Scripts(shown).inline == []
@@ -132,7 +132,7 @@ async def _judged(published_problem: PublishedProblem, made: dict[str, Any], ver
     )
 
 
-async def test_what_a_compiler_says_leads_to_the_lines_it_names(published_problem: PublishedProblem) -> None:
+async def test_compiler_messages_link_to_source_lines(published_problem: PublishedProblem) -> None:
     async with published_problem.user_client() as client:
         made = await published_problem.submit(client, source="int main() {\n  return x;\n}\n")
         log = f"main.cpp:2:10: error: 'x' {HOSTILE}\n/usr/include/stdio.h:2:1: note\ngrader.cpp:2:1: note"
@@ -143,7 +143,7 @@ async def test_what_a_compiler_says_leads_to_the_lines_it_names(published_proble
     assert '<span id="L2">  return x;\n</span>' in shown
 
 
-async def test_a_java_program_is_known_by_its_class(published_problem: PublishedProblem) -> None:
+async def test_java_source_is_named_after_its_class(published_problem: PublishedProblem) -> None:
     async with published_problem.user_client() as client:
         made = await published_problem.submit(client, language="java", source="public class Sum {\n  int x\n}\n")
         log = "Sum.java:2: error: ';' expected\nGrader.java:2: note"
@@ -163,7 +163,7 @@ async def test_a_java_program_is_known_by_its_class(published_problem: Published
         (Verdict.RE, {"message": "", "author_message": "main.cpp:2 of your output"}, 0),
     ],
 )
-async def test_only_what_the_program_said_itself_leads_to_its_lines(
+async def test_only_messages_of_the_program_link_to_lines(
     published_problem: PublishedProblem, verdict: Verdict, fields: dict[str, str], links: int
 ) -> None:
     (sample, _) = result_document(verdict)["cases"]
@@ -175,7 +175,7 @@ async def test_only_what_the_program_said_itself_leads_to_its_lines(
     assert shown.count('href="#L') == links
 
 
-async def test_a_wrong_language_is_said_on_a_page(published_problem: PublishedProblem) -> None:
+async def test_unknown_language_is_an_error_page(published_problem: PublishedProblem) -> None:
     async with published_problem.user_client() as client:
         answer = await client.post("/problems/sum/submit", data={"language": "klingon", "source": "x"})
         assert answer.status_code == 400
@@ -187,7 +187,7 @@ async def test_a_wrong_language_is_said_on_a_page(published_problem: PublishedPr
     assert "// &lt;script&gt;" in kept.text, "nothing that was typed is lost"
 
 
-async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+async def test_language_without_worker_is_disabled(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     async with make_app(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
         add_pages(api.app, api.services)
         published_problem = await publish_problem(api)
@@ -206,16 +206,14 @@ async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: Sto
     )
 
 
-async def test_while_no_worker_is_up_every_language_can_be_chosen(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+async def test_all_languages_are_enabled_while_no_worker_is_online(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     async with make_app(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
         add_pages(api.app, api.services)
         async with (await publish_problem(api)).user_client() as client:
             assert " disabled" not in await _shown(client, "/problems/sum")
 
 
-async def test_submissions_are_filtered_where_they_are_listed(
-    pages: AsgiApp, published_problem: PublishedProblem
-) -> None:
+async def test_submission_list_filters(pages: AsgiApp, published_problem: PublishedProblem) -> None:
     async with (
         published_problem.user_client() as client,
         pages.client(published_problem.setter_token) as setter,
@@ -233,7 +231,7 @@ async def test_submissions_are_filtered_where_they_are_listed(
         assert mine not in await _shown(client, "/submissions?all=1&user=nobody-here&verdict=WA")
 
 
-async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(
+async def test_solved_problem_is_marked_and_links_its_owner_to_manage(
     pages: AsgiApp, published_problem: PublishedProblem
 ) -> None:
     async with published_problem.user_client() as client, pages.client(published_problem.setter_token) as setter:
@@ -247,7 +245,7 @@ async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(
         assert "/problems/sum" in await _shown(client, "/me")
 
 
-async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
+async def test_problem_list_shows_progress_and_acceptance_rate(
     pages: AsgiApp, published_problem: PublishedProblem
 ) -> None:
     async with published_problem.user_client() as client, pages.client() as visitor:
@@ -295,9 +293,7 @@ async def test_problem_status_depends_on_all_submissions_not_on_the_latest(
         assert await marked_below_later(Verdict.AC) == (False, True)
 
 
-async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(
-    pages: AsgiApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_internal_error_page_shows_the_request_id(pages: AsgiApp, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)
 
@@ -309,7 +305,7 @@ async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(
         assert "Invalid input" in await _shown(visitor, "/problems?sort=upwards", 400)
 
 
-async def test_what_was_done_is_said_once_and_only_if_it_is_one_of_ours(pages: AsgiApp) -> None:
+async def test_only_known_flash_messages_are_shown(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         sent = await client.post("/me", data={"display_name": "Ada"})
         assert sent.headers["Location"] == "/me?done=saved"
@@ -317,7 +313,7 @@ async def test_what_was_done_is_said_once_and_only_if_it_is_one_of_ours(pages: A
         assert "pwned" not in await _shown(client, "/me?done=pwned")
 
 
-async def test_a_setter_uploads_compares_and_publishes(pages: AsgiApp, tmp_path: Path) -> None:
+async def test_setter_uploads_compares_and_publishes(pages: AsgiApp, tmp_path: Path) -> None:
     _, token = await pages.user("setter")
     async with pages.client(token) as setter, pages.client() as visitor:
         assert 'class="empty"' in await _shown(setter, "/manage")
@@ -339,7 +335,7 @@ async def test_a_setter_uploads_compares_and_publishes(pages: AsgiApp, tmp_path:
         assert stale.status_code == 409
 
 
-async def test_what_is_no_archive_is_refused_where_it_was_chosen(pages: AsgiApp) -> None:
+async def test_invalid_archive_is_reported_in_the_upload_form(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         answer = await setter.post("/manage/import", files={"package": ("a.txt", b"hello")})
     assert answer.status_code == 400
@@ -347,7 +343,7 @@ async def test_what_is_no_archive_is_refused_where_it_was_chosen(pages: AsgiApp)
 
 
 @pytest.mark.parametrize("path", ["/manage", "/me", "/submissions"])
-async def test_visitors_are_asked_to_log_in(pages: AsgiApp, path: str) -> None:
+async def test_visitors_are_redirected_to_login(pages: AsgiApp, path: str) -> None:
     async with pages.client() as visitor:
         assert (await visitor.get(path)).headers["Location"].startswith("/login")
     if path == "/manage":

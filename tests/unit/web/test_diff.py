@@ -1,11 +1,11 @@
-"""Expected and got, in step."""
+"""Alignment of expected and actual output."""
 
 from __future__ import annotations
 
 from adjudge.web.diff import LinePair, align_lines
 
 
-def test_lines_stand_beside_what_they_should_have_been() -> None:
+def test_lines_are_aligned() -> None:
     assert align_lines("1\n2 \n3\n", "1\nx\n2\n4\n") == [
         LinePair("1", "1", is_same=True),
         LinePair(None, "x", is_same=False),
@@ -14,5 +14,5 @@ def test_lines_stand_beside_what_they_should_have_been() -> None:
     ]
 
 
-def test_nothing_written_leaves_every_line_expected() -> None:
+def test_empty_output_leaves_all_lines_expected() -> None:
     assert align_lines("1\n2\n", "") == [LinePair("1", None, is_same=False), LinePair("2", None, is_same=False)]

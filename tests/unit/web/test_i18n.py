@@ -1,4 +1,4 @@
-"""No reader sees half a translation, and no template carries words of its own."""
+"""Translations are complete, and templates contain no untranslated text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _fields(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("language", sorted(i18n.available_languages()))
-def test_every_language_has_the_same_keys_and_places(language: str) -> None:
+def test_every_language_has_the_same_keys_and_placeholders(language: str) -> None:
     english, other = i18n.available_languages()["en"].texts, i18n.available_languages()[language].texts
     assert set(other) == set(english)
     assert {key for key in english if _fields(english[key]) != _fields(other[key])} == set()
@@ -42,12 +42,12 @@ def _used_keys() -> set[str]:
     return used
 
 
-def test_every_key_that_is_asked_for_exists() -> None:
+def test_every_used_key_exists() -> None:
     assert {key for key in _used_keys() if key not in i18n.available_languages()["en"].texts} == set()
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: path.name)
-def test_templates_carry_no_words_of_their_own(path: Path) -> None:
+def test_templates_contain_no_untranslated_text(path: Path) -> None:
     rest = _MARKUP.sub(" ", path.read_text(encoding="utf-8"))
     assert {word for word in re.findall(r"[A-Za-z\u4e00-\u9fff]{2,}", rest) if word not in _NAMES} == set()
 
@@ -63,16 +63,16 @@ def test_templates_carry_no_words_of_their_own(path: Path) -> None:
         ("xx", "zh;q=0, en;q=often", "en"),
     ],
 )
-def test_the_reader_chooses_the_language(cookie: str | None, accepted: str, language: str) -> None:
+def test_language_by_cookie_and_header(cookie: str | None, accepted: str, language: str) -> None:
     assert i18n.choose_language(cookie, accepted).language == language
 
 
-def test_a_count_chooses_the_form() -> None:
+def test_count_selects_the_plural_form() -> None:
     spoken = i18n.Translations("en", "English", {"x.one": "{count} test", "x.other": "{count} tests"})
     assert (spoken("x", count=1), spoken("x", count=0)) == ("1 test", "0 tests")
 
 
-def test_pages_call_verdicts_what_the_domain_calls_them() -> None:
+def test_verdict_names_are_those_of_the_domain() -> None:
     english = i18n.available_languages()["en"]
     assert {verdict: english.label("verdict", verdict) for verdict in Verdict} == {
         verdict: verdict.title for verdict in Verdict

@@ -1,4 +1,4 @@
-"""Lines that messages name become links to them; everything else stays text."""
+"""Line references in messages become links."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from adjudge.web.line_links import TextSegment, link_lines
         ("main.cpp", "main.cpp:0: warning; main.cpp:99999999999999999999: error", []),
     ],
 )
-def test_lines_are_found_as_compilers_name_them(file_name: str, message: str, named: list[str]) -> None:
+def test_line_references_of_compilers_are_found(file_name: str, message: str, named: list[str]) -> None:
     found = link_lines(message, file_name)
     assert [piece.text for piece in found if piece.line is not None] == named
     assert "".join(piece.text for piece in found) == message
 
 
-def test_what_names_no_line_is_one_piece() -> None:
+def test_message_without_reference_is_one_segment() -> None:
     assert link_lines("ld returned 1 exit status", "main.cpp") == [TextSegment("ld returned 1 exit status")]
     assert link_lines("", "main.cpp") == []
     assert link_lines("error:3: of a language that is no more", "") == [
@@ -45,12 +45,12 @@ def test_what_names_no_line_is_one_piece() -> None:
     assert link_lines(f"{long}:3: no such file", long) == [TextSegment(f"{long}:3: no such file")]
 
 
-def test_a_message_of_one_word_is_read_at_once() -> None:
+def test_long_word_is_processed_fast() -> None:
     message = "a" * 1_000_000
     assert link_lines(message, "main.cpp") == [TextSegment(message)]
 
 
-def test_of_very_many_lines_only_the_first_are_led_to() -> None:
+def test_number_of_links_is_limited() -> None:
     message = "main.c:1 " * 5_000
     found = link_lines(message, "main.c")
     assert len([piece for piece in found if piece.line is not None]) == 200

@@ -1,4 +1,4 @@
-"""Every address that a template writes out leads to a route that reads all of its query parameters."""
+"""Every URL in a template matches a route that reads all its query parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _plain(address: str) -> str:
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: path.name)
-def test_links_and_forms_lead_to_routes_that_read_their_parameters(path: Path) -> None:
+def test_links_and_forms_match_routes_and_parameters(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     links = [("GET", address) for address in _LINK.findall(text) if not _WHOLE_QUERY.search(address)]
     forms = [("POST" if "post" in f"{a}{b}" else "GET", address) for a, address, b in _FORM.findall(text)]
@@ -32,7 +32,7 @@ def test_links_and_forms_lead_to_routes_that_read_their_parameters(path: Path) -
     assert [item for item in wrong if item] == []
 
 
-def test_a_parameter_that_no_route_reads_is_noticed() -> None:
+def test_unknown_parameter_is_detected() -> None:
     assert problem("GET", "/api/v1/login/oidc?next=/me") == "GET /api/v1/login/oidc does not read next"
     assert problem("GET", "/nowhere/at/all") == "no route for GET /nowhere/at/all"
     assert problem("POST", "/problems") == "no route for POST /problems"

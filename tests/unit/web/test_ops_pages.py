@@ -1,4 +1,4 @@
-"""Pages of operators: the house, dead letters, the story of a job."""
+"""Operations pages: status, dead letters, job history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def _dead_letter(pages: AsgiApp) -> str:
     return job_id
 
 
-async def test_a_dead_letter_is_replayed_with_a_reason(pages: AsgiApp) -> None:
+async def test_dead_letter_is_replayed_with_a_reason(pages: AsgiApp) -> None:
     job_id = await _dead_letter(pages)
     letter = (await pages.store.row("SELECT id FROM dead_letters"))["id"]
     async with pages.as_role("admin") as admin, pages.as_role("judge") as judge:
@@ -58,7 +58,7 @@ async def test_operations_page_shows_plots(pages: AsgiApp) -> None:
     assert shown.count('<svg class="plot"') == 8
 
 
-def test_figures_of_many_processes_become_one_line() -> None:
+def test_samples_of_many_processes_become_one_series() -> None:
     def at(second: int, source: str, **fields: object) -> MetricSampleRow:
         return MetricSampleRow(source, second * 1_000_000, {"counters": {}, "gauges": {}, "histograms": {}, **fields})
 

@@ -1,4 +1,4 @@
-"""Drawings are well-formed, carry every value, and cannot be broken out of."""
+"""Plots are well-formed, complete and escaped."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _parsed(markup: str) -> ET.Element:
 
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e12)), max_size=30))
 @example([(0.0, 5e-324), (1.0, 5e-324)])
-def test_lines_draw_any_figures(points: list[tuple[float, float]]) -> None:
+def test_lines_draw_any_values(points: list[tuple[float, float]]) -> None:
     root = _parsed(lines("wait", [Series("p50", sorted(points))], unit="ms"))
     assert root.get("aria-label") == "wait"
 
 
-def test_lines_share_a_stretch_of_time_and_are_not_drawn_where_nothing_was_seen() -> None:
+def test_lines_share_a_time_window_and_have_gaps_without_samples() -> None:
     window = TimeWindow(0, 100, "then", "now", gap=10)
     root = _parsed(lines("wait", [Series("p50", [(10, 1), (15, 2), (90, 1)])], window=window))
     first, second = [line.get("points", "").split() for line in root.iter("polyline")]
@@ -45,7 +45,7 @@ def test_rows_carry_names_values_and_the_limit() -> None:
     ("seconds", "said"),
     [(0.0121, "12 ms"), (5.62, "5.62 s"), (174, "2 min 54 s"), (1_680, "28 min"), (9_000, "2 h 30 min")],
 )
-def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+def test_format_duration(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said
 
 
@@ -57,14 +57,14 @@ def test_bars_and_their_limit_are_drawn_to_scale() -> None:
     assert float(limit.get("y1", "")) == pytest.approx(float([*root.iter("rect")][1].get("y", "")), abs=0.2)
 
 
-def test_a_gantt_row_starts_where_its_work_did() -> None:
+def test_gantt_row_starts_at_its_begin() -> None:
     root = _parsed(gantt("run", [GanttSpan("a", 0, 1), GanttSpan("b", 1, 3)]))
     first, second = [*root.iter("rect")]
     begin, wide = float(first.get("x", "")), float(first.get("width", ""))
     assert float(second.get("x", "")) == pytest.approx(begin + wide, abs=0.2)
 
 
-def test_nothing_that_is_drawn_can_break_out() -> None:
+def test_svg_output_is_escaped() -> None:
     for markup in (
         lines(HOSTILE, [Series(HOSTILE, [(0, 1), (1, 2)])], unit=HOSTILE),
         bars(HOSTILE, [Bar(HOSTILE, 1)]),
@@ -85,7 +85,7 @@ def test_nothing_that_is_drawn_can_break_out() -> None:
         }
 
 
-def test_a_graph_shows_every_node_and_edge() -> None:
+def test_dag_shows_every_node_and_edge() -> None:
     root = _parsed(render_dag("chain", {"a": [], "b": ["a"], "c": ["a", "b"]}, meaning=lambda _: "info", caption=str))
     assert len([*root.iter("rect")]) == 3
     assert len([*root.iter("path")]) == 3

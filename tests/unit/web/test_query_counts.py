@@ -1,4 +1,4 @@
-"""How many statements a page costs: a list costs as many with many rows as with few."""
+"""Numbers of SQL statements per page do not depend on the number of rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def published_problem(pages: AsgiApp) -> PublishedProblem:
     return await publish_problem(pages)
 
 
-async def test_a_list_of_submissions_costs_the_same_however_long(published_problem: PublishedProblem) -> None:
+async def test_statements_of_submission_list_do_not_depend_on_its_length(published_problem: PublishedProblem) -> None:
     async with published_problem.user_client() as client:
         await published_problem.submit(client)
         short = await cost(client, "/submissions")
@@ -65,7 +65,7 @@ async def test_a_list_of_submissions_costs_the_same_however_long(published_probl
     assert sum(one.values()) <= 10, one
 
 
-async def test_the_catalogue_costs_the_same_however_long(pages: AsgiApp, tmp_path: Path) -> None:
+async def test_statements_of_problem_list_do_not_depend_on_its_length(pages: AsgiApp, tmp_path: Path) -> None:
     _, setter = await pages.user("setter")
     await import_package(pages, tmp_path, setter, zip_files(icpc_package("One")), slug="one", publish=True)
     costs = []
@@ -81,7 +81,7 @@ async def test_the_catalogue_costs_the_same_however_long(pages: AsgiApp, tmp_pat
     assert max([0, *costs[0].values(), *problem.values(), *batcher.values()]) <= 2, (costs, problem, batcher)
 
 
-async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(
+async def test_problem_stats_are_counted_once_for_all_searches(
     published_problem: PublishedProblem,
 ) -> None:
     with counted() as seen:
@@ -93,6 +93,6 @@ async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(
 
 
 @pytest.mark.parametrize("path", ["/chains", "/rejudge", "/ops", "/ops/dead-letters", "/ops/audit", "/ops/secrets"])
-async def test_no_page_of_staff_asks_the_same_again_and_again(pages: AsgiApp, path: str) -> None:
+async def test_staff_pages_do_not_repeat_statements(pages: AsgiApp, path: str) -> None:
     async with pages.as_role("admin") as admin:
         assert max((await cost(admin, path)).values(), default=0) <= 2

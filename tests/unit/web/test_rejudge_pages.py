@@ -1,4 +1,4 @@
-"""Rejudging through pages: nothing changes before it is applied."""
+"""Rejudge pages: verdicts change only when a batch is applied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.asgi_app import AsgiApp
 from tests.support.published_problem import publish_problem
 
 
-async def test_a_batch_is_made_looked_at_and_applied(pages: AsgiApp) -> None:
+async def test_batch_is_created_previewed_and_applied(pages: AsgiApp) -> None:
     published_problem = await publish_problem(pages)
     async with (
         published_problem.user_client() as author,

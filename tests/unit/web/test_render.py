@@ -1,4 +1,4 @@
-"""What surrounds every page: headers, language, static files, pages for what went wrong."""
+"""Headers, language, static files, error pages and redirects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from adjudge.web.static_files import Assets
 from tests.support.asgi_app import AsgiApp
 
 
-async def test_an_address_that_leads_nowhere_gets_a_page(pages: AsgiApp) -> None:
+async def test_unknown_path_gets_an_error_page(pages: AsgiApp) -> None:
     async with pages.client() as client:
         answer = await client.get("/nowhere", headers={"Accept-Language": "zh"})
     assert (answer.status_code, answer.headers["Content-Language"]) == (404, "zh-Hans")
@@ -17,13 +17,13 @@ async def test_an_address_that_leads_nowhere_gets_a_page(pages: AsgiApp) -> None
     assert "'unsafe-inline'" not in answer.headers["Content-Security-Policy"]
 
 
-async def test_the_api_still_answers_for_itself(pages: AsgiApp) -> None:
+async def test_unknown_api_path_gets_a_json_error(pages: AsgiApp) -> None:
     async with pages.client() as client:
         assert (await client.get("/api/v1/version")).json()["name"] == "adjudge"
         assert (await client.get("/api/v1/nowhere")).json()["code"] == "ROUTE_NOT_FOUND"
 
 
-async def test_a_chosen_language_is_kept(pages: AsgiApp) -> None:
+async def test_selected_language_is_stored(pages: AsgiApp) -> None:
     async with pages.client() as client:
         answer = await client.post("/preferences/language", data={"language": "zh", "next": "/problems"})
         assert (answer.status_code, answer.headers["Location"]) == (303, "/problems")
@@ -42,11 +42,11 @@ async def test_a_chosen_language_is_kept(pages: AsgiApp) -> None:
         "/\t/elsewhere.example",
     ],
 )
-def test_nobody_is_sent_elsewhere(wanted: str) -> None:
+def test_redirects_stay_on_this_host(wanted: str) -> None:
     assert safe_redirect_path(wanted) == "/"
 
 
-async def test_static_files_are_named_by_content_and_kept(pages: AsgiApp) -> None:
+async def test_static_files_are_hashed_and_cached(pages: AsgiApp) -> None:
     url = Assets().url("app.css")
     async with pages.client() as client:
         answer = await client.get(url)

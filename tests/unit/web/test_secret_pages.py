@@ -1,4 +1,4 @@
-"""Named secrets by pages: the rules of the API, and no page that shows a value."""
+"""Secrets pages: same rules as the API; values are never shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def shown(client: httpx.AsyncClient, path: str, **headers: str) -> str:
     return answer.text
 
 
-async def test_a_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages: AsgiApp) -> None:
+async def test_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages: AsgiApp) -> None:
     async with pages.as_role("admin") as client:
         assert "No secrets." in await shown(client, ROOT)
         for value in (VALUE, f"{VALUE}-2"):
@@ -49,7 +49,7 @@ async def test_a_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages
         ("TOKEN", "y" * 9_000, "value", "at most 8192"),
     ],
 )
-async def test_what_is_wrong_stands_beside_its_field_and_the_value_is_not_repeated(
+async def test_field_error_is_shown_at_its_field_without_the_value(
     pages: AsgiApp, name: str, value: str, wrong: str, word: str
 ) -> None:
     async with pages.as_role("admin") as client:
@@ -64,7 +64,7 @@ async def test_what_is_wrong_stands_beside_its_field_and_the_value_is_not_repeat
         assert await pages.store.rows("SELECT name FROM chain_secrets") == []
 
 
-async def test_a_key_that_cannot_be_read_is_said_above_the_form(pages: AsgiApp) -> None:
+async def test_unreadable_key_is_reported_above_the_form(pages: AsgiApp) -> None:
     keys = pages.services.settings.server.data_dir / "secrets.key"
     keys.parent.mkdir(parents=True, exist_ok=True)
     keys.write_text("no key\n")
@@ -75,7 +75,7 @@ async def test_a_key_that_cannot_be_read_is_said_above_the_form(pages: AsgiApp) 
 
 
 @pytest.mark.parametrize("role", ["setter", "judge", "contestant"])
-async def test_only_those_who_may_write_secrets_reach_the_page_or_a_link_to_it(pages: AsgiApp, role: str) -> None:
+async def test_secrets_page_requires_the_permission(pages: AsgiApp, role: str) -> None:
     async with pages.as_role("admin") as admin, pages.as_role(role) as other, pages.client() as visitor:
         await admin.post(ROOT, data={"name": "TOKEN", "value": VALUE})
         assert (await other.get(ROOT)).status_code == 403
@@ -91,7 +91,7 @@ async def test_only_those_who_may_write_secrets_reach_the_page_or_a_link_to_it(p
         assert "<code>TOKEN</code>" in await shown(admin, ROOT)
 
 
-async def test_the_page_speaks_chinese(pages: AsgiApp) -> None:
+async def test_secrets_page_is_translated(pages: AsgiApp) -> None:
     async with pages.as_role("admin") as client:
         await client.post(ROOT, data={"name": "TOKEN", "value": VALUE})
         text = await shown(client, ROOT, **{"Accept-Language": "zh"})

@@ -1,4 +1,4 @@
-"""What is made of a result document before people see it."""
+"""Preparation of result documents for display."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def _document(**fields: Any) -> dict[str, Any]:
     return {"verdict": "WA", "max_score": 1, "groups": [], "provenance": {"limits": limits}, **fields}
 
 
-def test_tests_that_were_not_run_are_counted_not_listed() -> None:
+def test_tests_not_run_are_counted() -> None:
     shown = build_result_view(EN, _document(), [_case("1", "AC"), _case("2", "WA"), _case("3", None)], "C++")
     assert [case["name"] for case in shown.cases] == ["1", "2"]
     assert shown.not_run == 1
 
 
-def test_time_and_memory_are_drawn_against_their_limits() -> None:
+def test_time_and_memory_plots_show_limits() -> None:
     shown = build_result_view(EN, _document(), [_case("1", "AC"), _case("2", "WA")], "C++")
     assert [title for title, _ in shown.pictures] == ["Time per test", "Memory per test"]
     assert all('class="limit"' in drawing for _, drawing in shown.pictures)
@@ -33,7 +33,7 @@ def test_time_and_memory_are_drawn_against_their_limits() -> None:
     assert build_result_view(EN, _document(), [_case("1", "WA")], "C++").pictures == []
 
 
-def test_points_are_shown_by_the_innermost_groups_and_only_where_there_are_any() -> None:
+def test_points_are_shown_by_innermost_group_if_scored() -> None:
     groups = [
         {"path": path, "verdict": "AC", "score": score, "max_score": most}
         for path, score, most in (("", 20, 100), ("sample", 0, 0), ("secret", 20, 100), ("secret/1", 20, 20))
@@ -45,7 +45,7 @@ def test_points_are_shown_by_the_innermost_groups_and_only_where_there_are_any()
     assert build_result_view(EN, _document(groups=groups), [], "C++").groups == []
 
 
-def test_what_went_wrong_is_said_in_the_readers_language() -> None:
+def test_failure_summary_is_translated() -> None:
     failed = _document(first_failure="sample/1", message="Wrong answer on test sample/1")
     assert build_result_view(ZH, failed, [], "C++").message == ZH(
         "submission.failed_on", verdict=ZH("verdict.WA"), test="sample/1"

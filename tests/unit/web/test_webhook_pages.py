@@ -1,4 +1,4 @@
-"""Webhooks by pages: the same rules as by the API, and a secret that is seen once."""
+"""Webhook pages: same rules as the API; the secret is shown once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def ended(pages: AsgiApp, *, well: bool) -> None:
     await pages.store.transact(lambda tx: pages.store.jobs.finish_and_claim_next(tx, [finish]))
 
 
-async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: AsgiApp) -> None:
+async def test_webhook_is_created_and_its_secret_is_shown_once(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         assert "No webhooks." in await shown(client, ROOT)
         assert ROOT in await shown(client, "/me")
@@ -70,7 +70,7 @@ async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: AsgiApp) ->
 @pytest.mark.parametrize(
     ("fields", "word"), [({"url": "ftp://example.org/"}, "https://HOST/PATH"), ({"event": []}, "at least one")]
 )
-async def test_what_is_wrong_with_a_webhook_is_said_and_the_form_kept(
+async def test_invalid_webhook_is_reported_and_the_form_kept(
     pages: AsgiApp, fields: dict[str, object], word: str
 ) -> None:
     async with pages.as_role("contestant") as client:
@@ -85,7 +85,7 @@ async def test_what_is_wrong_with_a_webhook_is_said_and_the_form_kept(
         assert len((await client.get("/api/v1/webhooks")).json()["items"]) == 1
 
 
-async def test_a_webhook_is_changed_switched_off_and_removed(pages: AsgiApp) -> None:
+async def test_webhook_is_edited_disabled_and_deleted(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         form = {"url": "https://new.example.org/", "event": "submission.rejudged"}
@@ -102,7 +102,7 @@ async def test_a_webhook_is_changed_switched_off_and_removed(pages: AsgiApp) -> 
         assert (await client.get(path)).status_code == 404
 
 
-async def test_deliveries_are_logged_watched_and_repeated(pages: AsgiApp) -> None:
+async def test_deliveries_are_listed_and_redelivered(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         assert "No deliveries yet" in await shown(client, path)
@@ -129,9 +129,7 @@ async def test_deliveries_are_logged_watched_and_repeated(pages: AsgiApp) -> Non
 @pytest.mark.parametrize(
     ("wait_sec", "asked_ms"), [(-5, (2_000, 2_000)), (60, (50_000, 60_000)), (3_600, (300_000, 300_000))]
 )
-async def test_a_delivery_that_waits_is_looked_at_no_sooner_than_it_is_tried(
-    pages: AsgiApp, wait_sec: int, asked_ms: tuple[int, int]
-) -> None:
+async def test_poll_interval_follows_the_next_attempt(pages: AsgiApp, wait_sec: int, asked_ms: tuple[int, int]) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         assert "data-poll-ms" not in await shown(client, path)
@@ -144,7 +142,7 @@ async def test_a_delivery_that_waits_is_looked_at_no_sooner_than_it_is_tried(
         assert asked_ms[0] <= int(found[1]) <= asked_ms[1]
 
 
-async def test_a_webhook_that_fails_says_so_and_what_of(pages: AsgiApp) -> None:
+async def test_failing_webhook_shows_its_error(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         await pages.store.write("UPDATE webhooks SET failures = 2")
@@ -157,7 +155,7 @@ async def test_a_webhook_that_fails_says_so_and_what_of(pages: AsgiApp) -> None:
         assert "failed too often" not in await shown(client, path)
 
 
-async def test_webhooks_are_nobody_elses(pages: AsgiApp) -> None:
+async def test_webhooks_are_visible_to_their_owner_only(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client, pages.as_role("admin") as other, pages.client() as visitor:
         path = await made(client)
         assert "example.org" not in await shown(other, ROOT)
@@ -168,7 +166,7 @@ async def test_webhooks_are_nobody_elses(pages: AsgiApp) -> None:
         assert (await client.get(f"/api/v1/webhooks/{path.rpartition('/')[2]}")).json()["is_active"] is True
 
 
-async def test_a_log_costs_the_same_however_long(pages: AsgiApp) -> None:
+async def test_statements_of_delivery_list_do_not_depend_on_its_length(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         short = await cost(client, path)

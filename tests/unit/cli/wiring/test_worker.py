@@ -1,4 +1,4 @@
-"""Settings become what a worker is told."""
+"""Settings of a worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from adjudge.worker.worker import Worker
 from tests.support.server_process import free_port
 
 
-def test_a_worker_reads_the_stream_under_its_own_name_unless_told_otherwise() -> None:
+def test_consumer_name() -> None:
     plain = settings.load(environ={})
     assert _worker_settings(plain, "w-1", 2).consumer == "w-1"
     named = settings.load(environ={"JOB_STREAM_CONSUMER": "reader-7", "WORKER_ID": "w-1"})
@@ -44,13 +44,13 @@ def test_limits_and_rate_are_settings() -> None:
 
 
 @pytest.mark.parametrize("text", ["java=1", "language:java", "language:java=0", "language:java=1;kind:node=2"])
-def test_a_limit_that_means_nothing_is_refused(text: str) -> None:
+def test_invalid_limit_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInput, match="WORKER_LIMITS"):
         settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
 
 
 @pytest.mark.parametrize(("told", "apart"), [({}, True), ({"ADJUDGE_WORKER_EXECUTIONS_BESIDE_JUDGING": "true"}, False)])
-async def test_executions_run_beside_judging_only_where_the_setting_allows_it(
+async def test_executions_run_in_parallel_with_judging_only_if_allowed(
     monkeypatch: pytest.MonkeyPatch, told: dict[str, str], apart: bool
 ) -> None:
     for name, value in told.items():
@@ -69,7 +69,7 @@ async def test_port_in_use_is_named_in_the_error() -> None:
                 pass
 
 
-async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_time_limits_are_over() -> None:
+async def test_loop_waiting_for_the_database_is_live_until_its_timeouts() -> None:
     """Restarting the process would not help; a loop that is silent for longer than its waits can last is dead."""
     now, port = 0.0, free_port()
     told = settings.load(
@@ -90,13 +90,13 @@ async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_
         assert [await status(at) for at in (31.0, 89.0, 91.0)] == [200, 200, 503]
 
 
-def test_a_cache_that_has_no_place_is_named(tmp_path: Path) -> None:
+def test_unusable_cache_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InvalidInput, match=r"cache_dir: .*file/cache cannot be created: Not a directory"):
         BlobCache(DirectoryBlobStore(tmp_path), tmp_path / "file" / "cache", max_bytes=1)
 
 
-async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path: Path) -> None:
+async def test_worker_registers_usable_languages_only(tmp_path: Path) -> None:
     """Admission refuses what no worker announces: a submission in one that is not installed would end in an SE."""
     here = Language("shell", "Shell", "shell", ("sh",), "main.sh", tools=("sh",), run=("sh", "{main}"))
     gone = Language("lost", "Lost", "lost", ("lost",), "main.lost", tools=("no-such-tool",), run=("no-such-tool",))
@@ -107,7 +107,7 @@ async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path
     assert after.languages == {"shell": "unknown"}
 
 
-async def test_a_worker_announces_what_holds_its_programs(tmp_path: Path) -> None:
+async def test_worker_registers_its_isolation(tmp_path: Path) -> None:
     async with Sandbox(slots=1, state_dir=tmp_path / "state", unsafe=True) as box:
         judge = Judge(box, Languages([]), CompileCache(tmp_path / "compiled", 1))
         found = (await _with_capabilities(judge, _info("w-1", 1))).isolation
@@ -115,7 +115,7 @@ async def test_a_worker_announces_what_holds_its_programs(tmp_path: Path) -> Non
     assert re.fullmatch(r"(root|user namespace), (cgroup1|cgroup2|rlimit)", found)
 
 
-def test_a_worker_whose_agents_are_gone_is_degraded(tmp_path: Path) -> None:
+def test_worker_without_agents_is_degraded(tmp_path: Path) -> None:
     judge = Judge(Sandbox(), Languages([]), CompileCache(tmp_path, 1))
     assert _health(worker(draining=False), judge) is WorkerHealth.DEGRADED
     assert _health(worker(draining=True), judge) is WorkerHealth.DRAINING
