@@ -10,17 +10,18 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
-from tests.browser.checked_tab import CheckedTab, open_tab
+from tests.browser.checked_tab import CheckedTab
+from tests.browser.checked_tab import open_tab as open_checked_tab
 from tests.browser.seed_data import seed
 from tests.support.databases import PostgresDatabases
 from tests.support.installation import Installation, start_distributed, start_embedded
 from tests.support.servers import Browser as BrowserServer
 from tests.support.servers import RedisServer
 
-Visit = Callable[..., Awaitable[CheckedTab]]
-PATIENCE_MS = 60_000
-"""How long a page may take until a test gives up on it; it bounds a failure, it measures nothing."""
-expect.set_options(timeout=PATIENCE_MS)
+OpenTab = Callable[..., Awaitable[CheckedTab]]
+TIMEOUT_MS = 60_000
+"""Timeout of page actions; bounds failures only."""
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,56 +37,56 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 async def chromium(browser_server: BrowserServer) -> AsyncIterator[Browser]:
     """The browser, driven."""
     async with async_playwright() as driver:
-        browser = await driver.chromium.connect_over_cdp(browser_server.endpoint, timeout=PATIENCE_MS)
+        browser = await driver.chromium.connect_over_cdp(browser_server.endpoint, timeout=TIMEOUT_MS)
         yield browser
         await browser.close()
 
 
 @pytest.fixture(scope="session")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """``adjudge up`` on SQLite, which may call this machine and waits for its answer as long as it may."""
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """``adjudge up`` on SQLite; webhooks to this machine are allowed, with a long timeout."""
     with start_embedded(
-        tmp_path_factory.mktemp("up"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50
+        tmp_path_factory.mktemp("embedded"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50
     ) as installation:
         seed(installation)
         yield installation
 
 
 @pytest.fixture(scope="session")
-def spread(
+def distributed(
     tmp_path_factory: pytest.TempPathFactory, postgres_databases: PostgresDatabases, redis_server: RedisServer
 ) -> Iterator[Installation]:
     """A server, a scheduler and a worker of their own, on PostgreSQL and Redis."""
     with (
         postgres_databases.fresh() as url,
-        start_distributed(tmp_path_factory.mktemp("spread"), url, redis_server.url) as installation,
+        start_distributed(tmp_path_factory.mktemp("distributed"), url, redis_server.url) as installation,
     ):
         seed(installation)
         yield installation
 
 
-@pytest.fixture(params=["up", "spread"])
+@pytest.fixture(params=["embedded", "distributed"])
 def installation(request: pytest.FixtureRequest) -> Installation:
-    """Both kinds in turn."""
+    """Both deployment modes in turn."""
     found: Installation = request.getfixturevalue(request.param)
     return found
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(chromium: Browser) -> AsyncIterator[Visit]:
-    """Open a tab: ``await visit(house, "contestant")``; without a name a visitor's. Each is looked at in the end."""
+async def open_tab(chromium: Browser) -> AsyncIterator[OpenTab]:
+    """Opens tabs: ``await open_tab(installation, "contestant")``; without a name, for a visitor. Verifies all tabs."""
     tabs: list[CheckedTab] = []
 
-    async def open_checked_tab(
+    async def open_one(
         installation: Installation, name: str | None = None, *, origin: str = "", **options: Any
     ) -> CheckedTab:
         options = {"locale": "en-GB", "timezone_id": "UTC", "color_scheme": "light", **options}
         context = await chromium.new_context(**options)
-        context.set_default_timeout(PATIENCE_MS)
-        tabs.append(await open_tab(context, installation, name, origin or installation.url))
+        context.set_default_timeout(TIMEOUT_MS)
+        tabs.append(await open_checked_tab(context, installation, name, origin or installation.url))
         return tabs[-1]
 
-    yield open_checked_tab
+    yield open_one
     for tab in tabs:
         await tab.context.close()
     for tab in tabs:

@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 from adjudge import settings as settings_source
 from adjudge.web.app import install
 from tests.browser.checked_tab import CheckedTab
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenTab
 from tests.browser.populated_database import CreatedObjects, populate
 from tests.browser.seed_data import HOSTILE
 from tests.support.installation import Installation
@@ -53,8 +53,8 @@ PHONE: Final = {"width": 360, "height": 740}
 
 
 @pytest.fixture(scope="module")
-def traces(up: Installation) -> CreatedObjects:
-    return populate(up)
+def populated(embedded: Installation) -> CreatedObjects:
+    return populate(embedded)
 
 
 def page_paths() -> set[str]:
@@ -67,18 +67,18 @@ def page_paths() -> set[str]:
     return {path for path in paths if not path.startswith(("/static", "/setting"))} - NO_PAGES
 
 
-def test_every_page_is_covered(traces: CreatedObjects) -> None:
-    assert set(traces.paths) == page_paths()
+def test_every_page_is_covered(populated: CreatedObjects) -> None:
+    assert set(populated.paths) == page_paths()
 
 
 @pytest.mark.usefixtures("axe")
 async def test_every_page_is_accessible_and_escapes_text(
-    up: Installation, visit: Visit, traces: CreatedObjects
+    embedded: Installation, open_tab: OpenTab, populated: CreatedObjects
 ) -> None:
     # Without its policy a page has only its own escaping to rely on: the probes would run.
-    tab = await visit(up, "admin", bypass_csp=True)
+    tab = await open_tab(embedded, "admin", bypass_csp=True)
     found: list[str] = []
-    for path in [*traces.paths.values(), *traces.more.values()]:
+    for path in [*populated.paths.values(), *populated.more.values()]:
         page = await tab.open(path)
         found += [f"{path} {item}" for item in await _look(page)]
         policy = tab.policies[path.partition("?")[0]]
@@ -113,16 +113,18 @@ def axe() -> None:
         pytest.fail("axe-core is not installed: run `npm ci` in frontend/, or `python hatch_build.py`.")
 
 
-async def test_hostile_text_is_shown_as_text(up: Installation, visit: Visit, traces: CreatedObjects) -> None:
-    tab = await visit(up, "admin")
+async def test_hostile_text_is_shown_as_text(
+    embedded: Installation, open_tab: OpenTab, populated: CreatedObjects
+) -> None:
+    tab = await open_tab(embedded, "admin")
     shown = {
-        traces.paths["/problems/{name}"]: "h1",
-        traces.paths["/rejudge/{batch_id}"]: "h1",
-        traces.paths["/runs/{run_id}/nodes/{node_id}"]: ".notice",
-        traces.paths["/manage/problems/{name}/diff"]: "ins",
-        traces.more["a checker's message"]: "table pre",
-        traces.more["a compiler's message"]: "details pre",
-        traces.more["a question"]: "pre",
+        populated.paths["/problems/{name}"]: "h1",
+        populated.paths["/rejudge/{batch_id}"]: "h1",
+        populated.paths["/runs/{run_id}/nodes/{node_id}"]: ".notice",
+        populated.paths["/manage/problems/{name}/diff"]: "ins",
+        populated.more["a checker's message"]: "table pre",
+        populated.more["a compiler's message"]: "details pre",
+        populated.more["a question"]: "pre",
     }
     for path, where in shown.items():
         page = await tab.open(path)
@@ -135,8 +137,8 @@ async def _is_unharmed(tab: CheckedTab) -> None:
     assert await tab.page.evaluate("window.pwned") is None
 
 
-async def test_unknown_path_shows_an_error_page(up: Installation, visit: Visit) -> None:
-    tab = await visit(up)
+async def test_unknown_path_shows_an_error_page(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded)
     tab.expected.append("status of 404")
     page = await tab.open(f"/{HOSTILE.replace('/', '%2F')}")
     await expect(page.locator("h1")).to_have_text("Page not found")
@@ -145,8 +147,8 @@ async def test_unknown_path_shows_an_error_page(up: Installation, visit: Visit) 
 
 
 @pytest.mark.parametrize("width", [PHONE["width"], 1280])
-async def test_first_tab_reaches_the_skip_link(up: Installation, visit: Visit, width: int) -> None:
-    tab = await visit(up, "admin")
+async def test_first_tab_reaches_the_skip_link(embedded: Installation, open_tab: OpenTab, width: int) -> None:
+    tab = await open_tab(embedded, "admin")
     await tab.page.set_viewport_size({"width": width, "height": 740})
     page = await tab.open("/problems")
     paths = await page.locator(".top nav a").evaluate_all("links => links.map((link) => link.getAttribute('href'))")
@@ -159,8 +161,8 @@ async def test_first_tab_reaches_the_skip_link(up: Installation, visit: Visit, w
         await expect(page.get_by_role("link", name="Skip to content"), path).to_be_focused()
 
 
-async def test_keyboard_reaches_the_content_and_leaves_the_editor(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_keyboard_reaches_the_content_and_leaves_the_editor(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
     page = await tab.open("/problems/sum")
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import Page, expect
 
 from tests.browser.checked_tab import write
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenTab
 from tests.browser.paused_solution import PausedSolution
 from tests.browser.tcp_proxy import TcpProxy
 from tests.support.installation import Installation
@@ -20,9 +20,9 @@ async def _submit(page: Page, gate: PausedSolution) -> None:
     await page.wait_for_url("**/submissions/*")
 
 
-async def test_dropped_stream_is_resumed(installation: Installation, visit: Visit) -> None:
+async def test_dropped_stream_is_resumed(installation: Installation, open_tab: OpenTab) -> None:
     async with TcpProxy(installation.url) as wire, PausedSolution(installation) as gate:
-        tab = await visit(installation, "contestant", origin=wire.origin)
+        tab = await open_tab(installation, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
         await _submit(page, gate)
@@ -40,9 +40,9 @@ async def test_dropped_stream_is_resumed(installation: Installation, visit: Visi
         await page.goto("about:blank")
 
 
-async def test_verdict_during_a_disconnection_is_shown_afterwards(up: Installation, visit: Visit) -> None:
-    async with TcpProxy(up.url) as wire, PausedSolution(up) as gate:
-        tab = await visit(up, "contestant", origin=wire.origin)
+async def test_verdict_during_a_disconnection_is_shown_afterwards(embedded: Installation, open_tab: OpenTab) -> None:
+    async with TcpProxy(embedded.url) as wire, PausedSolution(embedded) as gate:
+        tab = await open_tab(embedded, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
         await _submit(page, gate)
@@ -52,7 +52,7 @@ async def test_verdict_during_a_disconnection_is_shown_afterwards(up: Installati
         await wire.block()
         await expect(page.locator("[data-live]")).not_to_have_attribute("data-state", "live")
         await gate.open()
-        up.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+        embedded.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
         await expect(page.locator(".verdict")).not_to_contain_text("Accepted")
         wire.unblock()
         await expect(page.locator(".verdict")).to_contain_text("Accepted")
@@ -60,12 +60,12 @@ async def test_verdict_during_a_disconnection_is_shown_afterwards(up: Installati
         await page.goto("about:blank")
 
 
-async def test_page_polls_if_streams_are_blocked(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_page_polls_if_streams_are_blocked(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
     tab.expected.append(LOST)
     await tab.context.route("**/events", lambda route: route.abort())
     page = await tab.open("/problems/sum")
-    async with PausedSolution(up) as gate:
+    async with PausedSolution(embedded) as gate:
         await _submit(page, gate)
         await expect(page.locator("[data-live]")).to_have_attribute("data-state", "polling")
         arrived = list(tab.navigations)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenTab
 from tests.browser.seed_data import HOSTILE, SUM, package_with_large_limits
 from tests.support.installation import Installation
 
 
-async def test_run_is_approved_retried_and_succeeds(installation: Installation, visit: Visit) -> None:
-    tab = await visit(installation, "setter")
+async def test_run_is_approved_retried_and_succeeds(installation: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(installation, "setter")
     page = await tab.open("/chains/release")
     await page.locator("#parameters").fill(json.dumps({"slug": "later"}))
     await page.get_by_role("button", name="Start").click()
@@ -49,7 +49,7 @@ async def test_run_is_approved_retried_and_succeeds(installation: Installation, 
     await expect(page.locator(".timeline")).to_contain_text("it is there now")
 
 
-async def test_dead_letter_is_replayed_and_its_submission_judged(installation: Installation, visit: Visit) -> None:
+async def test_dead_letter_is_replayed_and_its_submission_judged(installation: Installation, open_tab: OpenTab) -> None:
     secret = "640 2\n"
     installation.publish(
         package_with_large_limits("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"}), slug="lost"
@@ -65,7 +65,7 @@ async def test_dead_letter_is_replayed_and_its_submission_judged(installation: I
         "/api/v1/ops/dead-letters", lambda it: job_id in [letter["job_id"] for letter in it["items"]]
     )
     file.write_bytes(kept)
-    tab = await visit(installation, "admin")
+    tab = await open_tab(installation, "admin")
     page = await tab.open("/ops")
     await page.get_by_role("link", name="Dead letters").first.click()
     await page.get_by_role("link", name=job_id).click()
@@ -82,8 +82,8 @@ async def test_dead_letter_is_replayed_and_its_submission_judged(installation: I
     await expect(page.get_by_role("row", name=re.compile("replay"))).to_contain_text(HOSTILE)
 
 
-async def test_secret_is_set_and_deleted_and_never_shown(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "admin")
+async def test_secret_is_set_and_deleted_and_never_shown(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "admin")
     tab.agrees = True
     tab.expected.append("status of 400")
     page = await tab.open("/ops")

@@ -6,14 +6,14 @@ import re
 
 from playwright.async_api import FilePayload, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenTab
 from tests.browser.seed_data import HOSTILE, SUM, package_with_large_limits
 from tests.support.installation import Installation
 from tests.support.problem_packages import zip_files
 
 
-async def test_package_is_uploaded_verified_and_published(installation: Installation, visit: Visit) -> None:
-    tab = await visit(installation, "setter")
+async def test_package_is_uploaded_verified_and_published(installation: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(installation, "setter")
     page = await tab.open("/manage")
     data = package_with_large_limits("Brand new")
     await page.locator("#package").set_input_files(FilePayload(name="new.zip", mimeType="application/zip", buffer=data))
@@ -26,7 +26,7 @@ async def test_package_is_uploaded_verified_and_published(installation: Installa
     await expect(state).to_contain_text("succeeded")
     await expect(state.get_by_role("row", name=re.compile("sum.py.*Accepted"))).to_be_visible()
     assert tab.navigations == arrived, "the page was not loaded again"
-    visitor = await visit(installation)
+    visitor = await open_tab(installation)
     await visitor.open("/problems?q=brand")
     await expect(visitor.page.locator(".empty")).to_be_visible()
     await state.get_by_role("link", name="brand-new").click()
@@ -38,8 +38,8 @@ async def test_package_is_uploaded_verified_and_published(installation: Installa
     await expect(visitor.page.locator("math").first).to_be_visible()
 
 
-async def test_findings_of_a_package_are_shown(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "setter")
+async def test_findings_of_a_package_are_shown(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "setter")
     page = await tab.open("/manage")
     broken = zip_files({"problem.yaml": f"name: {HOSTILE!r}\nlimits: 7\n".encode()})
     file = FilePayload(name=f"{HOSTILE}.zip", mimeType="application/zip", buffer=broken)
@@ -51,13 +51,13 @@ async def test_findings_of_a_package_are_shown(up: Installation, visit: Visit) -
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_rejudge_is_previewed_then_applied(installation: Installation, visit: Visit) -> None:
+async def test_rejudge_is_previewed_then_applied(installation: Installation, open_tab: OpenTab) -> None:
     installation.publish(package_with_large_limits("Moving"), slug="moving")
     with installation.client("contestant") as contestant:
         submission_id = installation.submit_and_wait(contestant, "moving", SUM)
     moved = {"data/secret/1.ans": "12\n", "submissions/accepted/sum.py": "print(12)\n"}
     installation.publish_manually(package_with_large_limits("Moving", **moved), "moving")
-    tab = await visit(installation, "judge")
+    tab = await open_tab(installation, "judge")
     page = await tab.open("/rejudge")
     await page.locator("#problem").fill("moving")
     await page.locator("#reason").fill(HOSTILE)
@@ -66,7 +66,7 @@ async def test_rejudge_is_previewed_then_applied(installation: Installation, vis
     state = page.locator("[data-live]")
     await expect(state).to_contain_text("ready")
     await expect(state.get_by_role("row", name=re.compile("^Accepted Wrong answer 1$"))).to_be_visible()
-    public = await visit(installation, "contestant")
+    public = await open_tab(installation, "contestant")
     await public.open(f"/submissions/{submission_id}")
     await expect(public.page.locator(".verdict")).to_contain_text("Accepted")
     await page.get_by_role("button", name="Apply").click()

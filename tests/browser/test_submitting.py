@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import FilePayload, expect
 
 from tests.browser.checked_tab import write
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenTab
 from tests.browser.paused_solution import PausedSolution
 from tests.browser.seed_data import HOSTILE, SUM
 from tests.support.installation import PASSWORD, Installation
@@ -19,21 +19,21 @@ _COUNT_ROWS = """() => {
 }"""
 
 
-async def test_login_and_logout(up: Installation, visit: Visit) -> None:
-    tab = await visit(up)
+async def test_login_and_logout(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded)
     page = await tab.open("/submissions")
     assert page.url.endswith("/login?next=/submissions")
     await page.get_by_label("Username").fill("contestant")
     await page.get_by_label("Password").fill(PASSWORD)
     await page.keyboard.press("Enter")
-    await expect(page).to_have_url(f"{up.url}/submissions")
+    await expect(page).to_have_url(f"{embedded.url}/submissions")
     await page.get_by_role("button", name="Log out").click()
     await expect(page.get_by_role("link", name="Log in")).to_be_visible()
 
 
-async def test_new_user_must_change_the_password(up: Installation, visit: Visit) -> None:
-    one_time = up.user_with_one_time_password("newcomer")
-    tab = await visit(up)
+async def test_new_user_must_change_the_password(embedded: Installation, open_tab: OpenTab) -> None:
+    one_time = embedded.user_with_one_time_password("newcomer")
+    tab = await open_tab(embedded)
     tab.expected.append("status of 4")  # the wrong password is refused
     page = await tab.open("/login")
     for password in ("wrong password", one_time):
@@ -42,16 +42,16 @@ async def test_new_user_must_change_the_password(up: Installation, visit: Visit)
         await page.keyboard.press("Enter")
         if password != one_time:
             await expect(page.get_by_role("alert")).to_be_visible()
-    await expect(page).to_have_url(f"{up.url}/me/password")
+    await expect(page).to_have_url(f"{embedded.url}/me/password")
     await page.locator("#current").fill(one_time)
     await page.locator("#new").fill(PASSWORD)
     await page.locator("#again").fill(PASSWORD)
     await page.keyboard.press("Enter")
-    await expect(page).to_have_url(f"{up.url}/problems")
+    await expect(page).to_have_url(f"{embedded.url}/problems")
 
 
-async def test_results_arrive_without_reloading(installation: Installation, visit: Visit) -> None:
-    tab = await visit(installation, "contestant")
+async def test_results_arrive_without_reloading(installation: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(installation, "contestant")
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
     async with PausedSolution(installation) as gate:
@@ -74,12 +74,12 @@ async def test_results_arrive_without_reloading(installation: Installation, visi
     await expect(page).to_have_title("Accepted · Sum of two · Adjudge")
 
 
-async def test_keyboard_submit_live_list_and_kept_form(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_keyboard_submit_live_list_and_kept_form(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
     tab.expected.append("status of 400")  # a program of nothing
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
-    async with PausedSolution(up) as gate:
+    async with PausedSolution(embedded) as gate:
         await write(page, gate.source)
         await page.keyboard.press("ControlOrMeta+Enter")
         await page.wait_for_url("**/submissions/*")
@@ -94,21 +94,21 @@ async def test_keyboard_submit_live_list_and_kept_form(up: Installation, visit: 
     await expect(page.locator("#language")).to_have_value("python3")
 
 
-async def test_pages_work_without_scripts(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant", java_script_enabled=False)
+async def test_pages_work_without_scripts(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant", java_script_enabled=False)
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
     await page.locator("textarea#source").fill(SUM)
     await page.locator("#submit button").click()
     await page.wait_for_url("**/submissions/*")
     submission_id = page.url.rpartition("/")[2]
-    up.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+    embedded.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
     await page.reload()
     await expect(page.locator(".verdict")).to_contain_text("Accepted")
 
 
-async def test_file_is_submitted(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_file_is_submitted(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
     file = FilePayload(name="wrong.py", mimeType="text/x-python", buffer=b"print(0)\n")
@@ -118,11 +118,13 @@ async def test_file_is_submitted(up: Installation, visit: Visit) -> None:
     await expect(page.locator("#source")).to_have_text("print(0)\n")
 
 
-async def test_source_is_highlighted_and_linked_from_compiler_messages(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_source_is_highlighted_and_linked_from_compiler_messages(
+    embedded: Installation, open_tab: OpenTab
+) -> None:
+    tab = await open_tab(embedded, "contestant")
     source = "\n" * 60 + f"int main() {{\n  return nowhere; // {HOSTILE}\n}}\n"
-    with up.client("contestant") as contestant:
-        refused = up.submit_and_wait(contestant, "sum", source, "c")
+    with embedded.client("contestant") as contestant:
+        refused = embedded.submit_and_wait(contestant, "sum", source, "c")
     page = await tab.open(f"/submissions/{refused}")
     await expect(page.locator("#source .tok-keyword").first).to_have_text("return")
     await expect(page.locator("#source .tok-comment")).to_have_text(f"// {HOSTILE}")
@@ -132,17 +134,17 @@ async def test_source_is_highlighted_and_linked_from_compiler_messages(up: Insta
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_lone_carriage_return_hides_nothing(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
-    with up.client("contestant") as contestant:
-        refused = up.submit_and_wait(contestant, "sum", "int a;\rint b;\nint nowhere;;(\n", "c")
+async def test_lone_carriage_return_hides_nothing(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
+    with embedded.client("contestant") as contestant:
+        refused = embedded.submit_and_wait(contestant, "sum", "int a;\rint b;\nint nowhere;;(\n", "c")
     page = await tab.open(f"/submissions/{refused}")
     await page.wait_for_load_state("networkidle")  # colours have been put in, or not
     await expect(page.locator("#source")).to_contain_text("int nowhere")
 
 
-async def test_draft_is_stored_per_language(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_draft_is_stored_per_language(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
     page = await tab.open("/problems/sum")
     editor = page.locator(".cm-content")
     await page.locator("#language").select_option("python3")
@@ -154,8 +156,8 @@ async def test_draft_is_stored_per_language(up: Installation, visit: Visit) -> N
     await expect(editor).to_contain_text("my own draft")
 
 
-async def test_language_and_theme_are_stored(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_language_and_theme_are_stored(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
     page = await tab.open("/problems")
     await page.get_by_role("button", name="中文").click()
     await expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")

@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenTab
 from tests.support.installation import Installation
 
 
@@ -41,8 +41,8 @@ async def listening() -> AsyncIterator[WebhookReceiver]:
         yield listener
 
 
-async def test_webhook_is_created_pinged_disabled_and_deleted(up: Installation, visit: Visit) -> None:
-    tab = await visit(up, "contestant")
+async def test_webhook_is_created_pinged_disabled_and_deleted(embedded: Installation, open_tab: OpenTab) -> None:
+    tab = await open_tab(embedded, "contestant")
     tab.agrees = True
     async with listening() as listener:
         page = await tab.open("/me/webhooks")

@@ -18,8 +18,8 @@ from adjudge.store.jobs.models import NewJob, PoisonJob
 
 
 @pytest.fixture
-def letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A buried job in a database of this test's own; the id of its dead letter."""
+def dead_letter_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The ID of a dead letter in a new database."""
     url = f"sqlite:///{tmp_path}/dlq.db"
     monkeypatch.setenv("ADJUDGE_DATABASE_URL", url)
 
@@ -42,36 +42,36 @@ def _run(*argv: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_list_and_show_print_the_error(letter: str) -> None:
+def test_list_and_show_print_the_error(dead_letter_id: str) -> None:
     code, output = _run("list", "--json")
-    assert (code, [row["id"] for row in json.loads(output)]) == (0, [letter])
-    code, output = _run("show", letter, "--json")
+    assert (code, [row["id"] for row in json.loads(output)]) == (0, [dead_letter_id])
+    code, output = _run("show", dead_letter_id, "--json")
     shown = json.loads(output)
     assert (code, shown["error_code"], shown["error"]) == (0, "NO_HANDLER", "nobody executes here")
     assert shown["attempts"] == []
 
 
-def test_replay_creates_one_new_job(letter: str) -> None:
-    code, output = _run("replay", letter, "--reason", "handler installed", "--as", "ops")
+def test_replay_creates_one_new_job(dead_letter_id: str) -> None:
+    code, output = _run("replay", dead_letter_id, "--reason", "handler installed", "--as", "ops")
     assert code == 0
-    assert letter in output
-    code, output = _run("replay", letter, "--reason", "again", "--as", "ops")
+    assert dead_letter_id in output
+    code, output = _run("replay", dead_letter_id, "--reason", "again", "--as", "ops")
     assert code == 3
     assert "CONFLICT" in output
     code, output = _run("list", "--state", "replayed", "--json")
     assert [(row["resolved_by"], row["note"]) for row in json.loads(output)] == [("cli:ops", "handler installed")]
 
 
-def test_discard_is_all_or_none(letter: str) -> None:
-    code, output = _run("discard", letter, new_id(), "--reason", "gone", "--as", "ops")
+def test_discard_is_all_or_none(dead_letter_id: str) -> None:
+    code, output = _run("discard", dead_letter_id, new_id(), "--reason", "gone", "--as", "ops")
     assert code == 3
     assert "DEAD_LETTER_NOT_FOUND" in output
     assert json.loads(_run("list", "--json")[1]), "nothing was discarded"
-    assert _run("discard", letter, "--reason", "gone", "--as", "ops") == (0, "1 discarded\n")
+    assert _run("discard", dead_letter_id, "--reason", "gone", "--as", "ops") == (0, "1 discarded\n")
     assert _run("list")[1] == "No open dead letters.\n"
 
 
-def test_reason_is_required(letter: str) -> None:
-    code, output = _run("replay", letter)
+def test_reason_is_required(dead_letter_id: str) -> None:
+    code, output = _run("replay", dead_letter_id)
     assert code == 3
     assert "--reason" in output

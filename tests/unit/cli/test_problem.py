@@ -22,7 +22,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Path:
+def new_package(tmp_path: Path) -> Path:
     result = _run("new", tmp_path / "sum", "--title", "It's a sum: #1")
     assert result.exit_code == 0, result.output
     return tmp_path / "sum"
@@ -35,11 +35,11 @@ def _write(root: Path, contents: dict[str, str]) -> Path:
     return root
 
 
-def test_new_package_verifies(fresh: Path) -> None:
-    checked = _run("check", fresh, "--json")
+def test_new_package_verifies(new_package: Path) -> None:
+    checked = _run("check", new_package, "--json")
     assert checked.exit_code == 0
     assert json.loads(checked.stdout) == {"ok": True, "findings": []}
-    verified = _run("verify", fresh, "--json")
+    verified = _run("verify", new_package, "--json")
     assert verified.exit_code == 0, verified.output
     found = json.loads(verified.stdout)
     verdicts = {item["path"]: item["verdict"] for item in found["submissions"]}
@@ -50,51 +50,51 @@ def test_new_package_verifies(fresh: Path) -> None:
     }
     assert found["ok"]
     assert found["time_limit"]["suggested_ms"] == 1000
-    shown = json.loads(_run("show", fresh, "--json").stdout)
+    shown = json.loads(_run("show", new_package, "--json").stdout)
     assert shown["problem"]["titles"] == {"en": "It's a sum: #1"}
     assert len(shown["revision"]) == 64
-    assert _run("new", fresh).exit_code == 3
+    assert _run("new", new_package).exit_code == 3
 
 
-def test_verify_reports_unmet_expectations(fresh: Path) -> None:
-    (fresh / "submissions/accepted/wrong.py").write_text("input()\nprint(6)\n")
-    (fresh / "data/secret/02.in").write_text("2\n1  2\n")
-    (fresh / "data/secret/02.ans").write_text("3\n")
-    (fresh / "data/invalid_input/valid.in").write_text("1\n5\n")
-    result = _run("verify", fresh, "--json")
+def test_verify_reports_unmet_expectations(new_package: Path) -> None:
+    (new_package / "submissions/accepted/wrong.py").write_text("input()\nprint(6)\n")
+    (new_package / "data/secret/02.in").write_text("2\n1  2\n")
+    (new_package / "data/secret/02.ans").write_text("3\n")
+    (new_package / "data/invalid_input/valid.in").write_text("1\n5\n")
+    result = _run("verify", new_package, "--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert {item["where"] for item in found["complaints"]} == {"secret/02", "invalid_input/valid"}
     wrong = next(item for item in found["submissions"] if item["path"] == "accepted/wrong.py")
     assert wrong["reasons"] == ["WA on secret/01-large, permitted: AC/PA"]
-    table = _run("verify", fresh)
+    table = _run("verify", new_package)
     assert table.exit_code == 1
     assert "WA on secret/01-large" in table.stdout
 
 
-def test_check_lists_every_finding_with_file_and_line(fresh: Path) -> None:
-    with (fresh / "problem.yaml").open("a") as file:
+def test_check_lists_every_finding_with_file_and_line(new_package: Path) -> None:
+    with (new_package / "problem.yaml").open("a") as file:
         file.write("colour: red\n")
-    (fresh / "data/secret/01-large.in").write_bytes(b"1\n5\r\n")
-    (fresh / "data/sample/1.ans").unlink()
-    result = _run("check", fresh)
+    (new_package / "data/secret/01-large.in").write_bytes(b"1\n5\r\n")
+    (new_package / "data/sample/1.ans").unlink()
+    result = _run("check", new_package)
     assert result.exit_code == 1
     assert "problem.yaml:10: error: colour: is not a key of this format. Remove it." in result.stdout
     assert "data/sample/1.in: error: has no answer file beside it." in result.stdout
     assert "data/secret/01-large.in:2: warning: has Windows line endings." in result.stdout
-    assert _run("verify", fresh).exit_code == 3
+    assert _run("verify", new_package).exit_code == 3
 
 
-def test_export_and_import_again(fresh: Path, tmp_path: Path) -> None:
+def test_export_and_import_again(new_package: Path, tmp_path: Path) -> None:
     archive = tmp_path / "sum.zip"
-    assert _run("export", fresh, "--to", archive).exit_code == 0
+    assert _run("export", new_package, "--to", archive).exit_code == 0
     with zipfile.ZipFile(archive) as opened:
         assert "problem.yaml" in opened.namelist()
-    assert _run("export", fresh, "--to", archive).exit_code == 3
+    assert _run("export", new_package, "--to", archive).exit_code == 3
     listed = _run("import", archive)
     assert "data/secret/01-large.in" in listed.stdout
     assert _run("import", archive, "--to", tmp_path / "again").exit_code == 0
-    first, second = (json.loads(_run("show", place, "--json").stdout) for place in (fresh, tmp_path / "again"))
+    first, second = (json.loads(_run("show", place, "--json").stdout) for place in (new_package, tmp_path / "again"))
     assert first["manifest"] == second["manifest"]
     first["problem"].pop("short_name"), second["problem"].pop("short_name")
     assert first["problem"]["cases"] == second["problem"]["cases"]
@@ -176,13 +176,13 @@ def test_unconvertible_package_is_not_called_invalid(tmp_path: Path) -> None:
     assert "cannot be used" not in said
 
 
-def test_links_inside_the_repository_are_followed_and_others_on_request(fresh: Path, tmp_path: Path) -> None:
+def test_links_inside_the_repository_are_followed_and_others_on_request(new_package: Path, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "shared.h").write_text("")
-    (fresh / "attachments").mkdir(exist_ok=True)
-    (fresh / "attachments" / "shared.h").symlink_to("../../shared.h")
-    assert _run("check", fresh).exit_code == 0
-    (fresh / "attachments" / "hosts").symlink_to("/etc/hosts")
-    refused = _run("check", fresh)
+    (new_package / "attachments").mkdir(exist_ok=True)
+    (new_package / "attachments" / "shared.h").symlink_to("../../shared.h")
+    assert _run("check", new_package).exit_code == 0
+    (new_package / "attachments" / "hosts").symlink_to("/etc/hosts")
+    refused = _run("check", new_package)
     assert (refused.exit_code, "--follow-links" in refused.output) == (1, True)
-    assert _run("check", fresh, "--follow-links").exit_code == 0
+    assert _run("check", new_package, "--follow-links").exit_code == 0

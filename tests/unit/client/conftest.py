@@ -13,17 +13,17 @@ from adjudge.client import AsyncClient, Client, ClientRetryPolicy
 from adjudge.domain.retry import RetryPolicy
 
 Answer = Callable[[httpx.Request], httpx.Response]
-Ask = Callable[..., Any]
+Call = Callable[..., Any]
 AT_ONCE = ClientRetryPolicy(RetryPolicy(max_retries=3, base_ms=0, jitter=0), longest_wait_sec=0.0)
 
 
-def ask_blocking(answer: Answer, operation: str, *args: Any, retry: ClientRetryPolicy = AT_ONCE, **named: Any) -> Any:
+def call_blocking(answer: Answer, operation: str, *args: Any, retry: ClientRetryPolicy = AT_ONCE, **named: Any) -> Any:
     with Client("http://judge", "adj_x", retry=retry, transport=httpx.MockTransport(answer)) as client:
         found = getattr(client, operation)(*args, **named)
         return list(found) if isinstance(found, Iterator) else found
 
 
-def ask_with_asyncio(
+def call_with_asyncio(
     answer: Answer, operation: str, *args: Any, retry: ClientRetryPolicy = AT_ONCE, **named: Any
 ) -> Any:
     async def run() -> Any:
@@ -35,8 +35,8 @@ def ask_with_asyncio(
     return asyncio.run(run())
 
 
-@pytest.fixture(params=[ask_blocking, ask_with_asyncio], ids=["blocking", "asyncio"])
-def ask(request: pytest.FixtureRequest) -> Ask:
-    """Ask ``operation`` of a server that is ``answer``."""
-    asking: Ask = request.param
+@pytest.fixture(params=[call_blocking, call_with_asyncio], ids=["blocking", "asyncio"])
+def call(request: pytest.FixtureRequest) -> Call:
+    """Call ``operation`` of a server that is ``answer``."""
+    asking: Call = request.param
     return asking
