@@ -86,3 +86,11 @@ async def import_package(
             published = await client.post(f"/api/v1/problems/{found['slug']}:publish", json=body)
             assert published.status_code == 200, published.text
     return found
+
+
+def write_generated_package(folder: Path) -> Path:
+    """Write a DMOJ package whose test case is generated: the input on stdout, the answer on stderr."""
+    folder.mkdir()
+    (folder / "init.yml").write_text("generator: gen.py\ntest_cases:\n- {generator_args: [21], points: 1}\n")
+    (folder / "gen.py").write_text("import sys\nn = int(sys.argv[1])\nprint(n)\nprint(2 * n, file=sys.stderr)\n")
+    return folder

@@ -20,7 +20,8 @@ from adjudge.store.chains.models import (
     NewChainRun,
     NodeDone,
 )
-from adjudge.store.engine.driver import Unfit
+from adjudge.store.engine.driver import Tx, Unfit
+from adjudge.store.engine.statement import Rows, RowT, Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import BatchResult, Job, JobResult, NewJob
 from tests.support.store_harness import StoreHarness, fence_of
@@ -217,3 +218,19 @@ class ChainHarness:
 def ended(states: Mapping[str, str]) -> bool:
     """Whether every node has ended."""
     return all(NodeStatus(item) in {"success", "failed", "stopped", "skipped"} for item in states.values())
+
+
+class RecordingTx:
+    """A transaction that records the names of its statements."""
+
+    def __init__(self, tx: Tx, statements: list[str]) -> None:
+        self._tx, self._statements, self.dialect = tx, statements, tx.dialect
+        self.on_commit, self.notify, self.fetch_last, self.run = tx.on_commit, tx.notify, tx.fetch_last, tx.run
+
+    async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
+        self._statements.append(statement.name)
+        return await self._tx.fetch(statement, rows, **parameters)
+
+    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        self._statements.append(statement.name)
+        return await self._tx.execute(statement, rows, **parameters)

@@ -18,10 +18,9 @@ from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict
 from adjudge.store import Tx
 from adjudge.store.chains.models import NewChainRun, NodeExpanded, NodeSuspended
-from adjudge.store.engine.statement import Rows, RowT, Statement
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.models import Fence, JobResult
-from tests.integration.chains.harness import ChainHarness, dag, line, node
+from tests.integration.chains.harness import ChainHarness, RecordingTx, dag, line, node
 from tests.support.store_harness import StoreHarness, fence_of
 
 
@@ -355,22 +354,6 @@ async def test_a_limit_that_is_changed_holds_for_those_who_wait(harness: ChainHa
     await harness.update(chain.id, 3, dag(node("a")), "c")
     await harness.finish(jobs[2])
     assert await waiting(harness) == [(run_id, "a") for run_id in runs[3:]], "nothing is limited any more"
-
-
-class RecordingTx:
-    """A transaction that notes what it is asked."""
-
-    def __init__(self, tx: Tx, heard: list[str]) -> None:
-        self._tx, self._heard, self.dialect = tx, heard, tx.dialect
-        self.on_commit, self.notify, self.fetch_last, self.run = tx.on_commit, tx.notify, tx.fetch_last, tx.run
-
-    async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
-        self._heard.append(statement.name)
-        return await self._tx.fetch(statement, rows, **parameters)
-
-    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
-        self._heard.append(statement.name)
-        return await self._tx.execute(statement, rows, **parameters)
 
 
 @pytest.mark.parametrize("over_runs", [None, {"max_parallel": 9, "max_runs": 9}])

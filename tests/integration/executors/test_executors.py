@@ -1,11 +1,10 @@
-"""Executors at work in a whole house: the real engine, the real sandbox, a real database."""
+"""Executors in a complete installation: engine, sandbox and database are real."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -24,70 +23,41 @@ from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import ChainRunRow, NewChainRun
 from adjudge.store.engine.statement import Statement
 from adjudge.store.problems import queries as problem_queries
-from tests.support.chain_fixture import ChainInstallation, open_chain_installation, zip_folder
+from tests.support.chain_fixture import ChainInstallation, zip_folder
 from tests.support.node_context import context_for
+from tests.support.problem_packages import write_generated_package
 
 PROBLEMS = Path(__file__).parents[3] / "examples" / "problems"
-
-
-@pytest.fixture(scope="session")
-def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled programs, shared by all tests as in real life."""
-    return tmp_path_factory.mktemp("compiled")
-
-
-@pytest.fixture
-async def chain_installation(sqlite_url: str, tmp_path: Path, compile_cache: Path) -> AsyncIterator[ChainInstallation]:
-    """A house on SQLite."""
-    async with open_chain_installation(sqlite_url, tmp_path, compile_cache) as chain_installation:
-        yield chain_installation
-
-
-@pytest.fixture
-async def chain_installation_on_both(
-    store_url: str, tmp_path: Path, compile_cache: Path
-) -> AsyncIterator[ChainInstallation]:
-    """A house on each database in turn."""
-    async with open_chain_installation(store_url, tmp_path, compile_cache) as chain_installation:
-        yield chain_installation
 
 
 def dag(*nodes: dict[str, Any]) -> dict[str, Any]:
     return {"nodes": [{"retry": {"max_attempts": 1}, **node} for node in nodes]}
 
 
-def double(folder: Path) -> Path:
-    """A package whose test is made by its generator: the input on stdout, the answer on stderr."""
-    folder.mkdir()
-    (folder / "init.yml").write_text("generator: gen.py\ntest_cases:\n- {generator_args: [21], points: 1}\n")
-    (folder / "gen.py").write_text("import sys\nn = int(sys.argv[1])\nprint(n)\nprint(2 * n, file=sys.stderr)\n")
-    return folder
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "made"), [("shout", 0), ("double", 1)])
 async def test_the_problem_pipeline_takes_a_package_to_publication(
-    chain_installation: ChainInstallation, tmp_path: Path, name: str, made: int
+    system: ChainInstallation, tmp_path: Path, name: str, made: int
 ) -> None:
-    digest = await chain_installation.blobs.put(zip_folder(double(tmp_path / name) if made else PROBLEMS / name))
-    run_id = await chain_installation.start(
-        await chain_installation.apply(builtin.load_builtin("problem-pipeline")), package=digest, problem=name
+    digest = await system.blobs.put(zip_folder(write_generated_package(tmp_path / name) if made else PROBLEMS / name))
+    run_id = await system.start(
+        await system.apply(builtin.load_builtin("problem-pipeline")), package=digest, problem=name
     )
-    asked = await chain_installation.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
-    nodes = await chain_installation.nodes(run_id)
+    asked = await system.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
+    nodes = await system.nodes(run_id)
     table = nodes["verify"].artifact
     assert table["ok"]
     assert all(row["ok"] for row in table["submissions"])
     assert len(table["submissions"]) == nodes["check"].artifact["submissions"]
     assert (nodes["check"].artifact["to_be_made"], nodes["generate"].artifact["made"]) == (made, made)
     assert asked.artifact["question"].startswith(f"Publish revision 1 of {name}")
-    problem = await chain_installation.database.read(lambda tx: problem_queries.find(tx, name))
+    problem = await system.database.read(lambda tx: problem_queries.find(tx, name))
     assert problem is not None
     assert problem.published_revision_id is None
-    await chain_installation.database.transact(
+    await system.database.transact(
         lambda tx: answer_approval(
             tx,
-            chain_installation.engine.resume,
+            system.engine.resume,
             run_id=run_id,
             node_id="approve",
             approved=True,
@@ -95,11 +65,11 @@ async def test_the_problem_pipeline_takes_a_package_to_publication(
             reason="looks good",
         )
     )
-    assert (await chain_installation.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
-    published = await chain_installation.database.read(lambda tx: problem_queries.find(tx, name))
+    assert (await system.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
+    published = await system.database.read(lambda tx: problem_queries.find(tx, name))
     assert published is not None
     assert published.published_revision_id == nodes["generate"].artifact["revision_id"]
-    assert (await chain_installation.nodes(run_id))["approve"].artifact == {
+    assert (await system.nodes(run_id))["approve"].artifact == {
         "approved": True,
         "by": "eva",
         "by_id": "eva",
@@ -107,9 +77,9 @@ async def test_the_problem_pipeline_takes_a_package_to_publication(
     }
 
 
-async def publish(chain_installation: ChainInstallation, name: str, folder: Path | None = None) -> str:
+async def publish(system: ChainInstallation, name: str, folder: Path | None = None) -> str:
     """A published problem; return the revision's id."""
-    digest = await chain_installation.blobs.put(zip_folder(folder or PROBLEMS / name))
+    digest = await system.blobs.put(zip_folder(folder or PROBLEMS / name))
     chain = dag(
         {"id": "make", "type": "problem.generate", "cfg": {"package": digest, "problem": name}},
         {
@@ -119,30 +89,26 @@ async def publish(chain_installation: ChainInstallation, name: str, folder: Path
             "cfg": {"revision_id": "{{ artifacts.make.revision_id }}"},
         },
     )
-    run, nodes = await chain_installation.run(chain)
+    run, nodes = await system.run(chain)
     assert run.status is ChainRunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
     revision_id: str = nodes["make"].artifact["revision_id"]
     return revision_id
 
 
-async def wait_for_first_run(chain_installation: ChainInstallation, chain_id: str) -> ChainRunRow:
+async def wait_for_first_run(system: ChainInstallation, chain_id: str) -> ChainRunRow:
     """The first run of a chain, as soon as there is one."""
     async with asyncio.timeout(240):
-        while not (
-            found := await chain_installation.database.read(lambda tx: chain_queries.page_runs(tx, chain_id=chain_id))
-        ):
+        while not (found := await system.database.read(lambda tx: chain_queries.page_runs(tx, chain_id=chain_id))):
             await asyncio.sleep(0.01)
     return found[0]
 
 
 @pytest.mark.slow
-async def test_judging_waits_for_the_verdict_without_a_worker(chain_installation: ChainInstallation) -> None:
-    revision_id = await publish(chain_installation, "shout")
+async def test_judging_waits_for_the_verdict_without_a_worker(system: ChainInstallation) -> None:
+    revision_id = await publish(system, "shout")
     right = (PROBLEMS / "shout/submissions/accepted/swap.py").read_text()
-    wrong = await chain_installation.blobs.put(
-        (PROBLEMS / "shout/submissions/wrong_answer/shouts_only.py").read_bytes()
-    )
-    run, nodes = await chain_installation.run(
+    wrong = await system.blobs.put((PROBLEMS / "shout/submissions/wrong_answer/shouts_only.py").read_bytes())
+    run, nodes = await system.run(
         dag(
             {"id": "right", "type": "judge", "cfg": {"problem": "shout", "language": "python3", "source": right}},
             {
@@ -167,12 +133,12 @@ async def test_judging_waits_for_the_verdict_without_a_worker(chain_installation
 
 
 @pytest.mark.slow
-async def test_publishing_tells_the_triggers(chain_installation: ChainInstallation) -> None:
-    chain_id = await chain_installation.define(
+async def test_publishing_tells_the_triggers(system: ChainInstallation) -> None:
+    chain_id = await system.define(
         "after", dag({"id": "say", "type": "noop", "cfg": {"artifact": "{{ parameters.slug }}"}})
     )
     spec = {"event": "problem.published", "parameters": {"slug": "{{ event.slug }}"}}
-    await chain_installation.database.transact(
+    await system.database.transact(
         lambda tx: TriggerCommands().create(
             tx,
             chain_id=chain_id,
@@ -180,28 +146,28 @@ async def test_publishing_tells_the_triggers(chain_installation: ChainInstallati
             kind="event",
             spec=spec,
             actor="eva",
-            authority=chain_installation.authority,
+            authority=system.authority,
         )
     )
-    await publish(chain_installation, "shout")
+    await publish(system, "shout")
 
-    run = await wait_for_first_run(chain_installation, chain_id)
-    assert (await chain_installation.wait_finished(run.id)).trigger_kind == "event"
-    assert (await chain_installation.node(run.id, "say")).artifact == "shout"
+    run = await wait_for_first_run(system, chain_id)
+    assert (await system.wait_finished(run.id)).trigger_kind == "event"
+    assert (await system.node(run.id, "say")).artifact == "shout"
 
 
-async def test_a_broken_package_is_refused_with_its_findings(chain_installation: ChainInstallation) -> None:
-    digest = await chain_installation.blobs.put(zip_folder(PROBLEMS / "shout")[:-30])
-    run, nodes = await chain_installation.run(dag({"id": "check", "type": "problem.check", "cfg": {"package": digest}}))
+async def test_a_broken_package_is_refused_with_its_findings(system: ChainInstallation) -> None:
+    digest = await system.blobs.put(zip_folder(PROBLEMS / "shout")[:-30])
+    run, nodes = await system.run(dag({"id": "check", "type": "problem.check", "cfg": {"package": digest}}))
     assert run.status is ChainRunStatus.FAILED
     assert "cannot be used" in (nodes["check"].last_error or "")
 
 
-async def test_programs_run_in_the_box(chain_installation: ChainInstallation) -> None:
-    digest = await chain_installation.blobs.put(b"from the store\n")
+async def test_programs_run_in_the_box(system: ChainInstallation) -> None:
+    digest = await system.blobs.put(b"from the store\n")
     code = "import sys; t = open('a.txt').read() + sys.stdin.read(); print(t, end='')"
     code += "; open('out.txt', 'w').write(t.upper())"
-    run, nodes = await chain_installation.run(
+    run, nodes = await system.run(
         dag(
             {
                 "id": "run",
@@ -241,27 +207,25 @@ async def test_programs_run_in_the_box(chain_installation: ChainInstallation) ->
     assert nodes["fatal"].attempt == 1
 
 
-async def test_sleep_holds_no_worker_and_stops(chain_installation: ChainInstallation) -> None:
+async def test_sleep_holds_no_worker_and_stops(system: ChainInstallation) -> None:
     many = [{"id": f"s{n}", "type": "sleep", "cfg": {"seconds": 0.05}} for n in range(6)]
-    run, nodes = await chain_installation.run(dag(*many))
+    run, nodes = await system.run(dag(*many))
     assert run.status is ChainRunStatus.SUCCESS
     assert all("until_ms" in node.artifact for node in nodes.values())
-    run_id = await chain_installation.start(
-        await chain_installation.define("long", dag({"id": "s", "type": "sleep", "cfg": {"seconds": 3600}}))
+    run_id = await system.start(
+        await system.define("long", dag({"id": "s", "type": "sleep", "cfg": {"seconds": 3600}}))
     )
-    await chain_installation.wait_for_node(run_id, "s", lambda node: node.wait_on == "timer")
-    await chain_installation.database.transact(
-        lambda tx: chain_installation.engine.stop(tx, run_id, actor="eva", reason="enough")
-    )
-    assert (await chain_installation.wait_finished(run_id)).status is ChainRunStatus.STOPPED
+    await system.wait_for_node(run_id, "s", lambda node: node.wait_on == "timer")
+    await system.database.transact(lambda tx: system.engine.stop(tx, run_id, actor="eva", reason="enough"))
+    assert (await system.wait_finished(run_id)).status is ChainRunStatus.STOPPED
 
 
-async def test_chains_start_chains(chain_installation: ChainInstallation) -> None:
+async def test_chains_start_chains(system: ChainInstallation) -> None:
     inner = dag({"id": "x", "type": "noop", "cfg": {"artifact": "{{ parameters.n }}"}})
-    await chain_installation.define("inner", inner)
-    await chain_installation.define("bad", dag({"id": "x", "type": "sandbox", "cfg": {"argv": ["/usr/bin/false"]}}))
+    await system.define("inner", inner)
+    await system.define("bad", dag({"id": "x", "type": "sandbox", "cfg": {"argv": ["/usr/bin/false"]}}))
     cfg = {"chain": "inner", "parameters": {"n": "{{ item }}"}}
-    run, nodes = await chain_installation.run(
+    run, nodes = await system.run(
         dag(
             {"id": "one", "type": "chain", "cfg": {**cfg, "parameters": {"n": 1}}},
             {"id": "each", "type": "map", "cfg": {"over": [1, 2, 3], **cfg}},
@@ -273,41 +237,39 @@ async def test_chains_start_chains(chain_installation: ChainInstallation) -> Non
     assert run.status is ChainRunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
     assert nodes["self"].artifact == f"{run.id}/self"
     child = nodes["one"].artifact["run_id"]
-    assert (await chain_installation.node(child, "x")).artifact == 1
+    assert (await system.node(child, "x")).artifact == 1
     assert len({item["run_id"] for item in nodes["join"].artifact}) == 3
-    run, nodes = await chain_installation.run(dag({"id": "bad", "type": "chain", "cfg": {"chain": "bad"}}))
+    run, nodes = await system.run(dag({"id": "bad", "type": "chain", "cfg": {"chain": "bad"}}))
     assert (run.status, nodes["bad"].status) == (ChainRunStatus.FAILED, NodeStatus.FAILED)
-    run, nodes = await chain_installation.run(dag({"id": "gone", "type": "chain", "cfg": {"chain": "nowhere"}}))
+    run, nodes = await system.run(dag({"id": "gone", "type": "chain", "cfg": {"chain": "nowhere"}}))
     assert "Not found: chain 'nowhere'" in (nodes["gone"].last_error or "")
 
 
-async def test_a_chain_after_a_chain(chain_installation_on_both: ChainInstallation) -> None:
-    chain_installation = chain_installation_on_both
-    first = await chain_installation.define("first", dag({"id": "n", "type": "noop"}))
-    second = await chain_installation.define(
+async def test_a_chain_after_a_chain(system_on_both: ChainInstallation) -> None:
+    system = system_on_both
+    first = await system.define("first", dag({"id": "n", "type": "noop"}))
+    second = await system.define(
         "second", dag({"id": "n", "type": "noop", "cfg": {"artifact": "{{ parameters.run }}"}})
     )
     spec = {"chain_id": first, "on": "any", "parameters": {"run": "{{ event.run_id }}"}}
-    await chain_installation.database.transact(
+    await system.database.transact(
         lambda tx: TriggerCommands().create(
-            tx, chain_id=second, name="t", kind="chain", spec=spec, actor="eva", authority=chain_installation.authority
+            tx, chain_id=second, name="t", kind="chain", spec=spec, actor="eva", authority=system.authority
         )
     )
-    run_id = await chain_installation.start(first)
-    after = await wait_for_first_run(chain_installation, second)
-    assert (await chain_installation.wait_finished(after.id)).trigger_kind == "chain"
-    assert (await chain_installation.node(after.id, "n")).artifact == run_id
+    run_id = await system.start(first)
+    after = await wait_for_first_run(system, second)
+    assert (await system.wait_finished(after.id)).trigger_kind == "chain"
+    assert (await system.node(after.id, "n")).artifact == run_id
 
 
-async def test_a_chain_that_starts_itself_ends(chain_installation: ChainInstallation) -> None:
-    chain_id = await chain_installation.define("loop", dag({"id": "again", "type": "chain", "cfg": {"chain": "loop"}}))
-    assert (
-        await chain_installation.wait_finished(await chain_installation.start(chain_id))
-    ).status is ChainRunStatus.FAILED
+async def test_a_chain_that_starts_itself_ends(system: ChainInstallation) -> None:
+    chain_id = await system.define("loop", dag({"id": "again", "type": "chain", "cfg": {"chain": "loop"}}))
+    assert (await system.wait_finished(await system.start(chain_id))).status is ChainRunStatus.FAILED
 
 
 async def answer(
-    chain_installation: ChainInstallation,
+    system: ChainInstallation,
     run_id: str,
     *,
     approved: bool,
@@ -315,10 +277,10 @@ async def answer(
     reason: str = "because",
     node_id: str = "ask",
 ) -> None:
-    await chain_installation.database.transact(
+    await system.database.transact(
         lambda tx: answer_approval(
             tx,
-            chain_installation.engine.resume,
+            system.engine.resume,
             run_id=run_id,
             node_id=node_id,
             approved=approved,
@@ -328,32 +290,32 @@ async def answer(
     )
 
 
-async def test_a_person_says_yes_or_no(chain_installation: ChainInstallation) -> None:
+async def test_a_person_says_yes_or_no(system: ChainInstallation) -> None:
     ask = {"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?", "approvers": ["eva", "ben"]}}
     after = {"id": "after", "type": "noop", "deps": ["ask"], "if": "artifacts.ask.approved"}
-    chain_id = await chain_installation.define("ask", dag(ask, after))
-    run_id = await chain_installation.start(chain_id)
-    await chain_installation.wait_for_node(run_id, "ask", lambda node: node.wait_on == "approval")
+    chain_id = await system.define("ask", dag(ask, after))
+    run_id = await system.start(chain_id)
+    await system.wait_for_node(run_id, "ask", lambda node: node.wait_on == "approval")
     with pytest.raises(InvalidInput, match="Only eva, ben may answer"):
-        await answer(chain_installation, run_id, approved=True, actor="mallory")
+        await answer(system, run_id, approved=True, actor="mallory")
     with pytest.raises(InvalidInput, match="say why"):
-        await answer(chain_installation, run_id, approved=True, reason=" ")
-    await answer(chain_installation, run_id, approved=False, actor="ben")
-    assert (await chain_installation.wait_finished(run_id)).status is ChainRunStatus.FAILED
-    assert (await chain_installation.node(run_id, "ask")).last_error == "ben rejected it: because"
+        await answer(system, run_id, approved=True, reason=" ")
+    await answer(system, run_id, approved=False, actor="ben")
+    assert (await system.wait_finished(run_id)).status is ChainRunStatus.FAILED
+    assert (await system.node(run_id, "ask")).last_error == "ben rejected it: because"
     with pytest.raises(Conflict, match="is not waiting for approval"):
-        await answer(chain_installation, run_id, approved=True)
+        await answer(system, run_id, approved=True)
     gentle = {**ask, "cfg": {"question": "Go?", "on_no": "go_on"}}
-    run_id = await chain_installation.start(await chain_installation.define("gentle", dag(gentle, after)))
-    await chain_installation.wait_for_node(run_id, "ask", lambda node: node.wait_on == "approval")
-    await answer(chain_installation, run_id, approved=False)
-    assert (await chain_installation.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
-    assert (await chain_installation.node(run_id, "after")).status is NodeStatus.SKIPPED
+    run_id = await system.start(await system.define("gentle", dag(gentle, after)))
+    await system.wait_for_node(run_id, "ask", lambda node: node.wait_on == "approval")
+    await answer(system, run_id, approved=False)
+    assert (await system.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
+    assert (await system.node(run_id, "after")).status is NodeStatus.SKIPPED
 
 
 @pytest.mark.slow
-async def test_nobodys_answer_is_a_no(chain_installation: ChainInstallation) -> None:
-    run, nodes = await chain_installation.run(
+async def test_nobodys_answer_is_a_no(system: ChainInstallation) -> None:
+    run, nodes = await system.run(
         dag({"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?", "timeout_sec": 1}})
     )
     assert run.status is ChainRunStatus.FAILED
@@ -364,17 +326,17 @@ GIVE_UP = Statement("test.give_up", "Asked by a test.", "UPDATE rejudge_batches 
 
 
 @pytest.mark.slow
-async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(chain_installation: ChainInstallation) -> None:
-    await publish(chain_installation, "shout")
+async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(system: ChainInstallation) -> None:
+    await publish(system, "shout")
     submit = {"problem": "shout", "language": "python3", "source": "print(input().swapcase())"}
-    await chain_installation.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
-    context = context_for("rejudge", {"action": "preview", "problem": "shout"}, authority=chain_installation.authority)
-    first, again = [await chain_installation.executors["rejudge"].execute(context) for _ in range(2)]
+    await system.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
+    context = context_for("rejudge", {"action": "preview", "problem": "shout"}, authority=system.authority)
+    first, again = [await system.executors["rejudge"].execute(context) for _ in range(2)]
     assert isinstance(first, NodeWaiting)
     assert isinstance(again, NodeWaiting)
     assert first.wait_key == again.wait_key, "after a crash it is the same one"
-    await chain_installation.database.transact(lambda tx: tx.execute(GIVE_UP, id=first.wait_key))
-    other = await chain_installation.executors["rejudge"].execute(context)
+    await system.database.transact(lambda tx: tx.execute(GIVE_UP, id=first.wait_key))
+    other = await system.executors["rejudge"].execute(context)
     assert isinstance(other, NodeWaiting)
     assert other.wait_key != first.wait_key
 
@@ -388,74 +350,66 @@ ADD_CONTEST = Statement(
 
 
 @pytest.mark.slow
-async def test_a_contest_is_closed_by_the_shipped_chain(
-    chain_installation_on_both: ChainInstallation, tmp_path: Path
-) -> None:
+async def test_a_contest_is_closed_by_the_shipped_chain(system_on_both: ChainInstallation, tmp_path: Path) -> None:
     """A test's answer was wrong, the problem was corrected, and one verdict changes with the approval of a person."""
-    chain_installation = chain_installation_on_both
+    system = system_on_both
     broken = tmp_path / "broken"
     shutil.copytree(PROBLEMS / "shout", broken)
     (broken / "data/secret/04-shout.ans").write_text("something else")
-    await publish(chain_installation, "shout", broken)
-    await chain_installation.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="final", ends=-10))
+    await publish(system, "shout", broken)
+    await system.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="final", ends=-10))
     source = (PROBLEMS / "shout/submissions/accepted/swap.py").read_text()
     submit = {"problem": "shout", "language": "python3", "source": source, "contest": "final"}
-    _, nodes = await chain_installation.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
+    _, nodes = await system.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
     assert nodes["judge"].artifact["verdict"] == "WA"
-    await publish(chain_installation, "shout")
-    applied = await chain_installation.define("on-applied", dag({"id": "n", "type": "noop"}))
+    await publish(system, "shout")
+    applied = await system.define("on-applied", dag({"id": "n", "type": "noop"}))
     spec = {"event": "rejudge.applied"}
-    await chain_installation.database.transact(
+    await system.database.transact(
         lambda tx: TriggerCommands().create(
-            tx, chain_id=applied, name="t", kind="event", spec=spec, actor="eva", authority=chain_installation.authority
+            tx, chain_id=applied, name="t", kind="event", spec=spec, actor="eva", authority=system.authority
         )
     )
-    closing = await chain_installation.apply(builtin.load_builtin("contest-close"))
-    run_id = await chain_installation.start(closing, contest="final", user="eva")
-    asked = await chain_installation.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
+    closing = await system.apply(builtin.load_builtin("contest-close"))
+    run_id = await system.start(closing, contest="final", user="eva")
+    asked = await system.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
     assert "would change 1 of 1 verdicts" in asked.artifact["question"]
     assert asked.artifact["details"] == [{"old": "WA", "new": "AC", "outcome": "judged", "count": 1}]
-    await answer(chain_installation, run_id, approved=True, node_id="approve")
-    assert (await chain_installation.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
-    nodes = await chain_installation.nodes(run_id)
+    await answer(system, run_id, approved=True, node_id="approve")
+    assert (await system.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
+    nodes = await system.nodes(run_id)
     assert nodes["apply"].artifact["changed"] == 1
     assert nodes["discard"].status is NodeStatus.SKIPPED
     assert nodes["export"].artifact["verdicts"] == {"AC": 1}
-    data = b"".join([piece async for piece in chain_installation.blobs.open(nodes["export"].artifact["digest"])])
+    data = b"".join([piece async for piece in system.blobs.open(nodes["export"].artifact["digest"])])
     (line,) = data.splitlines()
     assert {"user": "eva", "problem": "shout", "verdict": "AC"}.items() <= json.loads(line).items()
-    assert (await wait_for_first_run(chain_installation, applied)).trigger_kind == "event"
+    assert (await wait_for_first_run(system, applied)).trigger_kind == "event"
     # Nothing more changes: nobody is asked, the batch is discarded, the results are exported again.
-    run = await chain_installation.wait_finished(await chain_installation.start(closing, contest="final", user="eva"))
+    run = await system.wait_finished(await system.start(closing, contest="final", user="eva"))
     assert run.status is ChainRunStatus.SUCCESS
-    again = await chain_installation.nodes(run.id)
+    again = await system.nodes(run.id)
     assert (again["approve"].status, again["discard"].status) == (NodeStatus.SKIPPED, NodeStatus.SUCCESS)
 
 
 @pytest.mark.slow
-async def test_the_nightly_verification_visits_every_problem(
-    chain_installation: ChainInstallation, tmp_path: Path
-) -> None:
+async def test_the_nightly_verification_visits_every_problem(system: ChainInstallation, tmp_path: Path) -> None:
     few = tmp_path / "few"
     shutil.copytree(
         PROBLEMS / "shout", few, ignore=shutil.ignore_patterns("*.cpp", "time_limit_exceeded", "tidies_up*")
     )
-    await publish(chain_installation, "shout", few)
-    run = await chain_installation.wait_finished(
-        await chain_installation.start(await chain_installation.apply(builtin.load_builtin("nightly-verify")))
-    )
-    nodes = await chain_installation.nodes(run.id)
+    await publish(system, "shout", few)
+    run = await system.wait_finished(await system.start(await system.apply(builtin.load_builtin("nightly-verify"))))
+    nodes = await system.nodes(run.id)
     assert run.status is ChainRunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
     assert [row["ok"] for row in nodes["verify[0]"].artifact["submissions"]] == [True, True, True]
-    assert await chain_installation.log_lines(run.id, "report") == [
-        "Verified 1 problems; the nodes of this run show which failed."
-    ]
+    assert await system.log_lines(run.id, "report") == ["Verified 1 problems; the nodes of this run show which failed."]
 
 
-async def test_contests_are_unfrozen_and_exported(chain_installation: ChainInstallation) -> None:
-    await chain_installation.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="over", ends=-10))
-    await chain_installation.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="running", ends=10**9))
-    _, nodes = await chain_installation.run(
+async def test_contests_are_unfrozen_and_exported(system: ChainInstallation) -> None:
+    await system.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="over", ends=-10))
+    await system.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="running", ends=10**9))
+    _, nodes = await system.run(
         dag(
             {"id": "over", "type": "contest.unfreeze", "cfg": {"contest": "over"}},
             {"id": "running", "type": "contest.unfreeze", "cfg": {"contest": "running"}},
@@ -480,12 +434,12 @@ async def test_contests_are_unfrozen_and_exported(chain_installation: ChainInsta
     ],
 )
 async def test_starting_a_chain_lends_nobody_rights(
-    chain_installation: ChainInstallation, node_type: str, cfg: dict[str, Any], refused: str
+    system: ChainInstallation, node_type: str, cfg: dict[str, Any], refused: str
 ) -> None:
-    chain_id = await chain_installation.define(new_id(), {"nodes": [{"id": "n", "type": node_type, "cfg": cfg}]})
+    chain_id = await system.define(new_id(), {"nodes": [{"id": "n", "type": node_type, "cfg": cfg}]})
     program = users.NewUser(new_id(), f"program-{new_id()[-6:]}", role="service")
-    await chain_installation.database.transact(lambda tx: users.insert(tx, program))
+    await system.database.transact(lambda tx: users.insert(tx, program))
     wanted = NewChainRun(chain_id, actor=program.name, authority=Authority((Grant(program.id),)))
-    run_id = (await chain_installation.database.transact(lambda tx: chain_installation.engine.start(tx, wanted))).run_id
-    assert (await chain_installation.wait_finished(run_id)).status == "failed"
-    assert refused in ((await chain_installation.node(run_id, "n")).last_error or "")
+    run_id = (await system.database.transact(lambda tx: system.engine.start(tx, wanted))).run_id
+    assert (await system.wait_finished(run_id)).status == "failed"
+    assert refused in ((await system.node(run_id, "n")).last_error or "")
