@@ -166,7 +166,7 @@ class SingleConnectionPool:
         self._connection = connection
 
     @asynccontextmanager
-    async def one(self, *, is_limited: bool = True) -> AsyncIterator[BrokenConnection]:
+    async def acquire(self, *, is_limited: bool = True) -> AsyncIterator[BrokenConnection]:
         del is_limited
         yield self._connection
 
@@ -176,18 +176,19 @@ async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment()
     connection = BrokenConnection()
     database = PostgresDatabase(cast("ConnectionPool", SingleConnectionPool(connection)))
     task = asyncio.create_task(database.transact(pid))
-    await connection.asked.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    async with asyncio.timeout(120):
+        await connection.asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 async def test_unlisten_succeeds_if_the_server_disconnects_during_it() -> None:
     connection = BrokenConnection()
     notifier = PostgresNotifier(cast("ConnectionPool", SingleConnectionPool(connection)))
     notifier.listen("adjudge_test", lambda: None)
-    await connection.asked.wait()
     async with asyncio.timeout(120):
+        await connection.asked.wait()
         await notifier.close()
 
 
@@ -204,7 +205,7 @@ async def test_waiting_for_a_connection_takes_nothing_of_a_transactions_time() -
         released.append(item)
 
     connection = object()
-    vars(connections).update(take=take_late, release=release)
+    vars(connections).update(checkout=take_late, release=release)
     async with connections.acquire() as found:
         assert found is connection
         await asyncio.sleep(0)
