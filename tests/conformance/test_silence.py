@@ -44,7 +44,7 @@ async def opened(proxy: SilentProxy, timeout_sec: float = 1.0) -> PostgresDataba
     return await PostgresDatabase.open(f"{proxy.url}?sslmode=disable", max_connections=4, timeout_sec=timeout_sec)
 
 
-async def test_a_transaction_on_a_silent_database_fails_in_time_and_the_next_connection_works(
+async def test_silent_database_transaction_times_out_and_next_works(
     proxied: SilentProxy,
 ) -> None:
     database = await opened(proxied)
@@ -58,7 +58,7 @@ async def test_a_transaction_on_a_silent_database_fails_in_time_and_the_next_con
         await database.close()
 
 
-async def test_after_one_silent_connection_the_idle_ones_are_not_tried_one_by_one(proxied: SilentProxy) -> None:
+async def test_silent_connection_discards_idle_connections(proxied: SilentProxy) -> None:
     database = await opened(proxied)
     both = asyncio.Barrier(2)
 
@@ -79,7 +79,7 @@ async def test_after_one_silent_connection_the_idle_ones_are_not_tried_one_by_on
     assert failures == 1
 
 
-async def test_a_commit_that_is_never_answered_has_an_unknown_outcome(proxied: SilentProxy) -> None:
+async def test_unanswered_commit_has_unknown_outcome(proxied: SilentProxy) -> None:
     database = await opened(proxied)
 
     async def operation(tx: Tx) -> None:
@@ -93,7 +93,7 @@ async def test_a_commit_that_is_never_answered_has_an_unknown_outcome(proxied: S
         await database.close()
 
 
-async def test_who_is_canceled_on_a_silent_connection_is_not_kept(proxied: SilentProxy) -> None:
+async def test_cancel_on_silent_connection_returns(proxied: SilentProxy) -> None:
     database = await opened(proxied, timeout_sec=PATIENCE_SEC)
     await ping(database)
     proxied.be_silent()
@@ -108,7 +108,7 @@ async def test_who_is_canceled_on_a_silent_connection_is_not_kept(proxied: Silen
         await database.close()
 
 
-async def test_a_statement_over_the_limit_is_ended_by_the_server_and_its_connection_kept(postgres_url: str) -> None:
+async def test_statement_timeout_keeps_connection(postgres_url: str) -> None:
     database = await PostgresDatabase.open(postgres_url, timeout_sec=2.0)
 
     async def asked(tx: Tx) -> int:
@@ -127,7 +127,7 @@ async def test_a_statement_over_the_limit_is_ended_by_the_server_and_its_connect
     await database.close()
 
 
-async def test_listeners_of_a_silent_connection_connect_again(proxied: SilentProxy) -> None:
+async def test_silent_listener_reconnects(proxied: SilentProxy) -> None:
     """To a listener silence is normal, so it asks from time to time whether the server is still there."""
     connections = await ConnectionPool.open(f"{proxied.url}?sslmode=disable", limit=4, session={}, timeout_sec=1.0)
     notifier, rings = PostgresNotifier(connections, check_sec=0.1), asyncio.Event()
@@ -141,7 +141,9 @@ async def test_listeners_of_a_silent_connection_connect_again(proxied: SilentPro
         await connections.close()
 
 
-async def test_a_silent_redis_is_away_and_then_back(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_redis_is_unavailable_then_works(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("adjudge.stream.blocking_read._SILENCE_SEC", 0.5)
     async with SilentProxy(redis_server.url).running() as proxy, asyncio.timeout(PATIENCE_SEC):
         stream = RedisStream(proxy.url, environment=f"silent-{proxy.port}", timeout_sec=0.5)
@@ -161,7 +163,7 @@ async def test_a_silent_redis_is_away_and_then_back(redis_server: RedisServer, m
         await stream.close()
 
 
-async def test_a_silent_etcd_is_away_and_then_back(etcd_server: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_etcd_is_unavailable_then_works(etcd_server: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adjudge.registry.etcd._TIMEOUT_SEC", 0.5)
     async with SilentProxy(etcd_server.endpoint).running() as proxy, asyncio.timeout(PATIENCE_SEC):
         registry = EtcdRegistry([proxy.url], environment=f"silent-{proxy.port}", lease_sec=60)
@@ -175,7 +177,7 @@ async def test_a_silent_etcd_is_away_and_then_back(etcd_server: EtcdServer, monk
         await registry.close()
 
 
-async def test_a_silent_s3_is_away_and_then_back(s3_server: S3Server) -> None:
+async def test_silent_s3_is_unavailable_then_works(s3_server: S3Server) -> None:
     bucket = "silent"
     s3_server.create_bucket(bucket)
     async with SilentProxy(s3_server.endpoint).running() as proxy, asyncio.timeout(PATIENCE_SEC):

@@ -85,7 +85,7 @@ async def test_sources_that_are_too_long_are_compile_errors(judge: Judge, files:
     problem = replace(files.problem(("1\n", "1\n")), limits=ProblemLimits(run=LIMITS, code_bytes=10))
     result = await judged(judge, problem, files, "echo 1 # too long")
     assert result.verdict is Verdict.CE
-    assert "at most 10 are allowed" in result.message
+    assert "the limit is 10" in result.message
 
 
 TREE = (

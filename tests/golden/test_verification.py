@@ -71,7 +71,7 @@ class FailingJudge:
     """The first submission meets a sandbox that fails; the others would run for ever."""
 
     def __init__(self, judge: Judge) -> None:
-        self.compiler, self.box = judge.compiler, judge.sandbox
+        self.compiler, self.sandbox = judge.compiler, judge.sandbox
         self.running, self.stopped = 0, 0
         self.others = asyncio.Event()
 

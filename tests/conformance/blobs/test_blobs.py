@@ -34,7 +34,7 @@ async def in_pieces(content: bytes, size: int = 1000) -> AsyncIterator[bytes]:
 
 @pytest.mark.parametrize("size", [0, 1, 1000, 3 * MIB + 7])
 @pytest.mark.parametrize("kind", ["bytes", "path", "pieces"])
-async def test_what_is_put_is_what_is_read(side: BlobDriverFixture, tmp_path: Path, size: int, kind: str) -> None:
+async def test_put_then_open_returns_same_bytes(side: BlobDriverFixture, tmp_path: Path, size: int, kind: str) -> None:
     content = os.urandom(size)
     file = tmp_path / "source"
     file.write_bytes(content)
@@ -48,20 +48,20 @@ async def test_what_is_put_is_what_is_read(side: BlobDriverFixture, tmp_path: Pa
     assert (info.digest, info.size_bytes) == (digest, size)
 
 
-async def test_putting_twice_is_putting_once(side: BlobDriverFixture) -> None:
+async def test_put_is_idempotent(side: BlobDriverFixture) -> None:
     first = await side.blobs.put(b"same")
     assert await side.open().put(in_pieces(b"same")) == first
     assert [info.digest async for info in side.blobs.list()] == [first]
 
 
-async def test_many_putters_of_one_blob_and_of_many(side: BlobDriverFixture) -> None:
+async def test_concurrent_puts(side: BlobDriverFixture) -> None:
     contents = [b"shared"] * 8 + [f"own {number}".encode() for number in range(8)]
     digests = await asyncio.gather(*(side.open().put(content) for content in contents))
     assert digests == [name_of(content) for content in contents]
     assert await asyncio.gather(*(content_of(side.blobs, digest) for digest in digests)) == contents
 
 
-async def test_readers_see_whole_blobs_while_others_put_the_same(side: BlobDriverFixture) -> None:
+async def test_reads_during_concurrent_put_are_complete(side: BlobDriverFixture) -> None:
     content = os.urandom(2 * MIB)
     digest = await side.blobs.put(content)
     writers = [side.open().put(in_pieces(content, MIB)) for _ in range(3)]
@@ -70,7 +70,7 @@ async def test_readers_see_whole_blobs_while_others_put_the_same(side: BlobDrive
     assert results == [digest] * 3 + [content] * 3
 
 
-async def test_a_missing_blob_is_not_found(side: BlobDriverFixture, tmp_path: Path) -> None:
+async def test_missing_blob_raises_not_found(side: BlobDriverFixture, tmp_path: Path) -> None:
     assert not await side.blobs.exists(ABSENT)
     assert not await side.blobs.delete(ABSENT)
     for call in (content_of(side.blobs, ABSENT), side.blobs.stat(ABSENT), side.blobs.fetch_to(ABSENT, tmp_path / "x")):
@@ -81,7 +81,7 @@ async def test_a_missing_blob_is_not_found(side: BlobDriverFixture, tmp_path: Pa
 
 
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n", "a" * 65])
-async def test_what_is_no_digest_is_refused(side: BlobDriverFixture, tmp_path: Path, digest: str) -> None:
+async def test_invalid_digest_is_rejected(side: BlobDriverFixture, tmp_path: Path, digest: str) -> None:
     calls = (
         content_of(side.blobs, digest),
         side.blobs.fetch_to(digest, tmp_path / "x"),
@@ -94,7 +94,7 @@ async def test_what_is_no_digest_is_refused(side: BlobDriverFixture, tmp_path: P
             await call
 
 
-async def test_bytes_of_another_digest_are_refused_and_not_stored(side: BlobDriverFixture) -> None:
+async def test_unexpected_digest_is_rejected_and_not_stored(side: BlobDriverFixture) -> None:
     with pytest.raises(InvalidInput, match="nothing was stored"):
         await side.blobs.put(b"something else", expected=name_of(b"expected"))
     assert await side.blobs.put(b"expected", expected=name_of(b"expected")) == name_of(b"expected")
@@ -102,7 +102,7 @@ async def test_bytes_of_another_digest_are_refused_and_not_stored(side: BlobDriv
 
 
 @pytest.mark.parametrize("damage", [b"", b"sound contenT", b"sound content and more", b"sound"])
-async def test_damage_is_detected_on_every_read(side: BlobDriverFixture, tmp_path: Path, damage: bytes) -> None:
+async def test_corrupt_blob_is_detected_on_read(side: BlobDriverFixture, tmp_path: Path, damage: bytes) -> None:
     digest = await side.blobs.put(b"sound content")
     await side.overwrite(digest, damage)
     with pytest.raises(BlobCorrupt) as caught:
@@ -122,7 +122,7 @@ async def test_fetch_to_writes_and_replaces(side: BlobDriverFixture, tmp_path: P
     assert target.read_bytes() == b"new"
 
 
-async def test_a_source_that_fails_leaves_nothing_visible(side: BlobDriverFixture) -> None:
+async def test_failing_source_leaves_no_blob(side: BlobDriverFixture) -> None:
     async def failing() -> AsyncIterator[bytes]:
         yield os.urandom(2 * MIB)
         raise ConnectionResetError("the uploader went away")
@@ -132,7 +132,7 @@ async def test_a_source_that_fails_leaves_nothing_visible(side: BlobDriverFixtur
     assert [info async for info in side.blobs.list()] == []
 
 
-async def test_a_cancelled_put_leaves_nothing_visible(side: BlobDriverFixture) -> None:
+async def test_cancelled_put_leaves_no_blob(side: BlobDriverFixture) -> None:
     started, never = asyncio.Event(), asyncio.Event()
 
     async def stuck() -> AsyncIterator[bytes]:
@@ -148,12 +148,12 @@ async def test_a_cancelled_put_leaves_nothing_visible(side: BlobDriverFixture) -
     assert [info async for info in side.blobs.list()] == []
 
 
-async def test_a_missing_source_file_is_named(side: BlobDriverFixture, tmp_path: Path) -> None:
+async def test_missing_source_file_is_named_in_error(side: BlobDriverFixture, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"gone\.txt"):
         await side.blobs.put(tmp_path / "gone.txt")
 
 
-async def test_list_finds_by_prefix(side: BlobDriverFixture) -> None:
+async def test_list_by_prefix(side: BlobDriverFixture) -> None:
     digests = sorted([await side.blobs.put(f"{number}".encode()) for number in range(20)])
     assert sorted([info.digest async for info in side.blobs.list()]) == digests
     for length in (1, 2, 3, 4, 5, 64):
@@ -172,7 +172,7 @@ async def test_delete_removes_one_blob(side: BlobDriverFixture) -> None:
     assert not await side.blobs.delete(gone)
 
 
-async def test_delete_spares_what_is_younger(side: BlobDriverFixture) -> None:
+async def test_delete_keeps_younger_blobs(side: BlobDriverFixture) -> None:
     digest = await side.blobs.put(b"young")
     stored_at_us = (await side.blobs.stat(digest)).stored_at_us
     assert not await side.blobs.delete(digest, stored_before_us=stored_at_us)
@@ -181,7 +181,7 @@ async def test_delete_spares_what_is_younger(side: BlobDriverFixture) -> None:
 
 
 @pytest.mark.slow
-async def test_a_large_file_streams_through_in_constant_memory(side: BlobDriverFixture, tmp_path: Path) -> None:
+async def test_large_file_uses_constant_memory(side: BlobDriverFixture, tmp_path: Path) -> None:
     """48 MiB there and back, by parts where the store has them, with at most a few pieces of it in memory at a time."""
     piece, total = os.urandom(MIB), sha256()
 

@@ -50,7 +50,7 @@ async def used(cache: BlobCache, digest: Digest) -> bytes:
         return path.read_bytes()
 
 
-async def test_a_blob_is_fetched_once_for_all_who_ask_at_once(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_concurrent_pins_fetch_once(blobs: CountingBlobs, tmp_path: Path) -> None:
     digest = await blobs.put(b"tests")
     cache = BlobCache(blobs, tmp_path / "cache", max_bytes=KIB)
     blobs.gate.clear()
@@ -62,7 +62,7 @@ async def test_a_blob_is_fetched_once_for_all_who_ask_at_once(blobs: CountingBlo
     assert blobs.reads == [digest]
 
 
-async def test_caches_of_two_processes_share_what_one_fetched(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_cache_is_shared_between_processes(blobs: CountingBlobs, tmp_path: Path) -> None:
     digest = await blobs.put(b"tests")
     first, second = (BlobCache(blobs, tmp_path / "cache", max_bytes=KIB) for _ in range(2))
     blobs.gate.clear()
@@ -74,7 +74,7 @@ async def test_caches_of_two_processes_share_what_one_fetched(blobs: CountingBlo
     assert blobs.reads == [digest]
 
 
-async def test_the_least_recently_used_goes_first(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_least_recently_used_blob_is_evicted_first(blobs: CountingBlobs, tmp_path: Path) -> None:
     digests = [await blobs.put(bytes([number]) * 400) for number in range(3)]
     cache = BlobCache(blobs, tmp_path / "cache", max_bytes=1000)
     for digest in (digests[0], digests[1], digests[0], digests[2]):
@@ -83,7 +83,7 @@ async def test_the_least_recently_used_goes_first(blobs: CountingBlobs, tmp_path
     assert blobs.reads == digests
 
 
-async def test_what_is_held_stays_and_a_full_cache_says_so(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_pinned_blobs_are_not_evicted(blobs: CountingBlobs, tmp_path: Path) -> None:
     digests = [await blobs.put(bytes([number]) * 400) for number in range(3)]
     cache = BlobCache(blobs, tmp_path / "cache", max_bytes=1000)
     async with AsyncExitStack() as holding:
@@ -95,7 +95,7 @@ async def test_what_is_held_stays_and_a_full_cache_says_so(blobs: CountingBlobs,
     assert len(files_of(tmp_path / "cache")) == 2
 
 
-async def test_a_blob_larger_than_the_cache_is_refused(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_blob_larger_than_cache_is_rejected(blobs: CountingBlobs, tmp_path: Path) -> None:
     digest = await blobs.put(b"x" * 2000)
     with pytest.raises(InvalidInput, match="cache_bytes"):
         await used(BlobCache(blobs, tmp_path / "cache", max_bytes=1000), digest)
@@ -108,7 +108,7 @@ def _change(path: Path) -> None:
     os.utime(path, (1, 1))
 
 
-async def test_a_file_changed_in_the_cache_is_fetched_again(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_modified_cache_file_is_fetched_again(blobs: CountingBlobs, tmp_path: Path) -> None:
     digest = await blobs.put(b"sound")
     cache = BlobCache(blobs, tmp_path / "cache", max_bytes=KIB)
     await used(cache, digest)
@@ -120,7 +120,7 @@ async def test_a_file_changed_in_the_cache_is_fetched_again(blobs: CountingBlobs
     assert blobs.reads == [digest] * 3
 
 
-async def test_a_damaged_blob_never_gets_in(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_corrupt_blob_is_not_cached(blobs: CountingBlobs, tmp_path: Path) -> None:
     digest = await blobs.put(b"sound")
     stored = tmp_path / "blobs" / digest[:2] / digest[2:4] / digest
     stored.chmod(0o644)
@@ -131,13 +131,13 @@ async def test_a_damaged_blob_never_gets_in(blobs: CountingBlobs, tmp_path: Path
     assert files_of(tmp_path / "cache") == []
 
 
-async def test_a_missing_blob_is_not_found(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_missing_blob_raises_not_found(blobs: CountingBlobs, tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         await used(BlobCache(blobs, tmp_path / "cache", max_bytes=KIB), "0" * 64)
     assert files_of(tmp_path / "cache") == []
 
 
-async def test_a_cancelled_fetch_leaves_nothing_and_the_next_one_works(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_cancelled_fetch_leaves_no_file(blobs: CountingBlobs, tmp_path: Path) -> None:
     digest = await blobs.put(b"tests")
     cache = BlobCache(blobs, tmp_path / "cache", max_bytes=KIB)
     blobs.gate.clear()
@@ -170,7 +170,7 @@ asyncio.run(main())
 """
 
 
-async def test_what_a_killed_process_left_is_cleared_and_fetched_again(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_partial_file_of_killed_process_is_replaced(blobs: CountingBlobs, tmp_path: Path) -> None:
     digests = [await blobs.put(bytes([number]) * 700) for number in range(2)]
     folder = tmp_path / "cache"
     argv = [sys.executable, "-c", _DIE_FETCHING, str(tmp_path / "blobs"), str(folder), digests[0]]
@@ -197,7 +197,7 @@ asyncio.run(main())
 """
 
 
-async def test_another_process_cannot_take_away_what_is_held(blobs: CountingBlobs, tmp_path: Path) -> None:
+async def test_pinned_blob_is_not_evicted_by_other_process(blobs: CountingBlobs, tmp_path: Path) -> None:
     digests = [await blobs.put(bytes([number]) * 700) for number in range(2)]
     folder = tmp_path / "cache"
     argv = [sys.executable, "-c", _HOLD, str(tmp_path / "blobs"), str(folder), digests[0]]

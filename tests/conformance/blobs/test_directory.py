@@ -27,7 +27,7 @@ asyncio.run(DirectoryBlobStore(Path(sys.argv[1])).put(b"x" * 3_000_000))
 
 
 @pytest.mark.parametrize("point", ["settle", "publish"])
-async def test_a_kill_in_the_middle_leaves_nothing_visible(tmp_path: Path, point: str) -> None:
+async def test_killed_put_leaves_no_blob(tmp_path: Path, point: str) -> None:
     blobs = DirectoryBlobStore(tmp_path)
     done = subprocess.run([sys.executable, "-c", _DIE_AT, str(tmp_path), point], check=False, timeout=60)
     assert done.returncode == -9
@@ -38,7 +38,7 @@ async def test_a_kill_in_the_middle_leaves_nothing_visible(tmp_path: Path, point
     assert list((tmp_path / "partial").iterdir()) == []
 
 
-async def test_putting_a_damaged_blob_again_heals_it(tmp_path: Path) -> None:
+async def test_put_repairs_corrupt_blob(tmp_path: Path) -> None:
     blobs = DirectoryBlobStore(tmp_path)
     digest = await blobs.put(b"sound")
     path = tmp_path / digest[:2] / digest[2:4] / digest
@@ -48,7 +48,7 @@ async def test_putting_a_damaged_blob_again_heals_it(tmp_path: Path) -> None:
     assert [piece async for piece in blobs.open(digest)] == [b"sound"]
 
 
-async def test_putting_an_old_blob_again_makes_it_young(tmp_path: Path) -> None:
+async def test_put_renews_old_blob(tmp_path: Path) -> None:
     blobs = DirectoryBlobStore(tmp_path)
     digest = await blobs.put(b"old")
     path = tmp_path / digest[:2] / digest[2:4] / digest
@@ -58,12 +58,12 @@ async def test_putting_an_old_blob_again_makes_it_young(tmp_path: Path) -> None:
     assert not await blobs.delete(digest, stored_before_us=10_000_000)
 
 
-async def test_blobs_cannot_be_written_by_accident(tmp_path: Path) -> None:
+async def test_blob_files_are_read_only(tmp_path: Path) -> None:
     digest = await DirectoryBlobStore(tmp_path).put(b"x")
     assert (tmp_path / digest[:2] / digest[2:4] / digest).stat().st_mode & 0o222 == 0
 
 
-async def test_a_folder_that_cannot_be_used_is_unavailable(tmp_path: Path) -> None:
+async def test_unusable_folder_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(Unavailable, match="cannot be used"):
         await DirectoryBlobStore(tmp_path / "file").put(b"x")

@@ -22,7 +22,7 @@ def in_days(days: float) -> int:
     return time.time_ns() // 1000 + int(days * 86_400e6)
 
 
-async def test_old_and_unused_goes_and_the_rest_stays(side: BlobDriverFixture) -> None:
+async def test_gc_deletes_old_unused_blobs_only(side: BlobDriverFixture) -> None:
     used, unused = await side.blobs.put(b"used"), await side.blobs.put(b"unused")
     done = await collect_garbage(side.blobs, each([used, "f" * 64]), now_us=lambda: in_days(2))
     assert (done.removed, done.removed_bytes, done.kept_in_use) == (1, len(b"unused"), 1)
@@ -30,21 +30,21 @@ async def test_old_and_unused_goes_and_the_rest_stays(side: BlobDriverFixture) -
     assert not await side.blobs.exists(unused)
 
 
-async def test_a_dry_run_says_what_would_go_and_leaves_it(side: BlobDriverFixture) -> None:
+async def test_gc_dry_run_deletes_nothing(side: BlobDriverFixture) -> None:
     unused = await side.blobs.put(b"unused")
     done = await collect_garbage(side.blobs, each([]), now_us=lambda: in_days(2), dry_run=True)
     assert (done.removed, done.removed_bytes) == (1, len(b"unused"))
     assert await side.blobs.exists(unused)
 
 
-async def test_within_its_grace_nothing_goes(side: BlobDriverFixture) -> None:
+async def test_gc_keeps_blobs_within_grace(side: BlobDriverFixture) -> None:
     digest = await side.blobs.put(b"just uploaded, not committed yet")
     done = await collect_garbage(side.blobs, each([]), now_us=lambda: in_days(GRACE_SEC / 86_400 - 0.1))
     assert done.removed == 0
     assert await side.blobs.exists(digest)
 
 
-async def test_what_is_committed_while_it_looks_stays(side: BlobDriverFixture) -> None:
+async def test_gc_keeps_blobs_committed_during_collection(side: BlobDriverFixture) -> None:
     """The live digests are read after the listing: a commit in between is seen."""
     digest = await side.blobs.put(b"committed in between")
     listed = False
@@ -59,7 +59,7 @@ async def test_what_is_committed_while_it_looks_stays(side: BlobDriverFixture) -
     assert await side.blobs.exists(digest)
 
 
-async def test_nothing_goes_when_the_live_ones_cannot_be_read_to_the_end(side: BlobDriverFixture) -> None:
+async def test_gc_deletes_nothing_if_live_digests_fail(side: BlobDriverFixture) -> None:
     digest = await side.blobs.put(b"precious")
 
     async def broken() -> AsyncIterator[Digest]:
@@ -71,6 +71,6 @@ async def test_nothing_goes_when_the_live_ones_cannot_be_read_to_the_end(side: B
     assert await side.blobs.exists(digest)
 
 
-async def test_a_grace_that_is_too_short_is_refused(side: BlobDriverFixture) -> None:
+async def test_gc_rejects_short_grace(side: BlobDriverFixture) -> None:
     with pytest.raises(InvalidInput, match="grace_sec"):
         await collect_garbage(side.blobs, each([]), grace_sec=60)

@@ -66,7 +66,7 @@ def fast(s3_side: S3Side) -> S3Options:
     return replace(s3_side.settings, retry_sec=0.5)
 
 
-async def test_an_answer_that_breaks_is_taken_up_where_it_broke(s3_side: S3Side, fast: S3Options) -> None:
+async def test_interrupted_download_is_resumed(s3_side: S3Side, fast: S3Options) -> None:
     content = os.urandom(6 * MIB)
     digest = await s3_side.blobs.put(content)
     async with breaking_proxy(s3_side.settings.endpoint or "", after_bytes=2 * MIB, times=2) as endpoint:
@@ -74,13 +74,13 @@ async def test_an_answer_that_breaks_is_taken_up_where_it_broke(s3_side: S3Side,
         assert b"".join([piece async for piece in blobs.open(digest)]) == content
 
 
-async def test_s3_away_is_unavailable(fast: S3Options) -> None:
+async def test_s3_down_is_unavailable(fast: S3Options) -> None:
     blobs = S3BlobStore(replace(fast, endpoint=f"http://127.0.0.1:{free_port()}"))
     with pytest.raises(Unavailable, match="is unavailable"):
         await blobs.put(b"x")
 
 
-async def test_wrong_keys_are_refused_and_not_shown(fast: S3Options) -> None:
+async def test_wrong_keys_error_does_not_show_keys(fast: S3Options) -> None:
     blobs = S3BlobStore(replace(fast, secret_access_key="wr0ng-secret"))
     with pytest.raises(Unavailable, match="access denied") as caught:
         await blobs.put(b"x")
@@ -91,7 +91,7 @@ async def test_wrong_keys_are_refused_and_not_shown(fast: S3Options) -> None:
     assert "wr0ng-secret" not in str(caught.value)
 
 
-async def test_a_missing_bucket_is_named(fast: S3Options) -> None:
+async def test_missing_bucket_is_named_in_error(fast: S3Options) -> None:
     blobs = S3BlobStore(replace(fast, bucket="no-such-bucket"))
     with pytest.raises(Unavailable, match="no-such-bucket"):
         await blobs.put(b"x")
@@ -100,23 +100,23 @@ async def test_a_missing_bucket_is_named(fast: S3Options) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "http://", "::bad", "http://127.0.0.1:99999", "ftp://host"])
-def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
+def test_invalid_endpoint_is_rejected(endpoint: str) -> None:
     with pytest.raises(InvalidInput, match="s3_endpoint"):
         S3BlobStore(S3Options("bucket", endpoint=endpoint))
 
 
-def test_a_bucket_must_be_named() -> None:
+def test_empty_bucket_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="s3_bucket"):
         S3BlobStore(S3Options(bucket=""))
 
 
-async def test_keys_that_are_not_ours_are_passed_over(s3_side: S3Side) -> None:
+async def test_list_ignores_foreign_keys(s3_side: S3Side) -> None:
     await obstore.put_async(s3_side.raw, "ab/cd/readme.txt", b"not a blob")
     digest = await s3_side.blobs.put(b"a blob")
     assert [info.digest async for info in s3_side.blobs.list()] == [digest]
 
 
-async def test_a_blob_stored_lately_is_not_sent_again(s3_side: S3Side) -> None:
+async def test_recent_blob_is_not_uploaded_again(s3_side: S3Side) -> None:
     digest = await s3_side.blobs.put(b"once")
     stored = await s3_side.blobs.stat(digest)
     await s3_side.overwrite(digest, b"marked")

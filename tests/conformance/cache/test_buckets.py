@@ -68,7 +68,7 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[BucketDriverFixt
         await buckets.close()
 
 
-async def test_a_full_bucket_gives_its_burst_and_then_says_how_long_to_wait(side: BucketDriverFixture) -> None:
+async def test_full_bucket_grants_burst_then_returns_wait(side: BucketDriverFixture) -> None:
     buckets = side.open()
     granted = [await buckets.take("k", rate_per_sec=0.01, burst=3) for _ in range(3)]
     assert granted == [0.0, 0.0, 0.0]
@@ -76,14 +76,14 @@ async def test_a_full_bucket_gives_its_burst_and_then_says_how_long_to_wait(side
     assert 90 < wait <= 100
 
 
-async def test_a_refusal_takes_nothing(side: BucketDriverFixture) -> None:
+async def test_refused_request_takes_no_tokens(side: BucketDriverFixture) -> None:
     buckets = side.open()
     assert await buckets.take("k", rate_per_sec=0.01, burst=2) == 0.0
     assert await buckets.take("k", rate_per_sec=0.01, burst=2, amount=2) > 0
     assert await buckets.take("k", rate_per_sec=0.01, burst=2) == 0.0
 
 
-async def test_after_the_wait_it_is_granted(side: BucketDriverFixture) -> None:
+async def test_request_is_granted_after_wait(side: BucketDriverFixture) -> None:
     buckets = side.open()
     assert await buckets.take("k", rate_per_sec=20, burst=1) == 0.0
     async with asyncio.timeout(60):
@@ -94,20 +94,20 @@ async def test_after_the_wait_it_is_granted(side: BucketDriverFixture) -> None:
     assert await buckets.take("k", rate_per_sec=20, burst=1) == 0.0
 
 
-async def test_buckets_do_not_touch_each_other(side: BucketDriverFixture) -> None:
+async def test_buckets_are_independent(side: BucketDriverFixture) -> None:
     buckets = side.open()
     await buckets.take("a", rate_per_sec=0.01, burst=1)
     assert await buckets.take("b", rate_per_sec=0.01, burst=1) == 0.0
     assert await buckets.take("a", rate_per_sec=0.01, burst=1) > 0
 
 
-async def test_all_who_open_them_share_them(side: BucketDriverFixture) -> None:
+async def test_buckets_are_shared_between_clients(side: BucketDriverFixture) -> None:
     one, two = side.open(), side.open()
     await one.take("k", rate_per_sec=0.01, burst=1)
     assert await two.take("k", rate_per_sec=0.01, burst=1) > 0
 
 
-async def test_many_at_once_are_granted_no_more_than_there_is(side: BucketDriverFixture) -> None:
+async def test_concurrent_requests_do_not_exceed_burst(side: BucketDriverFixture) -> None:
     buckets = [side.open() for _ in range(4)]
     waits = await asyncio.gather(
         *(buckets[number % 4].take("k", rate_per_sec=0.01, burst=7) for number in range(20)),
@@ -115,7 +115,7 @@ async def test_many_at_once_are_granted_no_more_than_there_is(side: BucketDriver
     assert sum(wait == 0.0 for wait in waits) == 7
 
 
-async def test_several_buckets_give_all_or_nothing(side: BucketDriverFixture) -> None:
+async def test_take_many_is_all_or_nothing(side: BucketDriverFixture) -> None:
     buckets = side.open()
     requests = [BucketRequest("minute", 0.01, 5, 2), BucketRequest("day", 0.001, 3, 2)]
     assert await buckets.take_many(requests) == [0.0, 0.0]
@@ -164,7 +164,7 @@ async def test_bucket_that_fills_in_more_than_a_lifetime_still_grants_when_full(
     burst=st.integers(1, 200),
     amounts=st.lists(st.integers(1, 50), min_size=1, max_size=30),
 )
-async def test_in_memory_grants_depend_on_no_clock_value(
+async def test_memory_grants_are_independent_of_clock_value(
     clock_us: int, rate: float, burst: int, amounts: list[int]
 ) -> None:
     now_us = clock_us
@@ -183,7 +183,7 @@ async def test_in_memory_grants_depend_on_no_clock_value(
             break
 
 
-async def test_in_memory_full_buckets_are_forgotten() -> None:
+async def test_memory_full_buckets_are_dropped() -> None:
     side = MemorySide()
     for number in range(10_001):
         await side.buckets.take(f"k{number}", rate_per_sec=1, burst=1)
@@ -192,7 +192,7 @@ async def test_in_memory_full_buckets_are_forgotten() -> None:
     assert list(side.buckets._full_at_us) == ["last"]
 
 
-async def test_in_redis_a_full_bucket_is_no_key(redis_server: RedisServer) -> None:
+async def test_redis_full_bucket_has_no_key(redis_server: RedisServer) -> None:
     side = RedisSide(redis_server)
     buckets = side.open()
     assert isinstance(buckets, RedisTokenBuckets)
@@ -202,7 +202,7 @@ async def test_in_redis_a_full_bucket_is_no_key(redis_server: RedisServer) -> No
     await buckets.close()
 
 
-async def test_redis_away_is_said() -> None:
+async def test_redis_down_raises_unavailable() -> None:
     buckets = RedisTokenBuckets("redis://127.0.0.1:1/0", environment="away")
     with pytest.raises(Unavailable, match="is unavailable"):
         await buckets.take("k", rate_per_sec=1, burst=1)

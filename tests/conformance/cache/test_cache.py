@@ -69,7 +69,7 @@ async def world(request: pytest.FixtureRequest, sqlite_store: StoreHarness) -> A
         await cache.close()
 
 
-async def test_what_was_loaded_once_is_not_loaded_again(world: CacheFixture) -> None:
+async def test_value_is_loaded_once(world: CacheFixture) -> None:
     cache = world.open()
     hits = metric_value("cache_requests_total", entity="problem:item", tier="l1", result="hit")
     assert [await world.read(cache) for _ in range(3)] == [b"one"] * 3
@@ -77,7 +77,7 @@ async def test_what_was_loaded_once_is_not_loaded_again(world: CacheFixture) -> 
     assert metric_value("cache_requests_total", entity="problem:item", tier="l1", result="hit") == hits + 2
 
 
-async def test_the_etag_names_the_bytes(world: CacheFixture) -> None:
+async def test_etag_depends_on_bytes(world: CacheFixture) -> None:
     cache = world.open()
     first = await cache.get(CacheEntity.PROBLEM, "a", world.load)
     same = await cache.get(CacheEntity.PROBLEM, "b", world.load)
@@ -89,7 +89,7 @@ async def test_the_etag_names_the_bytes(world: CacheFixture) -> None:
     assert first.etag == same.etag != other.etag
 
 
-async def test_a_bump_makes_another_key_of_it(world: CacheFixture, sqlite_store: StoreHarness) -> None:
+async def test_revision_bump_invalidates_value(world: CacheFixture, sqlite_store: StoreHarness) -> None:
     cache = world.open()
     await world.read(cache)
     world.value = b"two"
@@ -101,7 +101,7 @@ async def test_a_bump_makes_another_key_of_it(world: CacheFixture, sqlite_store:
     assert await world.read(cache) == b"two"
 
 
-async def test_a_bump_that_is_rolled_back_never_was(sqlite_store: StoreHarness) -> None:
+async def test_rolled_back_bump_has_no_effect(sqlite_store: StoreHarness) -> None:
     revisions = CacheRevisions(sqlite_store.database)
 
     async def fails(tx: Tx) -> None:
@@ -114,7 +114,7 @@ async def test_a_bump_that_is_rolled_back_never_was(sqlite_store: StoreHarness) 
     assert revisions.current("a") == 0
 
 
-async def test_many_who_ask_at_once_cause_one_load(world: CacheFixture) -> None:
+async def test_concurrent_gets_share_one_load(world: CacheFixture) -> None:
     cache = world.open()
     world.gate = asyncio.Event()
     asking = [asyncio.create_task(world.read(cache)) for _ in range(20)]
@@ -127,7 +127,7 @@ async def test_many_who_ask_at_once_cause_one_load(world: CacheFixture) -> None:
     assert world.loads == 1
 
 
-async def test_a_failed_load_is_told_to_all_and_kept_by_none(world: CacheFixture) -> None:
+async def test_failed_load_is_raised_to_all_and_not_cached(world: CacheFixture) -> None:
     cache = world.open()
 
     async def fails() -> bytes | None:
@@ -139,7 +139,7 @@ async def test_a_failed_load_is_told_to_all_and_kept_by_none(world: CacheFixture
     assert await world.read(cache, revision="") == b"one"
 
 
-async def test_past_its_time_a_value_is_served_while_another_is_fetched(world: CacheFixture) -> None:
+async def test_stale_value_is_served_while_revalidating(world: CacheFixture) -> None:
     cache, policy = world.open(), POLICIES[CacheEntity.PROBLEM]
     await world.read(cache)
     world.value = b"two"
@@ -153,7 +153,7 @@ async def test_past_its_time_a_value_is_served_while_another_is_fetched(world: C
     assert await world.read(cache) == b"three"
 
 
-async def test_what_does_not_exist_is_remembered_for_a_moment(world: CacheFixture) -> None:
+async def test_missing_object_is_cached_briefly(world: CacheFixture) -> None:
     cache = world.open()
     world.value = None
     assert [await world.read(cache) for _ in range(3)] == [None] * 3
@@ -163,7 +163,7 @@ async def test_what_does_not_exist_is_remembered_for_a_moment(world: CacheFixtur
     assert await world.read(cache) == b"one"
 
 
-async def test_a_status_is_never_older_than_five_seconds_and_goes_when_dropped(world: CacheFixture) -> None:
+async def test_status_expires_after_five_seconds_or_on_invalidate(world: CacheFixture) -> None:
     cache = world.open()
     assert (
         POLICIES[CacheEntity.SUBMISSION_STATUS].ttl_sec
@@ -216,13 +216,13 @@ async def shared(redis_server: RedisServer, sqlite_store: StoreHarness) -> Async
         await cache.close()
 
 
-async def test_two_processes_load_once(shared: CacheFixture) -> None:
+async def test_second_process_reads_from_redis(shared: CacheFixture) -> None:
     here, there = shared.open(), shared.open()
     assert await shared.read(here) == await shared.read(there) == b"one"
     assert shared.loads == 1
 
 
-async def test_a_copy_does_not_make_a_value_younger(shared: CacheFixture) -> None:
+async def test_copy_from_redis_keeps_expiry(shared: CacheFixture) -> None:
     here, there = shared.open(), shared.open()
     await shared.read(here)
     policy = POLICIES[CacheEntity.PROBLEM]
@@ -234,13 +234,13 @@ async def test_a_copy_does_not_make_a_value_younger(shared: CacheFixture) -> Non
 
 
 @pytest.mark.parametrize("entity", [CacheEntity.SUBMISSION_STATUS, CacheEntity.USER_LIST])
-async def test_what_is_somebodys_own_stays_in_the_process(shared: CacheFixture, entity: CacheEntity) -> None:
+async def test_private_entities_are_not_stored_in_redis(shared: CacheFixture, entity: CacheEntity) -> None:
     await shared.read(shared.open(), entity, "")
     await shared.read(shared.open(), entity, "")
     assert shared.loads == 2
 
 
-async def test_redis_away_is_a_miss_said_once(sqlite_store: StoreHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_redis_outage_is_a_miss_logged_once(sqlite_store: StoreHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(Logger, "warning", lambda _self, event, **_: said.append(event))
     tier = RedisTier("redis://127.0.0.1:1/0", environment="away")
@@ -259,12 +259,12 @@ async def test_redis_away_is_a_miss_said_once(sqlite_store: StoreHarness, monkey
     await cache.close()
 
 
-def test_foreign_bytes_are_a_miss() -> None:
+def test_unknown_layout_is_a_miss() -> None:
     assert decode_entry(b"") is None
     assert decode_entry(b"something else altogether") is None
 
 
-async def test_whoever_follows_misses_no_bump_however_commits_interleave(store: StoreHarness) -> None:
+async def test_follower_sees_all_bumps_with_interleaved_commits(store: StoreHarness) -> None:
     revisions = CacheRevisions(store.database)
 
     async def write(name: str) -> None:
@@ -288,7 +288,7 @@ async def test_whoever_follows_misses_no_bump_however_commits_interleave(store: 
     assert revisions.current("catalogue") == 40
 
 
-async def test_notification_tells_a_server_of_a_new_cache_revision(store: StoreHarness) -> None:
+async def test_notification_refreshes_revisions(store: StoreHarness) -> None:
     revisions = CacheRevisions(store.database)
     async with revisions.follow_updates(), asyncio.timeout(120):
         await store.transact(lambda tx: cache_revisions.bump(tx, ["problem:a"]))

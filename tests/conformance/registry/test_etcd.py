@@ -44,7 +44,7 @@ async def test_environments_do_not_see_each_other(etcd_server: EtcdServer) -> No
     await staging.close()
 
 
-async def test_what_a_newer_worker_says_of_itself_beyond_what_is_known_is_left_alone(etcd_server: EtcdServer) -> None:
+async def test_unknown_fields_of_newer_worker_are_ignored(etcd_server: EtcdServer) -> None:
     registry = EtcdRegistry([etcd_server.endpoint], environment="mixed", lease_sec=60)
     await registry.register(NewerInfo(**asdict(ANNA), gpus=4))
     assert [live.info for live in await registry.list()] == [ANNA]
@@ -52,7 +52,7 @@ async def test_what_a_newer_worker_says_of_itself_beyond_what_is_known_is_left_a
     await registry.close()
 
 
-async def test_the_next_address_is_asked_when_one_is_away(etcd_server: EtcdServer) -> None:
+async def test_next_endpoint_is_tried_if_one_is_down(etcd_server: EtcdServer) -> None:
     addresses = [f"http://127.0.0.1:{free_port()}", etcd_server.endpoint + "/"]
     registry = EtcdRegistry(addresses, environment="several", lease_sec=60)
     await registry.register(ANNA)
@@ -61,7 +61,7 @@ async def test_the_next_address_is_asked_when_one_is_away(etcd_server: EtcdServe
     await registry.close()
 
 
-async def test_etcd_away_and_back(own_server: EtcdServer) -> None:
+async def test_etcd_outage_and_recovery(own_server: EtcdServer) -> None:
     registry = EtcdRegistry([own_server.endpoint], environment="test", lease_sec=60)
     await registry.register(ANNA)
     own_server.kill()
@@ -74,7 +74,7 @@ async def test_etcd_away_and_back(own_server: EtcdServer) -> None:
     await registry.close()
 
 
-async def test_a_key_taken_over_is_not_written_by_its_former_owner(etcd_server: EtcdServer) -> None:
+async def test_former_owner_does_not_write_key(etcd_server: EtcdServer) -> None:
     former = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=60)
     owner = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=60)
     await former.register(ANNA)
@@ -118,6 +118,6 @@ async def test_user_and_password(own_server: EtcdServer) -> None:
     "endpoints",
     [[], ["127.0.0.1:2379"], ["redis://127.0.0.1"], ["http://[::1"], ["http://127.0.0.1:99999"], ["http://"]],
 )
-def test_addresses_that_are_none_are_refused(endpoints: list[str]) -> None:
+def test_invalid_endpoints_are_rejected(endpoints: list[str]) -> None:
     with pytest.raises(InvalidInput, match="etcd_endpoints"):
         EtcdRegistry(endpoints, environment="test")

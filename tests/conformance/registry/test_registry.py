@@ -28,14 +28,14 @@ async def names(registry: Registry) -> list[str]:
     return [worker.info.name for worker in await registry.list()]
 
 
-async def test_a_worker_is_listed_as_it_announced_itself(side: RegistryDriverFixture) -> None:
+async def test_registered_worker_is_listed(side: RegistryDriverFixture) -> None:
     await side.open().register(ANNA)
     (worker,) = await side.open().list()
     assert worker.info == ANNA
     assert 0 <= worker.lease_left_sec <= LEASE_SEC
 
 
-async def test_workers_are_listed_in_the_order_of_their_names(side: RegistryDriverFixture) -> None:
+async def test_workers_are_listed_by_name(side: RegistryDriverFixture) -> None:
     registry = side.open()
     assert await names(registry) == []
     await registry.register(BERT)
@@ -43,7 +43,7 @@ async def test_workers_are_listed_in_the_order_of_their_names(side: RegistryDriv
     assert await names(registry) == ["anna-1", "bert-1"]
 
 
-async def test_announcing_again_replaces(side: RegistryDriverFixture) -> None:
+async def test_registering_again_replaces_entry(side: RegistryDriverFixture) -> None:
     await side.open().register(ANNA)
     again = replace(ANNA, pid=4712, slots=8, languages={"rust": "1.63"})
     registry = side.open()
@@ -52,7 +52,7 @@ async def test_announcing_again_replaces(side: RegistryDriverFixture) -> None:
     assert await registry.keep_alive("anna-1", health=WorkerHealth.READY)
 
 
-async def test_a_lost_worker_disappears_within_its_lease(side: RegistryDriverFixture) -> None:
+async def test_worker_disappears_after_lease(side: RegistryDriverFixture) -> None:
     registry = side.open(lease_sec=1)
     await registry.register(ANNA)
     async with asyncio.timeout(60):
@@ -60,7 +60,7 @@ async def test_a_lost_worker_disappears_within_its_lease(side: RegistryDriverFix
             await side.pass_time()
 
 
-async def test_renewing_makes_a_lease_whole_again(side: RegistryDriverFixture) -> None:
+async def test_keep_alive_renews_lease(side: RegistryDriverFixture) -> None:
     registry = side.open()
     await registry.register(ANNA)
     async with asyncio.timeout(60):
@@ -75,14 +75,14 @@ async def _left_sec(registry: Registry) -> float:
     return worker.lease_left_sec
 
 
-async def test_health_changes_with_the_renewal(side: RegistryDriverFixture) -> None:
+async def test_keep_alive_updates_health(side: RegistryDriverFixture) -> None:
     registry = side.open()
     await registry.register(ANNA)
     assert await registry.keep_alive("anna-1", health=WorkerHealth.DRAINING)
     assert [worker.info for worker in await side.open().list()] == [replace(ANNA, health=WorkerHealth.DRAINING)]
 
 
-async def test_a_lease_that_has_passed_cannot_be_renewed(side: RegistryDriverFixture) -> None:
+async def test_expired_lease_cannot_be_renewed(side: RegistryDriverFixture) -> None:
     registry = side.open()
     await registry.register(ANNA)
     await side.lapse("anna-1")
@@ -93,11 +93,11 @@ async def test_a_lease_that_has_passed_cannot_be_renewed(side: RegistryDriverFix
     assert await names(registry) == ["anna-1"]
 
 
-async def test_a_worker_that_never_announced_itself_has_no_lease(side: RegistryDriverFixture) -> None:
+async def test_unregistered_worker_cannot_keep_alive(side: RegistryDriverFixture) -> None:
     assert not await side.open().keep_alive("nobody", health=WorkerHealth.READY)
 
 
-async def test_leaving_is_immediate_and_leaves_others_alone(side: RegistryDriverFixture) -> None:
+async def test_deregister_removes_only_that_worker(side: RegistryDriverFixture) -> None:
     registry = side.open()
     await registry.register(ANNA)
     await registry.register(BERT)
@@ -107,7 +107,7 @@ async def test_leaving_is_immediate_and_leaves_others_alone(side: RegistryDriver
     await registry.deregister("anna-1")
 
 
-async def test_an_operator_may_remove_another_process_worker(side: RegistryDriverFixture) -> None:
+async def test_worker_of_other_process_can_be_removed(side: RegistryDriverFixture) -> None:
     await side.open().register(ANNA)
     registry = side.open()
     await registry.deregister("anna-1")
@@ -115,6 +115,6 @@ async def test_an_operator_may_remove_another_process_worker(side: RegistryDrive
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", "x" * 129])
-async def test_a_name_that_cannot_be_one_is_refused(side: RegistryDriverFixture, name: str) -> None:
+async def test_invalid_worker_name_is_rejected(side: RegistryDriverFixture, name: str) -> None:
     with pytest.raises(InvalidInput, match="worker_id"):
         await side.open().register(replace(ANNA, name=name))

@@ -27,7 +27,7 @@ class SlowLoader(RedisServer):
 
 
 @pytest.mark.slow
-async def test_a_redis_that_loads_its_data_is_waited_out() -> None:
+async def test_loading_redis_is_unavailable_then_works() -> None:
     server = SlowLoader().start()
     redis: Redis = Redis.from_url(server.url)
     stream = RedisStream(server.url, environment="loading")

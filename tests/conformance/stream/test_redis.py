@@ -76,7 +76,7 @@ def locked_server() -> Iterator[SecuredRedisServer]:
     server.stop()
 
 
-async def test_entry_and_payload_look_as_documented(redis_side: RedisSide, hint_of: HintOf) -> None:
+async def test_entry_and_payload_format(redis_side: RedisSide, hint_of: HintOf) -> None:
     (published,) = await redis_side.open().publish([hint_of("j-1", 1)])
     entries: Any = await redis_side.raw.xrange(redis_side.key(1))
     ((entry_id, fields),) = entries
@@ -100,7 +100,7 @@ async def test_environments_do_not_see_each_other(redis_server: RedisServer, hin
     await staging.close()
 
 
-async def test_acknowledging_leaves_nothing_behind(redis_side: RedisSide, hint_of: HintOf) -> None:
+async def test_ack_deletes_entry_and_payload(redis_side: RedisSide, hint_of: HintOf) -> None:
     stream = redis_side.open()
     await stream.publish([hint_of(f"{number}") for number in range(5)])
     await stream.ack(await stream.read(consumer="a", limit=5, wait_ms=0))
@@ -119,7 +119,7 @@ async def test_acknowledging_leaves_nothing_behind(redis_side: RedisSide, hint_o
     ],
     ids=["bytes", "text", "list", "version", "other-job"],
 )
-async def test_an_unreadable_payload_is_named_and_spares_its_neighbours(
+async def test_invalid_payload_does_not_affect_other_messages(
     redis_side: RedisSide, hint_of: HintOf, payload: bytes
 ) -> None:
     stream = redis_side.open()
@@ -131,7 +131,7 @@ async def test_an_unreadable_payload_is_named_and_spares_its_neighbours(
     assert sound.body == hint_of("sound")
 
 
-async def test_a_mangled_reference_cannot_make_us_delete_another_key(redis_side: RedisSide) -> None:
+async def test_corrupt_payload_ref_deletes_no_other_key(redis_side: RedisSide) -> None:
     stream = redis_side.open()
     fields: Any = {"job_id": "j", "enqueue_ts": "1", "priority": "2", "payload_ref": redis_side.key(0)}
     await redis_side.raw.xadd(redis_side.key(), fields)
@@ -141,7 +141,7 @@ async def test_a_mangled_reference_cannot_make_us_delete_another_key(redis_side:
     assert await redis_side.raw.exists(redis_side.key(0))
 
 
-async def test_one_broken_band_leaves_the_others_working(redis_side: RedisSide, hint_of: HintOf) -> None:
+async def test_broken_band_does_not_affect_others(redis_side: RedisSide, hint_of: HintOf) -> None:
     stream = redis_side.open()
     await redis_side.raw.set(redis_side.key(1), "not a stream")
     broken, sound = await stream.publish([hint_of("broken", 1), hint_of("sound", 2)])
@@ -157,9 +157,7 @@ async def test_one_broken_band_leaves_the_others_working(redis_side: RedisSide, 
     assert await stream.find_existing([(1, "1-1"), (2, sound.entry_id)]) == {(2, sound.entry_id)}
 
 
-async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
-    redis_side: RedisSide, hint_of: HintOf
-) -> None:
+async def test_leaving_consumer_is_deleted_unless_it_has_pending(redis_side: RedisSide, hint_of: HintOf) -> None:
     """Workers are named after their processes: without this a group would list every one that ever was."""
     first, second = redis_side.open(), redis_side.open()
     await first.publish([hint_of("one"), hint_of("two")])
@@ -181,7 +179,7 @@ async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
 
 
 @pytest.mark.parametrize("turns", range(1, 25))
-async def test_who_is_told_to_stop_stops_wherever_the_call_is(redis_side: RedisSide, turns: int) -> None:
+async def test_cancelled_call_stops_at_any_await(redis_side: RedisSide, turns: int) -> None:
     """A worker that is to end would read for ever if its call swallowed that once."""
     stream = redis_side.open()
     await stream.depths()
@@ -201,7 +199,7 @@ async def test_who_is_told_to_stop_stops_wherever_the_call_is(redis_side: RedisS
     assert stopped, "it went on"
 
 
-async def test_a_group_that_was_removed_is_made_again(redis_side: RedisSide, hint_of: HintOf) -> None:
+async def test_removed_group_is_created_again(redis_side: RedisSide, hint_of: HintOf) -> None:
     stream = redis_side.open()
     await stream.publish([hint_of("one")])
     first = await stream.read(consumer="a", limit=1, wait_ms=0)
@@ -211,7 +209,7 @@ async def test_a_group_that_was_removed_is_made_again(redis_side: RedisSide, hin
     assert await stream.ack(first) == 1
 
 
-async def test_redis_away_and_back(own_server: RedisServer, hint_of: HintOf) -> None:
+async def test_redis_outage_and_recovery(own_server: RedisServer, hint_of: HintOf) -> None:
     stream = RedisStream(own_server.url, environment="test")
     await stream.publish([hint_of("before")])
     messages = await stream.read(consumer="a", limit=1, wait_ms=0)
@@ -242,7 +240,7 @@ async def test_redis_away_and_back(own_server: RedisServer, hint_of: HintOf) -> 
     await stream.close()
 
 
-async def test_closing_while_redis_is_away_does_not_hang(own_server: RedisServer) -> None:
+async def test_close_during_outage_does_not_hang(own_server: RedisServer) -> None:
     stream = RedisStream(own_server.url, environment="test")
     waiting = asyncio.create_task(stream.read(consumer="a", limit=1, wait_ms=30_000))
     await asyncio.sleep(0.05)
@@ -252,7 +250,7 @@ async def test_closing_while_redis_is_away_does_not_hang(own_server: RedisServer
     await asyncio.wait_for(stream.close(), 120)
 
 
-async def test_a_full_redis_is_unavailable_and_then_works(own_server: RedisServer, hint_of: HintOf) -> None:
+async def test_full_redis_is_unavailable_then_works(own_server: RedisServer, hint_of: HintOf) -> None:
     stream = RedisStream(own_server.url, environment="test")
     raw = Redis.from_url(own_server.url)
     await raw.config_set("maxmemory", 1)
@@ -278,7 +276,7 @@ async def test_password_and_tls(locked_server: SecuredRedisServer, hint_of: Hint
 
 
 @pytest.mark.parametrize("url", ["redis://:wr0ng-pass@127.0.0.1:{port}/0", "redis://127.0.0.1:{port}/0"])
-async def test_refused_credentials_are_named_and_not_shown(locked_server: SecuredRedisServer, url: str) -> None:
+async def test_authentication_error_does_not_show_credentials(locked_server: SecuredRedisServer, url: str) -> None:
     stream = RedisStream(url.format(port=locked_server.port), environment="test")
     for call in (stream.depths(), stream.read(consumer="a", limit=1, wait_ms=0)):
         with pytest.raises(Unavailable, match="authentication failed") as caught:
@@ -287,7 +285,7 @@ async def test_refused_credentials_are_named_and_not_shown(locked_server: Secure
     await stream.close()
 
 
-async def test_a_server_that_is_not_trusted_is_unavailable(locked_server: SecuredRedisServer) -> None:
+async def test_untrusted_tls_server_is_unavailable(locked_server: SecuredRedisServer) -> None:
     stream = RedisStream(f"rediss://:{PASSWORD}@127.0.0.1:{locked_server.tls_port}/0", environment="test")
     with pytest.raises(Unavailable) as caught:
         await stream.depths()
@@ -296,17 +294,17 @@ async def test_a_server_that_is_not_trusted_is_unavailable(locked_server: Secure
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1", "127.0.0.1:6379", "redis://", "redis://h:notaport"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(InvalidInput, match="redis_url"):
         RedisStream(url, environment="test")
 
 
-def test_an_environment_that_cannot_scope_names_is_refused() -> None:
+def test_invalid_environment_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="environment"):
         RedisStream("redis://127.0.0.1", environment="A b")
 
 
-async def test_redis_6_2_is_good_enough(hint_of: HintOf) -> None:
+async def test_redis_6_2_is_supported(hint_of: HintOf) -> None:
     server = OldRedisServer().start()
     try:
         stream = RedisStream(server.url, environment="test", maxlen=100)

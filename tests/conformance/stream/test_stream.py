@@ -24,7 +24,7 @@ def jobs(messages: list[Message]) -> list[str | None]:
     return [message.job_id for message in messages]
 
 
-async def test_a_hint_arrives_as_it_was_published(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_published_message_is_read_unchanged(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     (published,) = await stream.publish([hint_of("one")])
     (message,) = await take(stream)
@@ -35,7 +35,7 @@ async def test_a_hint_arrives_as_it_was_published(side: StreamDriverFixture, hin
     assert message.enqueued_at_ms > 1_600_000_000_000
 
 
-async def test_a_message_published_before_anyone_reads_is_not_lost(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_message_published_before_first_read_is_delivered(side: StreamDriverFixture, hint_of: HintOf) -> None:
     await side.open().publish([hint_of("early")])
     assert jobs(await take(side.open())) == ["early"]
 
@@ -49,9 +49,7 @@ async def test_each_message_goes_to_one_consumer_in_order(side: StreamDriverFixt
     assert await take(side.open(), consumer="a") == []
 
 
-async def test_concurrent_readers_share_all_messages_and_double_none(
-    side: StreamDriverFixture, hint_of: HintOf
-) -> None:
+async def test_concurrent_readers_get_each_message_once(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream, seen, everything = side.open(), Counter[str | None](), 200
 
     async def read(stream: Stream, consumer: str, limit: int) -> None:
@@ -70,7 +68,7 @@ async def test_concurrent_readers_share_all_messages_and_double_none(
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3])
-async def test_a_read_takes_no_more_than_it_may(side: StreamDriverFixture, hint_of: HintOf, limit: int) -> None:
+async def test_read_respects_limit(side: StreamDriverFixture, hint_of: HintOf, limit: int) -> None:
     stream = side.open()
     await stream.publish([hint_of(f"{band}-{number}", band) for band in BANDS for number in range(3)])
     assert len(await take(stream, limit, wait_ms=50)) == limit
@@ -78,7 +76,7 @@ async def test_a_read_takes_no_more_than_it_may(side: StreamDriverFixture, hint_
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_a_woken_read_takes_no_more_than_it_may(side: StreamDriverFixture, hint_of: HintOf, limit: int) -> None:
+async def test_woken_read_respects_limit(side: StreamDriverFixture, hint_of: HintOf, limit: int) -> None:
     stream, publisher = side.open(), side.open()
     waiting = asyncio.create_task(take(stream, limit, wait_ms=5000))
     await asyncio.sleep(0)
@@ -95,16 +93,14 @@ async def test_higher_bands_are_served_first(side: StreamDriverFixture, hint_of:
     assert [message.band for message in await take(stream)] == list(BANDS)
 
 
-async def test_a_priority_out_of_range_goes_to_the_nearest_band(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_priority_out_of_range_uses_nearest_band(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of("low", 99), hint_of("high", -5)])
     assert [(message.job_id, message.band) for message in await take(stream)] == [("high", 0), ("low", 3)]
 
 
 @pytest.mark.parametrize("limit", [1, 5, 16])
-async def test_no_band_starves_while_a_higher_one_is_never_empty(
-    side: StreamDriverFixture, hint_of: HintOf, limit: int
-) -> None:
+async def test_lower_bands_do_not_starve(side: StreamDriverFixture, hint_of: HintOf, limit: int) -> None:
     stream = side.open()
     await stream.publish([hint_of(f"{band}-{number}", band) for band in BANDS for number in range(100)])
     seen: Counter[int] = Counter()
@@ -114,7 +110,7 @@ async def test_no_band_starves_while_a_higher_one_is_never_empty(
     assert seen[0] >= 4 * max(seen[1], seen[2], seen[3])
 
 
-async def test_a_read_returns_as_soon_as_anything_is_there(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_read_returns_on_first_message(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream, publisher = side.open(), side.open()
     waiting = asyncio.create_task(take(stream, limit=10, wait_ms=60_000))
     await asyncio.sleep(0.01)
@@ -122,11 +118,11 @@ async def test_a_read_returns_as_soon_as_anything_is_there(side: StreamDriverFix
     assert jobs(await asyncio.wait_for(waiting, 120)) == ["awaited"]
 
 
-async def test_a_read_ends_with_nothing_when_its_time_is_up(side: StreamDriverFixture) -> None:
+async def test_read_returns_empty_after_wait(side: StreamDriverFixture) -> None:
     assert await take(side.open(), wait_ms=20) == []
 
 
-async def test_a_cancelled_read_loses_no_message(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_cancelled_read_loses_no_message(side: StreamDriverFixture, hint_of: HintOf) -> None:
     """Cancel a waiting reader around the moment a message comes: the next read, or another consumer, has it."""
     stream, publisher = side.open(), side.open()
     seen: list[str | None] = []
@@ -159,7 +155,7 @@ async def test_messages_of_a_canceled_read_are_released_on_close(side: StreamDri
     assert await other.pending_counts() == NOTHING | {2: 1}
 
 
-async def test_acknowledged_messages_are_gone(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_acknowledged_messages_are_deleted(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of("a"), hint_of("b"), hint_of("c", 0)])
     messages = await take(stream, limit=2)
@@ -171,22 +167,20 @@ async def test_acknowledged_messages_are_gone(side: StreamDriverFixture, hint_of
     assert await stream.autoclaim(consumer="b", idle_ms=0, limit=10) == []
 
 
-async def test_acknowledging_twice_counts_once(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_ack_twice_counts_once(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of("a")])
     messages = await take(stream)
     assert [await stream.ack(messages), await stream.ack(messages), await stream.ack([])] == [1, 0, 0]
 
 
-async def test_anybody_may_acknowledge(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_any_consumer_can_acknowledge(side: StreamDriverFixture, hint_of: HintOf) -> None:
     await side.open().publish([hint_of("a")])
     messages = await take(side.open())
     assert await side.open().ack(messages) == 1
 
 
-async def test_an_old_message_of_a_job_does_not_take_its_new_one_along(
-    side: StreamDriverFixture, hint_of: HintOf
-) -> None:
+async def test_ack_of_old_message_keeps_new_payload(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of("retried")])
     old = await take(stream)
@@ -196,7 +190,7 @@ async def test_an_old_message_of_a_job_does_not_take_its_new_one_along(
     assert new.body == hint_of("retried")
 
 
-async def test_autoclaim_takes_what_is_idle_and_counts_deliveries(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_autoclaim_claims_idle_messages_and_counts_deliveries(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of("lost")])
     await take(stream, consumer="dead")
@@ -208,14 +202,14 @@ async def test_autoclaim_takes_what_is_idle_and_counts_deliveries(side: StreamDr
     assert await stream.ack([message]) == 1
 
 
-async def test_autoclaim_leaves_alone_what_nobody_has_read(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_autoclaim_ignores_unread_messages(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of("new")])
     assert await stream.autoclaim(consumer="b", idle_ms=0, limit=10) == []
     assert jobs(await take(stream)) == ["new"]
 
 
-async def test_autoclaim_goes_on_where_it_stopped(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_autoclaim_continues_at_cursor(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of(f"{number}") for number in range(10)])
     await take(stream)
@@ -224,7 +218,7 @@ async def test_autoclaim_goes_on_where_it_stopped(side: StreamDriverFixture, hin
     assert jobs(await stream.autoclaim(consumer="b", idle_ms=0, limit=2)) == ["0", "1"]
 
 
-async def test_autoclaim_reaches_every_band_within_its_bound(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_autoclaim_reaches_every_band(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     await stream.publish([hint_of(f"{band}-{number}", band) for band in BANDS for number in range(3)])
     await take(stream)
@@ -237,7 +231,7 @@ async def test_autoclaim_reaches_every_band_within_its_bound(side: StreamDriverF
     assert {f"{job}"[0] for job in seen} == {"0", "1", "2", "3"}
 
 
-async def test_trimming_bounds_the_stream(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_maxlen_bounds_stream(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open(maxlen=100)
     await stream.publish([hint_of(f"{number}") for number in range(1000)])
     depth = (await stream.depths())[2]
@@ -256,7 +250,7 @@ async def test_message_trimmed_while_pending_is_not_delivered_again(side: Stream
     assert await stream.ack([old]) == 0
 
 
-async def test_a_bad_hint_does_not_fail_its_neighbours(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_invalid_message_does_not_fail_others(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     source = MessageBody("bad", 2, "judge", None, {"source": "int main() {\n}"})
     outcomes = await stream.publish([hint_of("a"), source, hint_of("b")])
@@ -267,12 +261,12 @@ async def test_a_bad_hint_does_not_fail_its_neighbours(side: StreamDriverFixture
     assert jobs(await take(stream)) == ["a", "b"]
 
 
-async def test_publishing_nothing_is_nothing(side: StreamDriverFixture) -> None:
+async def test_publish_of_empty_list(side: StreamDriverFixture) -> None:
     assert await side.open().publish([]) == []
 
 
 @pytest.mark.parametrize("field", ["job_id", "enqueue_ts", "payload_ref", "priority"])
-async def test_an_entry_that_lacks_a_field_says_so(side: StreamDriverFixture, field: str) -> None:
+async def test_entry_with_missing_field_is_defective(side: StreamDriverFixture, field: str) -> None:
     stream = side.open()
     await side.add_without(field, "poor")
     (message,) = await take(stream)
@@ -281,7 +275,7 @@ async def test_an_entry_that_lacks_a_field_says_so(side: StreamDriverFixture, fi
     assert await stream.ack([message]) == 1
 
 
-async def test_a_message_without_its_payload_says_so_and_names_its_job(side: StreamDriverFixture) -> None:
+async def test_message_without_payload_is_defective_with_job_id(side: StreamDriverFixture) -> None:
     stream = side.open()
     await side.spoil_payload("hollow")
     (message,) = await take(stream)
@@ -291,7 +285,7 @@ async def test_a_message_without_its_payload_says_so_and_names_its_job(side: Str
     assert await stream.ack([again]) == 1
 
 
-async def test_a_flushed_stream_goes_on_by_itself(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_flushed_stream_recovers(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream, publisher = side.open(), side.open()
     await stream.publish([hint_of("before")])
     old = await take(stream)
@@ -304,7 +298,7 @@ async def test_a_flushed_stream_goes_on_by_itself(side: StreamDriverFixture, hin
     assert await stream.ack(old) == 0
 
 
-async def test_a_flush_under_a_waiting_reader_does_not_deafen_it(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_flush_during_blocking_read_recovers(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream, publisher = side.open(), side.open()
     await take(stream)
     waiting = asyncio.create_task(take(stream, wait_ms=2000))
@@ -315,14 +309,14 @@ async def test_a_flush_under_a_waiting_reader_does_not_deafen_it(side: StreamDri
     assert seen == ["after"]
 
 
-async def test_racing_to_create_the_group_is_harmless(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_concurrent_group_creation(side: StreamDriverFixture, hint_of: HintOf) -> None:
     await side.open().publish([hint_of(f"{number}") for number in range(8)])
     reads = (take(side.open(), limit=1, consumer=f"{number}") for number in range(8))
     seen = [jobs(messages) for messages in await asyncio.gather(*reads)]
     assert sorted(job for (job,) in seen if job) == [f"{number}" for number in range(8)]
 
 
-async def test_it_knows_which_messages_it_still_holds(side: StreamDriverFixture, hint_of: HintOf) -> None:
+async def test_find_existing_returns_unacknowledged_messages(side: StreamDriverFixture, hint_of: HintOf) -> None:
     stream = side.open()
     unread, read, done = await stream.publish([hint_of("unread", 3), hint_of("read", 0), hint_of("done", 1)])
     taken = {message.job_id: message for message in await take(stream, limit=2)}

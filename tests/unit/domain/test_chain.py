@@ -36,7 +36,7 @@ def test_every_rule_waits_for_every_dependency() -> None:
         assert decide(when, DependencyCounts(waiting=1, success=5, failed=5)) is NodeDecision.WAIT
 
 
-def test_rules_hold_by_how_dependencies_ended() -> None:
+def test_dependency_rules() -> None:
     def held(counts: DependencyCounts) -> set[DependencyRule]:
         return {when for when in DependencyRule if decide(when, counts) is NodeDecision.RUN}
 
@@ -62,14 +62,14 @@ def test_rules_hold_by_how_dependencies_ended() -> None:
     assert held(DependencyCounts()) == {*forever, DependencyRule.ALL_SUCCESS, DependencyRule.NONE_FAILED}
 
 
-def test_ready_decides_roots_and_follows_skips() -> None:
+def test_decide_pending_starts_roots_and_propagates_skips() -> None:
     dag = diamond(d=DependencyRule.ALL_DONE)
     assert decide_pending(dag, dict.fromkeys("abcd", N.PENDING)) == {"a": NodeDecision.RUN}
     failed = {"a": N.FAILED, "b": N.PENDING, "c": N.PENDING, "d": N.PENDING}
     assert decide_pending(dag, failed) == {"b": NodeDecision.SKIP, "c": NodeDecision.SKIP, "d": NodeDecision.RUN}
 
 
-def test_what_was_skipped_or_never_began_is_opened_again_and_nothing_else() -> None:
+def test_nodes_to_reopen_are_skipped_or_unstarted() -> None:
     dag = diamond()
     states = {"a": N.FAILED, "b": N.SKIPPED, "c": N.STOPPED, "d": N.SKIPPED}
     assert sorted(nodes_to_reopen(dag, states, lambda _: False, "a")) == ["b", "c", "d"]
@@ -77,13 +77,13 @@ def test_what_was_skipped_or_never_began_is_opened_again_and_nothing_else() -> N
     assert nodes_to_reopen(dag, states | {"d": N.SUCCESS}, lambda _: True, "b") == []
 
 
-def test_a_run_ends_when_all_nodes_have() -> None:
+def test_run_finishes_with_last_node() -> None:
     assert final_run_status([N.SUCCESS, N.RUNNING]) is None
     assert final_run_status([N.SUCCESS, N.SKIPPED]) == "success"
     assert final_run_status([N.SUCCESS, N.STOPPED]) == "failed"
 
 
-def test_instances_are_named_after_their_node() -> None:
+def test_instance_ids() -> None:
     assert instance_id("m", 3) == "m[3]"
     assert (dag_node_id("m[3]"), dag_node_id("m"), is_instance("m[3]"), is_instance("m")) == ("m", "m", True, False)
 
@@ -102,7 +102,7 @@ def dags(draw: st.DrawFn) -> Dag:
 
 
 @given(dags(), st.data())
-def test_counting_cascades_of_skips_arrives_where_the_whole_does(dag: Dag, data: st.DataObject) -> None:
+def test_cascade_skips_equals_decide_pending(dag: Dag, data: st.DataObject) -> None:
     """The incremental way, which the database takes, and the way that looks at everything agree."""
     ended = data.draw(st.integers(0, len(dag.nodes) - 1))
     states = {}

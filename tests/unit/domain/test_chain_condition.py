@@ -48,12 +48,12 @@ SCOPE: dict[str, Any] = {
         ("not (true and false)", True),
     ],
 )
-def test_values(text: str, value: bool) -> None:
+def test_condition_values(text: str, value: bool) -> None:
     assert parse_condition(text).evaluate(SCOPE) is value
 
 
 @pytest.mark.parametrize("text", ["parameters.n < 'x'", "parameters.none > 1", "1 in 2", "1 in 'x'"])
-def test_what_does_not_compare_says_so(text: str) -> None:
+def test_incomparable_values_raise(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"cannot compare|right side of `in`|`in` on a string"):
         parse_condition(text).evaluate(SCOPE)
 
@@ -78,7 +78,7 @@ def test_what_does_not_compare_says_so(text: str) -> None:
         ("(" * 60 + "1" + ")" * 60, "deeper"),
     ],
 )
-def test_what_cannot_be_read_says_where(text: str, said: str) -> None:
+def test_syntax_error_names_position(text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_condition(text)
     assert said in refused.value.message
@@ -86,12 +86,12 @@ def test_what_cannot_be_read_says_where(text: str, said: str) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_parses_or_raises_invalid_input(text: str) -> None:
     with suppress(InvalidInput):
         parse_condition(text).evaluate(SCOPE)
 
 
-def test_it_names_what_it_looks_at() -> None:
+def test_condition_lists_its_paths() -> None:
     assert parse_condition("artifacts.a.x > 1 and parameters.m[0]").paths == (
         ("artifacts", "a", "x"),
         ("parameters", "m", 0),

@@ -24,7 +24,7 @@ def one(**fields: Any) -> dict[str, Any]:
     return {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"], **fields}]}
 
 
-def test_a_whole_node_is_read() -> None:
+def test_complete_node_is_parsed() -> None:
     dag = parse_dag(
         {
             "nodes": [
@@ -75,7 +75,7 @@ def test_a_whole_node_is_read() -> None:
     )
 
 
-def test_what_holds_over_all_runs_is_read() -> None:
+def test_chain_limits_are_parsed() -> None:
     limits = {"max_runs": 3, "when_full": "refuse", "max_parallel": 20, "max_parallel_by_type": {"http": 4}}
     dag = parse_dag({"nodes": [{"id": "a", "type": "noop"}], "over_runs": limits})
     assert dag.chain_limits == ChainLimits(3, MaxRunsPolicy.REFUSE, 20, {"http": 4})
@@ -101,15 +101,15 @@ def test_what_holds_over_all_runs_is_read() -> None:
         ({"max_parallel_by_type": {"http": 0}}, "over_runs.max_parallel_by_type.http: must be an integer"),
     ],
 )
-def test_what_is_wrong_with_limits_over_runs_is_said(over_runs: Any, said: str) -> None:
+def test_invalid_chain_limits_are_reported(over_runs: Any, said: str) -> None:
     assert said in "\n".join(problems({"nodes": [{"id": "a", "type": "noop"}], "over_runs": over_runs}))
 
 
-def test_a_rule_that_is_no_text_is_refused_like_any_other() -> None:
+def test_non_string_rule_is_rejected() -> None:
     assert "when [] is unknown" in "\n".join(problems({"nodes": [{"id": "a", "type": "noop", "when": []}]}))
 
 
-def test_all_problems_come_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems(
         {
             "nodes": [
@@ -144,13 +144,13 @@ def test_all_problems_come_at_once() -> None:
         ({"a": [], "b": ["a", "d"], "c": ["b"], "d": ["c"]}, "b → c → d → b"),
     ],
 )
-def test_a_cycle_is_spelled_out(deps: dict[str, list[str]], spelled: str) -> None:
+def test_cycle_is_listed(deps: dict[str, list[str]], spelled: str) -> None:
     nodes = [{"id": key, "type": "noop", "deps": value} for key, value in deps.items()]
     (found,) = problems({"nodes": nodes})
     assert found == f"nodes: dependency cycle: {spelled}"
 
 
-def test_a_long_line_has_no_cycle_and_is_read_at_once() -> None:
+def test_long_chain_is_parsed_without_recursion() -> None:
     nodes = [{"id": f"n{i}", "type": "noop", "deps": [f"n{i - 1}"] if i else []} for i in range(10_000)]
     assert find_cycle({item["id"]: item["deps"] for item in reversed(nodes)}) is None  # type: ignore[misc]
     assert len(parse_validated_dag({"nodes": nodes}).nodes) == 10_000
@@ -176,7 +176,7 @@ def test_a_long_line_has_no_cycle_and_is_read_at_once() -> None:
         ({"map": {"over": [], "as": "artifacts"}}, "map.as: 'artifacts' is not a valid item name"),
     ],
 )
-def test_each_field_says_what_is_wrong(fields: dict[str, Any], said: str | None) -> None:
+def test_invalid_field_is_reported(fields: dict[str, Any], said: str | None) -> None:
     if said is None:
         parse_dag(one(**fields))
     else:

@@ -50,36 +50,36 @@ STABLE = {
 }
 
 
-def test_codes_and_statuses_are_a_promise() -> None:
+def test_error_codes_and_statuses_are_stable() -> None:
     assert {item.__name__: (item.code, item.http_status) for item in CLASSES} == STABLE
 
 
 @pytest.mark.parametrize("kind", [item for item in CLASSES if item not in (NotFound, FenceRefused)])
-def test_the_docstring_is_the_message(kind: type[AdjudgeError]) -> None:
+def test_docstring_is_default_message(kind: type[AdjudgeError]) -> None:
     error = kind()
     assert str(error) == error.message == (kind.__doc__ or "").splitlines()[0]
     assert str(kind("Something else.", field="x")) == "Something else."
     assert kind(field="x").fields == {"field": "x"}
 
 
-def test_a_missing_object_has_a_code_of_its_kind() -> None:
+def test_not_found_code_contains_kind() -> None:
     error = NotFound("judge_run", "42")
     assert (error.code, str(error)) == ("JUDGE_RUN_NOT_FOUND", "Not found: judge run '42'.")
     assert error.fields == {"kind": "judge_run", "id": "42"}
 
 
-def test_a_refused_fence_says_why() -> None:
+def test_fence_refused_has_reason() -> None:
     error = FenceRefused("42", RefusalReason.STALE_ATTEMPT)
     assert error.fields == {"job_id": "42", "reason": "stale_attempt"}
     assert "stale_attempt" in str(error)
 
 
-def test_only_what_may_pass_is_worth_trying_again() -> None:
+def test_retryable_errors() -> None:
     assert {item for item in CLASSES if item.retryable} == {
         item for item in CLASSES if issubclass(item, (Unavailable, TooManyRequests))
     }
 
 
-def test_every_class_is_in_the_drawing() -> None:
+def test_error_tree_lists_every_class() -> None:
     for item in CLASSES:
         assert item.__name__ in (errors.__doc__ or "")

@@ -22,7 +22,7 @@ def _layer_of(found: GraphLayout) -> dict[object, int]:
 
 
 @given(graphs())
-def test_every_node_has_one_place_and_every_edge_goes_down_layer_by_layer(graph: dict[str, list[str]]) -> None:
+def test_layout_has_every_node_once_and_edges_go_down(graph: dict[str, list[str]]) -> None:
     found = layout_graph(graph)
     places = [place for layer in found.layers for place in layer]
     assert len(places) == len(set(places)) == count_vertices(graph)
@@ -42,16 +42,16 @@ def test_two_parallel_lines_do_not_cross() -> None:
     assert sides == {("a", "b")}
 
 
-def test_a_long_edge_bends_in_every_layer_it_passes() -> None:
+def test_long_edge_has_waypoint_in_every_layer() -> None:
     found = layout_graph({"a": [], "b": ["a"], "c": ["b"], "d": ["c", "a"]})
     (long,) = [edge for edge in found.edges if edge[0] == "a" and edge[-1] == "d"]
     assert [place.layer for place in long[1:-1] if isinstance(place, EdgeWaypoint)] == [1, 2]
 
 
-def test_a_very_long_chain_needs_no_recursion() -> None:
+def test_long_chain_layout_needs_no_recursion() -> None:
     graph = {str(index): [str(index - 1)] if index else [] for index in range(3_000)}
     assert len(layout_graph(graph).layers) == 3_000
 
 
-def test_an_unknown_dependency_is_passed_over() -> None:
+def test_unknown_dependency_is_ignored() -> None:
     assert layout_graph({"a": ["ghost"]}) == GraphLayout((("a",),), ())

@@ -60,7 +60,7 @@ def test_wrapped_special_address_is_not_public(network: str) -> None:
         assert not is_public(address), way
 
 
-def test_wrapped_public_address_is_judged_by_the_address_in_it() -> None:
+def test_wrapped_public_address_is_public() -> None:
     assert all(is_public(address) for address in wrapped(ipaddress.IPv4Address("8.8.8.8")).values())
 
 
@@ -76,5 +76,5 @@ def test_wrapped_public_address_is_judged_by_the_address_in_it() -> None:
         "fec0::1",
     ],
 )
-def test_ways_to_wrap_that_nobody_needs_are_not_public(address: str) -> None:
+def test_unused_wrappings_are_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))

@@ -23,12 +23,12 @@ def test_slugs(slug: str) -> None:
 @pytest.mark.parametrize(
     "slug", ["", "A", "-a", "a b", "a/b", "a:b", "a" * 65, "ä", "a\n", "01890000-0000-7000-8000-000000000000"]
 )
-def test_what_is_no_slug_says_so(slug: str) -> None:
+def test_invalid_slug_is_rejected(slug: str) -> None:
     with pytest.raises(InvalidInput, match="slug"):
         parse_slug(slug)
 
 
-def test_tags_have_one_spelling() -> None:
+def test_tags_are_normalized() -> None:
     assert parse_tags(["  Dynamic   Programming ", "DP", "dp", "C++", "\uff27raphs"]) == (
         "dynamic programming",
         "dp",
@@ -54,7 +54,7 @@ def test_titles_and_difficulties() -> None:
             parse_difficulty(figure)
 
 
-def test_words_are_folded_and_counted_once() -> None:
+def test_search_words_are_folded_and_unique() -> None:
     assert search_words("Two-Sum", "two_sum STRASSE Straße", "naïve \ufb01n") == (
         "two",
         "sum",

@@ -46,7 +46,7 @@ DRIVERS: dict[str, tuple[Reactions, list[type[BaseException]]]] = {
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_every_class_of_a_driver_has_an_entry_or_a_base_that_has_one(driver: str) -> None:
+def test_every_driver_exception_has_a_reaction(driver: str) -> None:
     table, found = DRIVERS[driver]
     assert len(found) > 8
     assert [item.__name__ for item in found if not any(base in table for base in item.__mro__)] == []
@@ -84,7 +84,7 @@ BY_STATE = {
 }
 
 
-def test_each_important_class_is_reacted_to_as_decided() -> None:
+def test_reactions_to_important_classes() -> None:
     wrong, seen = [], set()
     for kind, table, reaction in expected():
         seen.add(getattr(kind, "sqlstate", ""))
@@ -119,7 +119,7 @@ def test_each_important_class_is_reacted_to_as_decided() -> None:
         ("CROSSSLOT Keys in request don't hash to the same slot", InternalFault),
     ],
 )
-def test_what_redis_answers_is_known_by_class_or_code(answer: str, ours: type[AdjudgeError]) -> None:
+def test_redis_errors_have_reactions(answer: str, ours: type[AdjudgeError]) -> None:
     """As redis-py makes an exception of it: the code is in the class or in front of the message, never in both."""
     error = BaseParser.parse_error(answer)  # type: ignore[no-untyped-call]
     assert type(redis_failures.translated(error, "host:6379")) is ours
@@ -140,13 +140,13 @@ def test_every_primary_result_code_of_sqlite_has_a_reaction() -> None:
         (sqlite3.SQLITE_ERROR, InternalFault),
     ],
 )
-def test_sqlite_errors_are_known_by_their_code(code: int, ours: type[AdjudgeError]) -> None:
+def test_sqlite_errors_are_classified_by_code(code: int, ours: type[AdjudgeError]) -> None:
     error = sqlite3.OperationalError("it failed")
     error.sqlite_errorcode = code
     assert type(sqlite_errors.translated(error)) is ours
 
 
-def test_writing_in_an_operation_that_only_reads_is_our_own_fault() -> None:
+def test_write_in_read_operation_is_internal_fault() -> None:
     error = sqlite3.OperationalError("attempt to write a readonly database")
     error.sqlite_errorcode = sqlite3.SQLITE_READONLY
     assert isinstance(sqlite_errors.translated(error, may_write=False), InternalFault)
@@ -165,5 +165,5 @@ def test_obstore_errors_are_translated_by_class(error: Exception, ours: type[Adj
     assert type(s3_failures.translated(error, "host/bucket", "ab" * 32)) is ours
 
 
-def test_what_no_table_knows_is_fatal() -> None:
+def test_unknown_exception_is_fatal() -> None:
     assert reaction_to(KeyError(), redis_failures.REACTIONS) is FATAL

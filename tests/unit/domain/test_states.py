@@ -24,7 +24,7 @@ DESIGN = {
 
 
 @pytest.mark.parametrize(("machine", "source", "target"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
-def test_every_pair_is_legal_or_refused(machine: StateMachine[Any], source: str, target: str) -> None:
+def test_every_transition_is_legal_or_rejected(machine: StateMachine[Any], source: str, target: str) -> None:
     listed = any((edge.source, edge.target) == (source, target) for edge in machine.edges)
     assert machine.allows(source, target) is listed
     if listed:
@@ -37,12 +37,12 @@ def test_every_pair_is_legal_or_refused(machine: StateMachine[Any], source: str,
 
 
 @pytest.mark.parametrize("machine", [JOB, SUBMISSION, CHAIN_RUN], ids=lambda machine: machine.name)
-def test_the_edges_are_those_of_the_design(machine: StateMachine[Any]) -> None:
+def test_documented_transitions(machine: StateMachine[Any]) -> None:
     assert {f"{edge.source}>{edge.target}" for edge in machine.edges} == set(DESIGN[machine.name].split())
 
 
 @pytest.mark.parametrize("machine", STATE_MACHINES, ids=lambda machine: machine.name)
-def test_a_value_that_does_not_exist_is_named_with_those_that_do(machine: StateMachine[Any]) -> None:
+def test_unknown_status_error_lists_statuses(machine: StateMachine[Any]) -> None:
     for status in machine.statuses:
         assert machine.parse(str(status)) is status
     for unknown in ("", "PENDING", "done", "x" * 1_000):
@@ -53,7 +53,7 @@ def test_a_value_that_does_not_exist_is_named_with_those_that_do(machine: StateM
 
 
 @pytest.mark.parametrize("machine", STATE_MACHINES, ids=lambda machine: machine.name)
-def test_a_table_is_whole(machine: StateMachine[Any]) -> None:
+def test_state_machine_is_complete(machine: StateMachine[Any]) -> None:
     pairs = [(edge.source, edge.target) for edge in machine.edges]
     assert len(pairs) == len(set(pairs)), "an edge is written once"
     assert all(edge.cause for edge in machine.edges)
@@ -76,7 +76,7 @@ def test_node_can_be_completed_and_retried_manually() -> None:
     assert {"failed>retrying", "stopped>retrying", "failed>success", "stopped>success", "skipped>pending"} <= edges
 
 
-def test_the_diagram_shows_every_edge_with_its_cause() -> None:
+def test_diagram_shows_every_transition() -> None:
     lines = SUBMISSION.mermaid().splitlines()
     assert lines[:2] == ["stateDiagram-v2", "    [*] --> pending"]
     assert "    judging --> accepted: verdict AC" in lines

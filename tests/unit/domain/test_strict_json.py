@@ -19,7 +19,7 @@ for _ in range(5_000):
 
 
 @pytest.mark.parametrize("document", [None, [], {"ä": ["\N{GRINNING FACE}", 1.5, True]}, "\\u0000", {"a": "\\ud800"}])
-def test_what_is_json_comes_back_as_it_was(document: Any) -> None:
+def test_encode_json_round_trip(document: Any) -> None:
     assert json.loads(encode_json(document, "x")) == document
 
 
@@ -35,7 +35,7 @@ def test_what_is_json_comes_back_as_it_was(document: Any) -> None:
         (CIRCLE, "x: not a JSON value: Circular reference detected."),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_its_place(document: Any, said: str) -> None:
+def test_invalid_value_is_rejected_with_path(document: Any, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         encode_json(document, "x")
     assert refused.value.message == said
@@ -49,11 +49,11 @@ def _nested(times: int) -> Any:
 
 
 @pytest.mark.parametrize("document", [DEEP, _nested(MAX_DEPTH + 1), {"a": [[], _nested(MAX_DEPTH - 1)]}])
-def test_what_is_too_deep_is_refused_too(document: Any) -> None:
+def test_deep_nesting_is_rejected(document: Any) -> None:
     with pytest.raises(InvalidInput, match="x: nested deeper than 100 levels"):
         encode_json(document, "x")
 
 
 @pytest.mark.parametrize("document", [_nested(MAX_DEPTH), [[]] * 2 * MAX_DEPTH, "[" * 2 * MAX_DEPTH])
-def test_what_is_long_is_not_deep(document: Any) -> None:
+def test_long_document_is_accepted(document: Any) -> None:
     assert json.loads(encode_json(document, "x")) == document

@@ -45,26 +45,26 @@ def applied(old: Sequence[str], new: Sequence[str], found: Sequence[Block]) -> l
 
 
 @given(LINES, LINES, st.sampled_from([0, 1, 3, 400]))
-def test_blocks_lead_from_one_text_to_the_other(old: list[str], new: list[str], most_edits: int) -> None:
+def test_blocks_transform_old_into_new(old: list[str], new: list[str], most_edits: int) -> None:
     assert applied(old, new, blocks(old, new, Budget(edits=most_edits))) == new
 
 
 @given(LINES, LINES)
-def test_no_way_is_shorter(old: list[str], new: list[str]) -> None:
+def test_diff_is_minimal(old: list[str], new: list[str]) -> None:
     ours = sum(block.old_to - block.old_from for block in blocks(old, new) if block.is_same)
     theirs = sum(match.size for match in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
     assert ours >= theirs
 
 
 @given(st.lists(st.integers(0, 60), unique=True, max_size=40).map(sorted))
-def test_unified_form_is_that_of_difflib_where_both_find_the_same(gone: list[int]) -> None:
+def test_unified_equals_difflib(gone: list[int]) -> None:
     old = [f"line {i}" for i in range(61)]
     new = [line for i, line in enumerate(old) if i not in set(gone)]
     theirs = list(difflib.unified_diff(old, new, "a", "a", lineterm=""))
     assert list(unified(old, new, "a")) == theirs
 
 
-def test_texts_of_nothing_but_differences_take_bounded_work() -> None:
+def test_different_texts_take_bounded_work() -> None:
     old = [Counted(f"old {i}") for i in range(30_000)]
     new = [Counted(f"new {i}") for i in range(30_000)]
     Counted.compared = 0
@@ -72,7 +72,7 @@ def test_texts_of_nothing_but_differences_take_bounded_work() -> None:
     assert Counted.compared < 400_000
 
 
-def test_equal_lines_in_thousands_take_bounded_work() -> None:
+def test_repeated_lines_take_bounded_work() -> None:
     """Every diagonal can be followed to its end: few edits, and yet some fifty million steps without a budget."""
     middle = [Counted("")] * 60_000
     old = [Counted("a"), *middle, *(Counted(f"old {i}") for i in range(300))]
@@ -82,7 +82,7 @@ def test_equal_lines_in_thousands_take_bounded_work() -> None:
     assert Counted.compared < 2 * MOST_STEPS + 10 * len(old)
 
 
-def test_several_texts_share_one_budget() -> None:
+def test_budget_can_be_shared() -> None:
     budget = Budget(steps=100)
     old, new = [f"old {i}" for i in range(50)], [f"new {i}" for i in range(50)]
     blocks(old, new, budget)

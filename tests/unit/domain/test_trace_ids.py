@@ -13,7 +13,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
     "header",
     [f"00-{TRACE}-00f067aa0ba902b7-01", f" 00-{TRACE}-00f067aa0ba902b7-00 ", f"01-{TRACE}-00f067aa0ba902b7-01-x"],
 )
-def test_a_trace_is_continued(header: str) -> None:
+def test_traceparent_is_parsed(header: str) -> None:
     assert parse_traceparent(header) == TRACE
 
 
@@ -29,7 +29,7 @@ def test_a_trace_is_continued(header: str) -> None:
         f"00-{TRACE.upper()}-00f067aa0ba902b7-01",
     ],
 )
-def test_what_means_nothing_is_no_trace(header: str | None) -> None:
+def test_invalid_traceparent_is_ignored(header: str | None) -> None:
     assert parse_traceparent(header) is None
 
 

@@ -20,14 +20,14 @@ from adjudge.domain.verdict import Verdict, VerdictAggregation, aggregate_verdic
 VERDICTS = st.lists(st.sampled_from(Verdict), min_size=1)
 
 
-def test_verdicts_stand_in_their_precedence() -> None:
+def test_verdict_severity_order() -> None:
     assert " ".join(Verdict) == "AC PA WA OLE TLE MLE RE CE SE"
     assert [verdict.severity for verdict in Verdict] == list(range(9))
     assert len({verdict.title for verdict in Verdict}) == 9
 
 
 @pytest.mark.parametrize("verdict", Verdict)
-def test_a_verdict_ends_in_one_status(verdict: Verdict) -> None:
+def test_verdict_maps_to_submission_status(verdict: Verdict) -> None:
     expected = {
         "AC": SubmissionStatus.ACCEPTED,
         "WA": SubmissionStatus.WRONG_ANSWER,
@@ -39,24 +39,24 @@ def test_a_verdict_ends_in_one_status(verdict: Verdict) -> None:
 
 
 @given(VERDICTS, st.sampled_from(VerdictAggregation))
-def test_a_fault_of_ours_outranks_everything(verdicts: list[Verdict], rule: VerdictAggregation) -> None:
+def test_system_error_has_precedence(verdicts: list[Verdict], rule: VerdictAggregation) -> None:
     assert (aggregate_verdicts(verdicts, rule) is Verdict.SE) is (Verdict.SE in verdicts)
 
 
 @given(VERDICTS, st.sampled_from(VerdictAggregation))
-def test_accepted_is_every_test_accepted(verdicts: list[Verdict], rule: VerdictAggregation) -> None:
+def test_accepted_requires_all_tests(verdicts: list[Verdict], rule: VerdictAggregation) -> None:
     assert (aggregate_verdicts(verdicts, rule) is Verdict.AC) is (set(verdicts) == {Verdict.AC})
     assert aggregate_verdicts(verdicts, rule) in verdicts
 
 
-def test_the_first_or_the_worst_decides() -> None:
+def test_aggregation_by_first_or_worst() -> None:
     seen = [Verdict.AC, Verdict.WA, Verdict.RE, Verdict.TLE]
     assert aggregate_verdicts(seen) is Verdict.WA
     assert aggregate_verdicts(seen, VerdictAggregation.WORST) is Verdict.RE
     assert aggregate_verdicts([]) is Verdict.SE
 
 
-def test_retries_wait_two_four_eight_seconds_then_stop() -> None:
+def test_retry_delays_double_up_to_max_retries() -> None:
     policy = RetryPolicy()
     assert [policy.delay_ms(failures, 0.0) for failures in (0, 1, 2, 3)] == [2_000, 2_000, 4_000, 8_000]
     assert policy.max_attempts == 4
@@ -64,7 +64,7 @@ def test_retries_wait_two_four_eight_seconds_then_stop() -> None:
 
 
 @given(st.integers(1, 60), st.floats(0, 1, exclude_max=True))
-def test_jitter_only_lengthens_a_delay_and_only_by_a_tenth(failures: int, random_unit: float) -> None:
+def test_jitter_adds_at_most_a_tenth(failures: int, random_unit: float) -> None:
     plain = RetryPolicy().delay_ms(failures, 0.0)
     assert plain <= RetryPolicy().delay_ms(failures, random_unit) <= plain * 1.1 + 1
 
@@ -81,12 +81,12 @@ def test_jitter_only_lengthens_a_delay_and_only_by_a_tenth(failures: int, random
         (OSError(), RetryClass.INFRASTRUCTURE),
     ],
 )
-def test_errors_are_classified_in_one_place(error: Exception, expected: RetryClass) -> None:
+def test_classify_errors(error: Exception, expected: RetryClass) -> None:
     assert classify(error) is expected
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
-def test_a_limit_that_no_run_could_honour_names_its_field(name: str) -> None:
+def test_invalid_limit_names_field(name: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{name}: ") as refused:
         Limits(**{name: -1})
     assert refused.value.fields == {"field": name}
@@ -102,14 +102,14 @@ def test_limits_scale_for_a_slower_language() -> None:
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
-def test_an_id_is_a_version_7_uuid_that_sorts_by_time(unix_ms: int, bits: int) -> None:
+def test_new_id_is_uuid7_sorted_by_time(unix_ms: int, bits: int) -> None:
     text = uuid7(unix_ms, bits)
     assert parse_id(text) == text
     assert int(text.replace("-", "")[:12], 16) == unix_ms
     assert uuid7(max(0, unix_ms - 1), 2**74 - 1) < text or unix_ms == 0
 
 
-def test_ids_made_within_a_millisecond_sort_in_the_order_of_making(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_within_a_millisecond_sort_by_creation(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(1_800_000_000_000_000_000, 250)
     monkeypatch.setattr(time, "time_ns", lambda: next(clock))
     made = [new_id() for _ in range(8_000)]
@@ -117,17 +117,17 @@ def test_ids_made_within_a_millisecond_sort_in_the_order_of_making(monkeypatch: 
     assert [parse_id(text) for text in made] == made
 
 
-def test_ids_are_new() -> None:
+def test_new_ids_are_unique() -> None:
     assert len({new_id() for _ in range(1_000)}) == 1_000
 
 
 @pytest.mark.parametrize("text", ["", "1", "0189-", "018f0000-0000-4000-8000-000000000000", "x" * 36])
-def test_what_is_no_id_is_refused_with_its_field(text: str) -> None:
+def test_invalid_id_error_names_field(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"^job_id: ") as refused:
         parse_id(text, "job_id")
     assert refused.value.fields == {"field": "job_id"}
 
 
-def test_an_id_has_one_spelling() -> None:
+def test_parse_id_normalizes() -> None:
     text = new_id()
     assert parse_id(f"  {text.upper()}\n") == text

@@ -39,7 +39,7 @@ def compiler(box: FakeBox, root: Path, **more: Any) -> Compiler:
     return Compiler(cast("Sandbox", box), Languages([LANGUAGE]), CompileCache(root), **more)
 
 
-async def test_no_more_compilations_at_once_than_allowed(tmp_path: Path) -> None:
+async def test_concurrent_compilations_are_limited(tmp_path: Path) -> None:
     box = FakeBox()
     made = compiler(box, tmp_path, compilations=2)
     sources = [ProgramSource((SourceFile("main.made", str(number).encode()),)) for number in range(6)]
@@ -54,7 +54,7 @@ async def test_no_more_compilations_at_once_than_allowed(tmp_path: Path) -> None
     assert box.most == 2
 
 
-async def test_a_program_stays_on_disk_as_long_as_it_may_be_run_and_a_result_does_not_keep_it(tmp_path: Path) -> None:
+async def test_artifact_is_kept_while_program_is_referenced(tmp_path: Path) -> None:
     box = FakeBox()
     box.go_on.set()
     made = Compiler(cast("Sandbox", box), Languages([LANGUAGE]), CompileCache(tmp_path, bound_bytes=0))

@@ -29,7 +29,7 @@ def entries(cache: CompileCache) -> set[str]:
     return {entry.name for entry in (cache.root / "entries").iterdir()}
 
 
-def test_an_entry_is_whole_and_readable_by_the_box(tmp_path: Path) -> None:
+def test_entry_is_complete_and_readable_in_sandbox(tmp_path: Path) -> None:
     cache = CompileCache(tmp_path)
     assert cache.get("k") is None
     made = put(cache, "k", 10)
@@ -40,7 +40,7 @@ def test_an_entry_is_whole_and_readable_by_the_box(tmp_path: Path) -> None:
     assert not list((tmp_path / "staging").iterdir())
 
 
-def test_the_longest_unused_go_first_however_young_they_are(tmp_path: Path) -> None:
+def test_least_recently_used_entry_is_evicted_first(tmp_path: Path) -> None:
     cache = CompileCache(tmp_path, bound_bytes=3 * ENTRY)
     for timestamp, key in enumerate(("old", "middle", "young")):
         put(cache, key)
@@ -49,7 +49,7 @@ def test_the_longest_unused_go_first_however_young_they_are(tmp_path: Path) -> N
     assert entries(cache) == {"middle", "young", "new"}
 
 
-def test_the_bound_holds_after_every_step(tmp_path: Path) -> None:
+def test_size_limit_holds_after_every_step(tmp_path: Path) -> None:
     caches = [CompileCache(tmp_path, bound_bytes=10 * ENTRY) for _ in range(2)]
     kept = []
     for number in range(40):
@@ -61,7 +61,7 @@ def test_the_bound_holds_after_every_step(tmp_path: Path) -> None:
     assert all((artifact.directory / "main").is_file() for artifact in kept)
 
 
-def test_a_program_in_use_stays_whoever_needs_its_room(tmp_path: Path) -> None:
+def test_entry_in_use_is_not_evicted(tmp_path: Path) -> None:
     cache, other = (CompileCache(tmp_path, bound_bytes=2 * ENTRY) for _ in range(2))
     held = put(cache, "held")
     used_at(cache, "held", 0)
@@ -73,7 +73,7 @@ def test_a_program_in_use_stays_whoever_needs_its_room(tmp_path: Path) -> None:
     assert entries(cache) == {"b", "c"}
 
 
-def test_a_program_without_room_is_used_and_not_kept(tmp_path: Path) -> None:
+def test_program_that_does_not_fit_is_used_but_not_cached(tmp_path: Path) -> None:
     cache = CompileCache(tmp_path, bound_bytes=ENTRY)
     held = put(cache, "held")
     extra = put(cache, "extra")
@@ -85,7 +85,7 @@ def test_a_program_without_room_is_used_and_not_kept(tmp_path: Path) -> None:
     assert held.directory.is_dir()
 
 
-def test_a_bound_of_nothing_keeps_nothing(tmp_path: Path) -> None:
+def test_zero_size_limit_disables_cache(tmp_path: Path) -> None:
     cache = CompileCache(tmp_path, bound_bytes=0)
     made = put(cache, "k")
     assert (made.directory / "main").is_file()
@@ -94,7 +94,7 @@ def test_a_bound_of_nothing_keeps_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / "staging").iterdir())
 
 
-def test_many_small_files_count_as_what_they_take_on_disk(tmp_path: Path) -> None:
+def test_small_files_count_by_disk_usage(tmp_path: Path) -> None:
     cache = CompileCache(tmp_path, bound_bytes=50 * BLOCK)
     with cache.stage() as staged:
         for number in range(100):
@@ -109,7 +109,7 @@ def test_the_first_of_two_writers_wins(tmp_path: Path) -> None:
     assert (put(two, "k", 2).directory / "main").stat().st_size == 1
 
 
-def test_links_that_a_compiler_left_are_dropped(tmp_path: Path) -> None:
+def test_symbolic_links_are_removed(tmp_path: Path) -> None:
     cache = CompileCache(tmp_path)
     with cache.stage() as staged:
         (staged / "secret").symlink_to("/etc/passwd")
@@ -133,7 +133,7 @@ with cache.stage() as staged:
 """
 
 
-def test_what_a_killed_process_left_behind_is_removed_and_what_a_living_one_uses_is_not(tmp_path: Path) -> None:
+def test_staging_of_killed_process_is_removed(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", KILLED, str(tmp_path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -88,14 +88,14 @@ async def test_executions_do_not_run_beside_judging() -> None:
         assert these.running == ["j2"]
 
 
-async def test_an_operator_may_allow_executions_beside_judging() -> None:
+async def test_executions_beside_judging_can_be_allowed() -> None:
     async with runs(Clock(), apart=False) as these:
         assert await these.begin("j1")
         assert await these.begin("e1")
         assert not these.quiet.executions_apart
 
 
-async def test_programs_of_one_side_run_beside_each_other() -> None:
+async def test_programs_of_one_side_run_concurrently() -> None:
     async with runs(Clock()) as these:
         assert await these.begin("e1")
         assert await these.begin("e2")
@@ -104,7 +104,7 @@ async def test_programs_of_one_side_run_beside_each_other() -> None:
         assert await these.begin("j2")
 
 
-async def test_executions_get_their_turn_though_judging_never_pauses() -> None:
+async def test_executions_do_not_starve() -> None:
     clock = Clock()
     async with runs(clock) as these:
         await these.begin("j1")
@@ -129,7 +129,7 @@ async def test_no_execution_starts_while_judging_waits() -> None:
         assert these.running == ["j1"]
 
 
-async def test_all_judging_that_waited_starts_together() -> None:
+async def test_waiting_judging_starts_together() -> None:
     clock = Clock()
     async with runs(clock) as these:
         await these.begin("e1")
@@ -155,7 +155,7 @@ async def test_long_executions_get_a_small_share_of_the_time() -> None:
         assert not await these.begin("j3")
 
 
-async def test_a_turn_that_nobody_takes_is_passed_on() -> None:
+async def test_cancelled_turn_is_passed_on() -> None:
     clock = Clock()
     async with runs(clock) as these:
         await these.begin("j1")
@@ -166,7 +166,7 @@ async def test_a_turn_that_nobody_takes_is_passed_on() -> None:
         assert these.running == ["j1", "j2"]
 
 
-async def test_a_run_alone_waits_for_both_sides_and_both_wait_for_it() -> None:
+async def test_exclusive_run_excludes_both_sides() -> None:
     async with runs(Clock()) as these:
         await these.begin("e1")
         assert not await these.begin("a1")
@@ -180,7 +180,7 @@ async def test_a_run_alone_waits_for_both_sides_and_both_wait_for_it() -> None:
         assert these.running == ["e2"]
 
 
-async def test_a_run_alone_that_is_canceled_lets_the_others_go_on() -> None:
+async def test_canceled_exclusive_run_releases_gate() -> None:
     async with runs(Clock()) as these:
         await these.begin("j1")
         await these.begin("a1")
@@ -193,7 +193,7 @@ async def test_a_run_alone_that_is_canceled_lets_the_others_go_on() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_whatever_the_order_the_sides_never_mix_and_everybody_runs(seed: int) -> None:
+async def test_sides_never_mix_in_any_order(seed: int) -> None:
     chance, quiet, mixed, done = random.Random(seed), ExclusiveGate(executions_apart=True), 0, 0
     running = {"j": 0, "e": 0}
 

@@ -65,7 +65,7 @@ async def until_started(box: FakeBox, count: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_compilation_of_an_execution_waits_for_judging(tmp_path: Path) -> None:
+async def test_execution_compile_waits_for_judging(tmp_path: Path) -> None:
     box = FakeBox()
     box.may_compile.set()
     judge = judge_of(box, tmp_path)
@@ -77,7 +77,7 @@ async def test_a_compilation_of_an_execution_waits_for_judging(tmp_path: Path) -
     assert box.started == ["compile", "run"]
 
 
-async def test_judging_waits_for_a_compilation_of_an_execution(tmp_path: Path) -> None:
+async def test_judging_waits_for_execution_compile(tmp_path: Path) -> None:
     box, judged = FakeBox(), asyncio.Event()
     judge = judge_of(box, tmp_path)
 
@@ -95,7 +95,7 @@ async def test_judging_waits_for_a_compilation_of_an_execution(tmp_path: Path) -
     assert judged.is_set()
 
 
-async def test_a_compilation_does_not_wait_where_executions_may_run_beside_judging(tmp_path: Path) -> None:
+async def test_execution_compile_does_not_wait_if_allowed_beside_judging(tmp_path: Path) -> None:
     box = FakeBox()
     judge = judge_of(box, tmp_path, apart=False)
     async with judge.exclusive_gate.shared():
@@ -105,7 +105,7 @@ async def test_a_compilation_does_not_wait_where_executions_may_run_beside_judgi
         await execution
 
 
-async def test_an_execution_that_waits_for_its_turn_holds_up_no_submissions_compilation(tmp_path: Path) -> None:
+async def test_waiting_execution_does_not_block_submission_compile(tmp_path: Path) -> None:
     box = FakeBox()
     box.may_compile.set()
     judge = judge_of(box, tmp_path)
@@ -116,7 +116,7 @@ async def test_an_execution_that_waits_for_its_turn_holds_up_no_submissions_comp
     await execution
 
 
-async def test_an_execution_in_its_turn_gets_a_compiler_that_a_submission_holds(tmp_path: Path) -> None:
+async def test_execution_gets_compiler_slot_after_submission(tmp_path: Path) -> None:
     """The submission's compilation never waits for a turn, so that the two cannot wait for each other."""
     box = FakeBox()
     judge = judge_of(box, tmp_path)
@@ -131,7 +131,7 @@ async def test_an_execution_in_its_turn_gets_a_compiler_that_a_submission_holds(
     assert box.started == ["compile", "compile", "run"]
 
 
-async def test_an_execution_does_not_reuse_a_program_that_was_compiled_beside_judging(tmp_path: Path) -> None:
+async def test_execution_does_not_reuse_program_compiled_beside_judging(tmp_path: Path) -> None:
     box = FakeBox()
     box.may_compile.set()
     judge = judge_of(box, tmp_path)
@@ -142,7 +142,7 @@ async def test_an_execution_does_not_reuse_a_program_that_was_compiled_beside_ju
     assert box.started == ["compile", "compile", "run", "run"], "its own program is reused"
 
 
-async def test_an_execution_that_was_compiled_before_does_not_wait_to_compile(tmp_path: Path) -> None:
+async def test_cached_execution_does_not_wait_to_compile(tmp_path: Path) -> None:
     box = FakeBox()
     box.may_compile.set()
     judge = judge_of(box, tmp_path)

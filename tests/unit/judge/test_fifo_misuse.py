@@ -77,7 +77,7 @@ async def started(fifos: Fifos, number: int) -> asyncio.Task[SandboxRunReport]:
     return waiting
 
 
-async def test_a_process_with_too_many_openings_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_process_with_too_many_openings_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fifos_module, "MAX_OPENINGS", 50)
     with open_fifos(2, tmp_path) as fifos:
         other, guilty = await started(fifos, 0), await started(fifos, 1)
@@ -93,9 +93,7 @@ async def test_a_process_with_too_many_openings_is_stopped(tmp_path: Path, monke
             await other
 
 
-async def test_openings_that_are_counted_after_the_end_are_misuse_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_openings_counted_after_exit_are_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fifos_module, "MAX_OPENINGS", 50)
     with open_fifos(1, tmp_path) as fifos:
 

@@ -92,7 +92,7 @@ async def test_any_order_of_opening_and_any_direction(
     assert await read_all(manager[written_by_process]) == b"answer"
 
 
-async def test_a_closed_end_is_the_end_of_the_stream_while_the_writer_lives(fifos: Fifos) -> None:
+async def test_closed_fifo_is_eof_while_writer_runs(fifos: Fifos) -> None:
     writer = await opened(of_manager(fifos, "to0"), os.O_WRONLY)
     await write(writer, b"all")
     os.close(writer)
@@ -100,7 +100,7 @@ async def test_a_closed_end_is_the_end_of_the_stream_while_the_writer_lives(fifo
     assert await read_all(reader) == b"all"
 
 
-async def test_a_fifo_that_is_opened_for_each_message_shows_no_early_end(fifos: Fifos) -> None:
+async def test_reopened_fifo_has_no_early_eof(fifos: Fifos) -> None:
     """As shell scripts do: ``echo question > fifo``, ``read answer < fifo``."""
     for message in (b"one", b"two"):
         reader = await opened(of_process(fifos, "to0"), os.O_RDONLY)
@@ -113,7 +113,7 @@ async def test_a_fifo_that_is_opened_for_each_message_shows_no_early_end(fifos: 
 
 
 @pytest.mark.parametrize("name", ["to0", "from0"])
-async def test_what_a_process_wrote_outlives_it(fifos: Fifos, name: str) -> None:
+async def test_data_of_ended_process_is_readable(fifos: Fifos, name: str) -> None:
     writer = await opened(of_process(fifos, name), os.O_WRONLY)
     await write(writer, b"last words")
     os.close(writer)
@@ -126,7 +126,7 @@ async def test_what_a_process_wrote_outlives_it(fifos: Fifos, name: str) -> None
 @pytest.mark.parametrize("name", ["to0", "from0"])
 @pytest.mark.parametrize("process_opens", [True, False])
 @pytest.mark.parametrize("manager_opens", ["before", "after"])
-async def test_a_manager_writes_to_a_process_that_has_ended(
+async def test_manager_can_write_to_ended_process(
     fifos: Fifos, name: str, manager_opens: str, *, process_opens: bool
 ) -> None:
     reader = await opened(of_process(fifos, name), os.O_RDONLY) if process_opens else None
@@ -139,7 +139,7 @@ async def test_a_manager_writes_to_a_process_that_has_ended(
     os.close(writer)
 
 
-async def test_a_manager_that_waits_for_room_goes_on_when_the_process_ends(fifos: Fifos) -> None:
+async def test_blocked_manager_continues_when_process_ends(fifos: Fifos) -> None:
     reader = await opened(of_process(fifos, "to0"), os.O_RDONLY)
     writer = await opened(of_manager(fifos, "to0"), os.O_WRONLY)
     writing = asyncio.create_task(write(writer, b"x" * BIG))
@@ -149,7 +149,7 @@ async def test_a_manager_that_waits_for_room_goes_on_when_the_process_ends(fifos
     await writing
 
 
-async def test_processes_read_the_end_when_the_manager_has_ended(fifos: Fifos) -> None:
+async def test_processes_read_eof_after_manager_ends(fifos: Fifos) -> None:
     early = await opened(of_process(fifos, "to0"), os.O_RDONLY)
     fifos.manager_ended()
     late = await opened(fifos.lines[1].directory / "to1", os.O_RDONLY)

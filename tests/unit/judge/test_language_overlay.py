@@ -31,7 +31,7 @@ def loaded(tmp_path: Path, text: str) -> Languages:
     return Languages.load(overlay=path)
 
 
-def test_an_operator_changes_the_time_factor_of_a_language(tmp_path: Path) -> None:
+def test_overlay_changes_time_factor(tmp_path: Path) -> None:
     languages = loaded(tmp_path, "[python3]\ntime_factor = 3\n")
     problem = Problem("made", PackageFormat("plain"), limits=ProblemLimits(run=Limits(cpu_ms=1_000)))
     assert submission_limits(problem, languages.get("python3")).cpu_ms == 3_000
@@ -40,14 +40,14 @@ def test_an_operator_changes_the_time_factor_of_a_language(tmp_path: Path) -> No
     assert languages.digest != Languages.load().digest
 
 
-def test_an_operator_adds_a_language(tmp_path: Path) -> None:
+def test_overlay_adds_language(tmp_path: Path) -> None:
     languages = loaded(tmp_path, ZIG)
     assert languages.get("zig").extensions == ("zig",)
     assert languages.for_file("main.zig") == languages.get("zig")
     assert len(list(languages)) == len(list(Languages.load())) + 1
 
 
-def test_a_new_language_needs_every_key_that_judging_needs(tmp_path: Path) -> None:
+def test_new_language_requires_all_keys(tmp_path: Path) -> None:
     for line in ZIG.strip().splitlines()[1:]:
         with pytest.raises(InvalidInput, match=rf"zig\.{line.split()[0]} is missing"):
             loaded(tmp_path, ZIG.replace(line, ""))
@@ -72,18 +72,18 @@ def test_a_new_language_needs_every_key_that_judging_needs(tmp_path: Path) -> No
         ("[python3", "is not valid TOML"),
     ],
 )
-def test_a_mistake_is_named_with_its_key(tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_key_is_named_in_error(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as refused:
         loaded(tmp_path, text)
     assert "judge.languages_file" in str(refused.value)
     assert "languages.toml" in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_overlay_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"nowhere\.toml cannot be read"):
         Languages.load(overlay=tmp_path / "nowhere.toml")
 
 
-def test_every_key_of_a_language_can_be_given() -> None:
+def test_overlay_accepts_every_language_key() -> None:
     names = {field.name for field in fields(Language)} - {"id", "is_default"}
     assert names | {"default"} == KEYS

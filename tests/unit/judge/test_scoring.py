@@ -52,7 +52,7 @@ def scored(of: Problem, verdicts: str, scores: dict[str, CheckerScore] | None = 
     return score(of, rows(of, verdicts, scores))
 
 
-def test_pass_fail_takes_the_first_failure() -> None:
+def test_pass_fail_verdict_is_first_failure() -> None:
     plain = problem([Group("")], [Case(name, "", "in") for name in "abc"], Grading.PASS_FAIL)
     assert scored(plain, "aaa").verdict is Verdict.AC
     assert scored(plain, "atw").verdict is Verdict.TLE
@@ -115,7 +115,7 @@ def test_partial_and_full_verdicts() -> None:
     assert scored(both, "aaaaaa").max_points == 100
 
 
-def test_a_group_whose_dependency_failed_earns_nothing() -> None:
+def test_group_with_failed_dependency_earns_nothing() -> None:
     tree = [
         Group("", on_reject=OnReject.CONTINUE, accept_if_any=True),
         Group("1", Aggregate.ALL, max_points=40),
@@ -126,7 +126,7 @@ def test_a_group_whose_dependency_failed_earns_nothing() -> None:
     assert scored(of, "aa").points == 100
 
 
-def test_scores_out_of_range_are_the_jurys_fault() -> None:
+def test_score_out_of_range_is_jury_error() -> None:
     ranged = problem([Group("", score_range=(0, 10))], [Case("a", "", "in", points=None)])
     fine = scored(ranged, "a", {"a": CheckerScore(Fraction(7), ScoreUnit.ABSOLUTE)})
     assert (fine.verdict, fine.points) == (Verdict.AC, Fraction(7))
@@ -138,7 +138,7 @@ def test_scores_out_of_range_are_the_jurys_fault() -> None:
     assert scored(over, "a", {"a": CheckerScore(Fraction(6), ScoreUnit.ABSOLUTE)}).verdict is Verdict.SE
 
 
-def test_an_unbounded_score_needs_no_maximum_and_may_be_missing() -> None:
+def test_unbounded_score_may_be_missing() -> None:
     unbounded = Checker(CheckerProtocol.ICPC, score_unit=ScoreUnit.UNBOUNDED)
     of = replace(
         problem([Group("", on_reject=OnReject.CONTINUE)], [Case(n, "", "in") for n in "ab"]), checker=unbounded
@@ -176,13 +176,13 @@ def test_stopping() -> None:
     assert walk(continued, "awaawa", StopPolicy.GROUP) == "aw-aw-"
 
 
-def test_a_failed_group_ends_its_parent_where_that_says_so() -> None:
+def test_failed_group_stops_parent() -> None:
     tree = [Group(""), Group("sample"), Group("secret")]
     of = problem(tree, [Case("sample/1", "sample", "in"), Case("secret/1", "secret", "in")], Grading.PASS_FAIL)
     assert walk(of, "wa") == "w-"
     assert walk(of, "aw") == "aw"
 
 
-def test_running_on_does_not_change_the_score() -> None:
+def test_running_all_cases_does_not_change_score() -> None:
     breaking = subtasks(Aggregate.SUM, on_reject=OnReject.BREAK, points=30)
     assert scored(breaking, "awa").points == scored(breaking, "aw-").points == 10

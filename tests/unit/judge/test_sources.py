@@ -35,18 +35,18 @@ def test_java_shapes(text: str, public: str, main: str) -> None:
 @pytest.mark.parametrize(
     "bomb", [b"/*" * 60_000, b'"' * 120_000, b"class " * 20_000, b"static " * 20_000, b"{" * 100_000]
 )
-def test_reading_java_does_not_get_lost(bomb: bytes) -> None:
+def test_parse_java_is_linear(bomb: bytes) -> None:
     """In quadratic time these would take hours."""
     assert parse_java(bomb * 3).main == ""
 
 
-def test_a_single_file_gets_its_languages_name() -> None:
+def test_single_file_name_by_language() -> None:
     assert layout_sources(LANGUAGES.get("cpp"), source("whatever.txt")).main == "main.cpp"
     java = layout_sources(LANGUAGES.get("java"), source("x.java", data=b"public class Sum { }"))
     assert java.main == "Sum.java"
 
 
-def test_the_main_file_of_several() -> None:
+def test_main_file_of_several_sources() -> None:
     python = LANGUAGES.get("python3")
     assert layout_sources(python, source("a.py", "b.py", entry_point="b.py")).main == "b.py"
     assert layout_sources(python, source("a.py", "main.py")).main == "main.py"
@@ -55,7 +55,7 @@ def test_the_main_file_of_several() -> None:
         layout_sources(python, source("a.c", "b.c"))
 
 
-def test_merged_files_win() -> None:
+def test_extra_files_replace_submitted_ones() -> None:
     grader = SourceFile("grader.cpp", b"int main() {}")
     header = SourceFile("lib.h", b"")
     layout = layout_sources(LANGUAGES.get("cpp"), source("x.cpp", data=b"f"), [grader, header])
@@ -72,7 +72,7 @@ def test_names_and_codes_and_aliases() -> None:
         LANGUAGES.get("klingon")
 
 
-def test_the_digest_knows_names_and_contents() -> None:
+def test_digest_covers_names_and_contents() -> None:
     assert source("a", "b").digest == source("b", "a").digest
     assert source("a", data=b"x").digest != source("a", data=b"y").digest
     assert source("ab", data=b"c").digest != source("a", data=b"bc").digest

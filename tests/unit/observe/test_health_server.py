@@ -19,7 +19,7 @@ async def _ask(port: int, request: str) -> tuple[int, str]:
     return int(head.split()[1]), body
 
 
-async def test_figures_are_served() -> None:
+async def test_metrics_are_served() -> None:
     metrics.STALLED.inc()
     async with serve_health(0, []) as port:
         status, body = await _ask(port, "GET /metrics")
@@ -27,7 +27,7 @@ async def test_figures_are_served() -> None:
     assert "adjudge_stalled_total" in body
 
 
-async def test_a_process_is_live_while_its_loops_turn_or_wait_on_purpose() -> None:
+async def test_process_is_live_while_loops_beat_or_pause() -> None:
     now = 0.0
     reader, dispatcher = LoopHeartbeat("reader", clock=lambda: now), LoopHeartbeat("pump", clock=lambda: now)
     async with serve_health(0, [reader, dispatcher]) as port:
@@ -41,12 +41,12 @@ async def test_a_process_is_live_while_its_loops_turn_or_wait_on_purpose() -> No
 
 
 @pytest.mark.parametrize(("request_line", "status"), [("GET /", 404), ("POST /metrics", 405), ("nonsense", 405)])
-async def test_anything_else_is_refused(request_line: str, status: int) -> None:
+async def test_other_requests_are_rejected(request_line: str, status: int) -> None:
     async with serve_health(0, []) as port:
         assert (await _ask(port, request_line))[0] == status
 
 
-async def test_who_talks_too_much_is_cut_off() -> None:
+async def test_oversized_request_is_closed() -> None:
     async with serve_health(0, []) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"x" * 100_000)

@@ -32,7 +32,7 @@ def _lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_json_lines_carry_context_and_fields() -> None:
+def test_json_lines_have_context_and_fields() -> None:
     stream = io.StringIO()
     logs.configure("info", "json", stream)
     with logs.context(job_id="j1", attempt_id=2):
@@ -44,7 +44,7 @@ def test_json_lines_carry_context_and_fields() -> None:
     assert "job_id" not in second
 
 
-def test_many_lines_are_few_writes_and_each_of_them_whole() -> None:
+def test_info_many_uses_few_complete_writes() -> None:
     class Counting(io.StringIO):
         sizes: ClassVar[list[int]] = []
 
@@ -68,7 +68,7 @@ def test_many_lines_are_few_writes_and_each_of_them_whole() -> None:
     assert len(_lines(stream)) == 100
 
 
-def test_secrets_are_blanked_whatever_the_caller_passed() -> None:
+def test_secrets_are_redacted() -> None:
     stream = io.StringIO()
     logs.configure("info", "json", stream)
     logs.get_logger("x").info("login", password="hunter2", Authorization="Bearer abc", api_token="t", user="ann")
@@ -77,7 +77,7 @@ def test_secrets_are_blanked_whatever_the_caller_passed() -> None:
     assert line["user"] == "ann"
 
 
-def test_levels_filter_and_libraries_take_the_same_road() -> None:
+def test_level_filter_and_library_records() -> None:
     stream = io.StringIO()
     logs.configure("warning", "json", stream)
     logs.get_logger("x").info("hidden")
@@ -87,7 +87,7 @@ def test_levels_filter_and_libraries_take_the_same_road() -> None:
 
 
 @pytest.mark.parametrize("level", ["debug", "info"])
-def test_addresses_that_were_asked_are_not_logged_by_the_library_that_asked(level: logs.Level) -> None:
+def test_requested_urls_are_not_logged_by_httpx(level: logs.Level) -> None:
     """A webhook's address may be all that keeps others from using it."""
     stream = io.StringIO()
     logs.configure(level, "json", stream)
@@ -96,7 +96,7 @@ def test_addresses_that_were_asked_are_not_logged_by_the_library_that_asked(leve
     assert "s3cret" not in stream.getvalue()
 
 
-def test_exceptions_are_kept_whole_in_both_formats() -> None:
+def test_tracebacks_are_logged_in_both_formats() -> None:
     for log_format in ("json", "console"):
         stream = io.StringIO()
         logs.configure("info", log_format, stream)
@@ -108,13 +108,13 @@ def test_exceptions_are_kept_whole_in_both_formats() -> None:
         assert "Traceback" in stream.getvalue()
 
 
-def test_an_unconfigured_library_leaves_standard_output_alone(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unconfigured_logging_does_not_use_stdout(capfd: pytest.CaptureFixture[str]) -> None:
     code = "from adjudge.observe.logs import get_logger; get_logger('x').info('a'); get_logger('x').warning('b')"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert capfd.readouterr().out == ""
 
 
-def test_a_task_that_was_dropped_leaves_its_context_quietly() -> None:
+def test_dropped_task_leaves_context_without_error() -> None:
     async def work() -> None:
         with logs.context(job_id="j1"):
             await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import pytest
 from adjudge.observe import metric_samples, metrics
 
 
-def test_a_sample_says_what_was_counted_since_the_last() -> None:
+def test_sample_difference() -> None:
     before = metric_samples.take_sample()
     metrics.JOBS_STARTED.labels("judge").inc(3)
     metrics.QUEUE_WAIT.observe(0.03)
@@ -19,7 +19,7 @@ def test_a_sample_says_what_was_counted_since_the_last() -> None:
     assert "0.025" not in found.histograms["queue_wait_seconds"]
 
 
-def test_what_did_not_move_is_left_out() -> None:
+def test_unchanged_values_are_omitted() -> None:
     now = metric_samples.take_sample()
     found = metric_samples.diff_samples(now, now)
     assert (found.counters, found.histograms) == ({}, {})
@@ -35,10 +35,10 @@ def test_what_did_not_move_is_left_out() -> None:
         ({"+Inf": 0}, 0.5, None),
     ],
 )
-def test_quantiles_are_read_off_the_buckets(buckets: dict[str, float], share: float, value: float | None) -> None:
+def test_quantile_from_buckets(buckets: dict[str, float], share: float, value: float | None) -> None:
     found = metric_samples.quantile(buckets, share)
     assert found == (None if value is None else pytest.approx(value))
 
 
-def test_figures_of_several_processes_add_up() -> None:
+def test_samples_add_up() -> None:
     assert metric_samples.sum_samples([{"a": 1, "b": 2}, {"b": 3}]) == {"a": 1, "b": 5}

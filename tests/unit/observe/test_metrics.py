@@ -21,7 +21,7 @@ def test_no_metric_has_a_per_request_label() -> None:
     assert not [metric.name for metric in metrics.ALL_METRICS if _PER_REQUEST & set(metric.labels)]
 
 
-def test_names_are_prefixed_unique_and_say_their_unit() -> None:
+def test_metric_names_have_prefix_and_unit() -> None:
     names = [metric.name for metric in metrics.ALL_METRICS]
     assert len(names) == len(set(names))
     assert all(name.startswith("adjudge_") for name in names)
@@ -29,7 +29,7 @@ def test_names_are_prefixed_unique_and_say_their_unit() -> None:
     assert all(m.name.endswith("_total") == (m.kind == "counter") for m in metrics.ALL_METRICS)
 
 
-def test_the_exposition_carries_what_was_counted() -> None:
+def test_exposition_contains_counted_values() -> None:
     metrics.WORKER_CLAIM.labels("won", "exposition_test").inc(3)
     metrics.JUDGE_EXEC_INFLIGHT.set(2)
     text = metrics.render_metrics().decode()

@@ -14,16 +14,14 @@ from adjudge.stream import MessageBody, codec, consumer_name
 from adjudge.stream.fair_share import FairShare
 
 
-def test_a_consumer_is_named_by_the_first_that_names_it() -> None:
+def test_consumer_name_precedence() -> None:
     assert consumer_name("configured", "worker-7") == "configured"
     assert consumer_name(None, "worker-7") == "worker-7"
     assert consumer_name("", "") == f"{socket.gethostname()}-{os.getpid()}"
 
 
 @pytest.mark.parametrize(("given", "variable"), [(("a b", None), "JOB_STREAM_CONSUMER"), ((None, "-x"), "WORKER_ID")])
-def test_a_name_that_cannot_be_one_is_refused_by_its_variable(
-    given: tuple[str | None, str | None], variable: str
-) -> None:
+def test_invalid_consumer_name_error_names_variable(given: tuple[str | None, str | None], variable: str) -> None:
     with pytest.raises(InvalidInput, match=variable):
         consumer_name(*given)
 
@@ -35,7 +33,7 @@ def test_every_priority_has_a_band(priority: int, band: int) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 3, 16, 100])
-def test_each_lower_band_keeps_one_place_in_sixteen(step: int) -> None:
+def test_each_lower_band_has_one_slot_in_sixteen(step: int) -> None:
     turns, kept = FairShare(), Counter[int]()
     for _ in range(1600 // step):
         kept.update(turns.reserved_quota(step))
@@ -57,13 +55,13 @@ def test_each_lower_band_keeps_one_place_in_sixteen(step: int) -> None:
         (MessageBody("j", 2, "judge", None, {"flag": True}), "payload.flag"),
     ],
 )
-def test_only_identifiers_may_enter(hint: MessageBody, field: str) -> None:
+def test_only_identifiers_are_accepted(hint: MessageBody, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         codec.check_identifiers_only(hint)
     assert caught.value.fields == {"field": field}
 
 
-def test_an_envelope_decodes_to_what_was_encoded() -> None:
+def test_envelope_round_trip() -> None:
     hint = MessageBody("j-1", 1, "node", None, {"run": "r-1", "attempt": 2, "parent": None})
     fields = {"job_id": "j-1", "enqueue_ts": "17", "payload_ref": "key", "priority": "1"}
     message = codec.decode("5-0", 1, fields, codec.encode(hint), deliveries=3)
@@ -72,7 +70,7 @@ def test_an_envelope_decodes_to_what_was_encoded() -> None:
 
 
 @pytest.mark.parametrize("spoilt", [{"priority": "high"}, {"enqueue_ts": "noon"}, {"enqueue_ts": "²"}, {"job_id": ""}])
-def test_a_field_that_cannot_be_read_counts_as_missing(spoilt: dict[str, str]) -> None:
+def test_undecodable_field_counts_as_missing(spoilt: dict[str, str]) -> None:
     fields = {"job_id": "j", "enqueue_ts": "17", "payload_ref": "key", "priority": "1"} | spoilt
     message = codec.decode("5-0", 1, fields, codec.encode(MessageBody("j", 1, "judge")))
     assert (message.defect, message.body) == ("missing_field", None)

@@ -31,7 +31,7 @@ def hints(*job_ids: str) -> list[MessageBody]:
     return [MessageBody(job_id, 2, "judge") for job_id in job_ids]
 
 
-async def test_a_message_is_claimed_when_it_has_been_idle_long_enough(stream: MemoryStream, clock: Clock) -> None:
+async def test_autoclaim_after_idle_time(stream: MemoryStream, clock: Clock) -> None:
     await stream.publish(hints("a"))
     await stream.read(consumer="dead", limit=1, wait_ms=0)
     clock.now_us += 16_999_999
@@ -41,7 +41,7 @@ async def test_a_message_is_claimed_when_it_has_been_idle_long_enough(stream: Me
     assert await stream.autoclaim(consumer="c", idle_ms=17_000, limit=1) == []
 
 
-async def test_ids_grow_while_the_clock_stands_still_or_goes_back(stream: MemoryStream, clock: Clock) -> None:
+async def test_entry_ids_grow_if_clock_stops_or_goes_back(stream: MemoryStream, clock: Clock) -> None:
     first = await stream.publish(hints("a", "b"))
     clock.now_us -= 60_000_000
     second = await stream.publish(hints("c"))
@@ -53,14 +53,14 @@ async def test_ids_grow_while_the_clock_stands_still_or_goes_back(stream: Memory
     assert numbers[:3] == [(1_700_000_000_000, 0), (1_700_000_000_000, 1), (1_700_000_000_000, 2)]
 
 
-async def test_a_message_says_when_it_was_published(stream: MemoryStream, clock: Clock) -> None:
+async def test_message_has_publication_time(stream: MemoryStream, clock: Clock) -> None:
     await stream.publish(hints("a"))
     clock.now_us += 5_000_000
     (message,) = await stream.read(consumer="a", limit=1, wait_ms=0)
     assert message.enqueued_at_ms == 1_700_000_000_000
 
 
-async def test_a_long_pending_list_is_looked_through_in_parts(stream: MemoryStream, clock: Clock) -> None:
+async def test_long_pending_list_is_scanned_in_parts(stream: MemoryStream, clock: Clock) -> None:
     """A look passes over ten messages for each that it may take, and goes on from there."""
     await stream.publish(hints(*(f"{number}" for number in range(25))))
     busy = await stream.read(consumer="a", limit=24, wait_ms=0)
