@@ -11,18 +11,18 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up test fast lint fmt docs screenshots simulate fuzz test-cgroup2 lock build clean ready ready-dev test-servers
 
-help: ## List what can be made
+help: ## List the targets
 	@grep -hE '^[a-z0-9%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z0-9%-]+):.*## (.*)/  make \1\t\2/' | sed 's/%/NAME/' | expand -t 22
 	@for bench in $(wildcard bench/*.py); do name=$$(basename "$$bench" .py); \
 		if grep -q "bench = Bench(\"$$name\")" "$$bench"; then echo "  make bench-$$name"; fi; done
 
-up: ready ## Start Adjudge here (PORT=8080), on SQLite under ./var
+up: ready ## Run Adjudge on SQLite under ./var (PORT=8080)
 	@$(PYTHON) -m adjudge up $(if $(PORT),--port $(PORT))
 
-test: ready-dev lint test-servers ## Lint and run every test; installs the servers they need
+test: ready-dev lint test-servers ## Lint and run all tests; as root, installs the required servers
 	@$(PYTHON) -m pytest -n auto --no-loadscope-reorder $(ARGS)
 
-fast: ready-dev ## Run the tests that are not slow (under three minutes)
+fast: ready-dev ## Run the fast tests (under three minutes)
 	@$(PYTHON) -m pytest -n auto --no-loadscope-reorder -m "not slow" $(ARGS)
 
 lint: ready-dev ## Check style, types and generated pages
@@ -31,20 +31,20 @@ lint: ready-dev ## Check style, types and generated pages
 	@$(PYTHON) -m mypy
 	@$(PYTHON) scripts/generate_docs.py --check
 
-fmt: ready-dev ## Put the code into shape
+fmt: ready-dev ## Format the code
 	@$(PYTHON) -m ruff check --fix --quiet $(wildcard $(SOURCES)) || true
 	@$(PYTHON) -m ruff format $(wildcard $(SOURCES))
 
-docs: ready-dev ## Write the generated reference pages and diagrams
+docs: ready-dev ## Generate the reference pages and diagrams
 	@$(PYTHON) scripts/generate_docs.py
 
-screenshots: ready-dev ## Take a picture of each main page into docs/images/
+screenshots: ready-dev ## Update the screenshots in docs/images/
 	@$(PYTHON) scripts/screenshots.py
 
 bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 takes a minute, PEERS=none skips other projects)
 	@JSON='$(JSON)' QUICK='$(QUICK)' PEERS='$(PEERS)' $(PYTHON) -m bench $*
 
-simulate: ready-dev ## Run the simulator (SEEDS=1-200); SEEDS=chains:17 plays one story again
+simulate: ready-dev ## Run the simulator (SEEDS=1-200; SEEDS=chains:17 replays one seed)
 	@$(PYTHON) -m tests.simulation $(or $(SEEDS),1-200)
 
 fuzz: ready-dev ## Fuzz the launcher, the report parser and the package readers (ARGS="--seconds 30")
@@ -53,13 +53,13 @@ fuzz: ready-dev ## Fuzz the launcher, the report parser and the package readers 
 test-cgroup2: ready-dev ## Run the sandbox tests on cgroup v2 in a virtual machine
 	@$(PYTHON) -m tests.cgroup_v2 $(ARGS)
 
-lock: ready-dev ## Pin the packages again (UPGRADE=1 takes the newest)
+lock: ready-dev ## Lock the requirements (UPGRADE=1 upgrades them)
 	@$(PYTHON) scripts/lock_requirements.py $(if $(UPGRADE),--upgrade)
 
 build: ready-dev ## Build the wheel and the source archive into dist/
 	@$(PYTHON) -m hatchling build
 
-clean: ## Remove what was built and cached (.venv and var stay)
+clean: ## Remove build output and caches (keeps .venv and var)
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
 
 ready:

@@ -1,4 +1,4 @@
-"""``adjudge chain``: define chains at a server, start them, and look after their runs. Two files share the commands."""
+"""``adjudge chain``: manages chains on a server; ``chain_runs`` has the commands for runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -
 
 
 def _checked(path: Path) -> ChainDefinition:
-    """Read a file; everything that is wrong with its DAG is said on a line of its own, before a server is asked."""
+    """Read and validate a chain file; prints all errors of its DAG before any request is sent."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -122,7 +122,7 @@ def show(name: str, server: str | None) -> None:
 
 
 def _trigger(item: Trigger) -> str:
-    """A trigger on a line; where a webhook is called is found nowhere else in a terminal."""
+    """A trigger as one line; for a webhook with its URL."""
     spec = escape(json.dumps(dict(item.spec), ensure_ascii=False))
     off = "" if item.enabled else ", disabled"
     called = f", URL: POST /api/v1/triggers/{item.id}:call" if item.kind == "webhook" else ""
@@ -172,7 +172,7 @@ def graph(name: str | None, run_id: str | None, server: str | None) -> None:
 
 
 def _draw(dag: Any, states: dict[str, str]) -> None:
-    """Draw; what is wider than the terminal is listed layer by layer instead."""
+    """Draw the DAG, or list its nodes if it is wider than the terminal."""
     nodes = {str(node["id"]): node for node in dag.get("nodes", ())}
     dependencies = {name: list(node.get("deps") or ()) for name, node in nodes.items()}
 

@@ -1,4 +1,4 @@
-"""The commands of ``adjudge chain`` that are about runs: start, watch, stop, retry, complete, approve, read logs."""
+"""The commands of ``adjudge chain`` for runs and nodes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ STATES: Final = {
     "stopped": "magenta",
     "skipped": "dim",
 }
-"""The colour of a state."""
+"""Colour of each status."""
 EXIT_NOT_DONE: Final = 1
 _ENDED: Final = frozenset({"success", "failed", "stopped", "skipped"})
 _LOOK_SEC: Final = 1.0
 _ROWS: Final = 30
-"""Nodes that a live table shows; those at work come first."""
+"""Maximum number of nodes in a live table; active ones come first."""
 _reason = reason_option()
 _decision_reason = required_reason_option("Reason, stored with the decision.")
 
@@ -278,7 +278,7 @@ def _state(status: str) -> str:
 
 
 def _follow(client: Client, run_id: str) -> None:
-    """Show how a run gets on: a table where there is a terminal, else a line for each change."""
+    """Show the progress of a run: a live table on a terminal, else a line per change."""
     console = make_console()
     run = _live(console, client, run_id) if console.is_terminal else _lines(console, client, run_id)
     console.print(f"{_state(run.status)} {escape(run.chain_name)} {run.id}")
@@ -302,7 +302,7 @@ def _line(node: Node, run_id: str) -> str:
 
 
 def _approval_hint(node: Node, run_id: str) -> str:
-    """What a node asks, and how to answer it."""
+    """The question of an approval node and the command that approves it."""
     if node.type != "wait_approval" or node.status != "running":
         return ""
     asked = f"{node.artifact['question']}  " if isinstance(node.artifact, dict) and "question" in node.artifact else ""

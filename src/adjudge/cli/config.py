@@ -1,4 +1,4 @@
-"""``adjudge config``: what is in force, and where each value came from."""
+"""``adjudge config``: prints the effective settings and their sources."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Commands that ask a server: where logins are kept, which server is meant, and how its refusals are shown.
-
-What belongs here: what every such command needs. What does not: any command.
-"""
+"""Connection of commands to a server: stored logins, choice of the server, error output."""
 
 from __future__ import annotations
 
@@ -25,21 +22,21 @@ _MODE: Final = 0o600
 
 @dataclass(frozen=True, slots=True)
 class SavedLogin:
-    """How one gets in at a server."""
+    """The stored token of a server."""
 
     token: str
     token_id: str = ""
-    """Known where this machine made the token, so that logging out can revoke it."""
+    """Set if `adjudge login` created the token, so that logout can revoke it."""
 
 
 class LoginStore:
-    """A file that only its owner can read: a server's address → its token; the last one logged in at comes first."""
+    """Stored logins: server URL → token, in a file readable by its owner only. The latest login comes first."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = (folder or Path(click.get_app_dir("adjudge"))) / _FILE
 
     def all(self) -> dict[str, SavedLogin]:
-        """Every login."""
+        """All logins."""
         try:
             kept = json.loads(self._path.read_text(encoding="utf-8"))
             return {url: SavedLogin(**login) for url, login in kept.items()}
@@ -49,15 +46,15 @@ class LoginStore:
             raise InvalidInput(f"{self._path}: invalid file; delete it and log in again.", field="login") from None
 
     def put(self, url: str, login: SavedLogin) -> None:
-        """Keep a login; it is the one that is meant from now on."""
+        """Store a login as the default."""
         self._write({url: login} | {known: kept for known, kept in self.all().items() if known != url})
 
     def drop(self, url: str) -> None:
-        """Forget a login."""
+        """Delete a login."""
         self._write({known: login for known, login in self.all().items() if known != url})
 
     def find(self, server: str | None) -> tuple[str, SavedLogin]:
-        """The login that is meant."""
+        """The login of ``server``, or the default login."""
         known = self.all()
         url = normalize_url(server) if server else next(iter(known), "")
         if url not in known:
@@ -76,7 +73,7 @@ class LoginStore:
 
 
 def normalize_url(url: str) -> str:
-    """An address in its one spelling."""
+    """The normalized URL."""
     whole = url if "://" in url else f"https://{url}"
     if not whole.startswith(("http://", "https://")):
         raise InvalidInput(f"{url!r}: invalid server URL; it must start with https:// or http://.", field="server")
@@ -85,7 +82,7 @@ def normalize_url(url: str) -> str:
 
 @contextmanager
 def open_client(server: str | None) -> Iterator[Client]:
-    """A client of the server that is meant; what it refuses ends the command."""
+    """A client of the chosen server; API errors end the command."""
     url, login = LoginStore().find(server)
     with report_api_errors(url), Client(url, login.token) as client:
         yield client
@@ -93,7 +90,7 @@ def open_client(server: str | None) -> Iterator[Client]:
 
 @contextmanager
 def report_api_errors(url: str) -> Iterator[None]:
-    """End the command with what the server said, everything that is wrong on a line of its own."""
+    """Print API errors, one line per invalid field, and exit."""
     try:
         yield
     except ApiError as error:
@@ -111,6 +108,6 @@ def report_api_errors(url: str) -> Iterator[None]:
 
 
 def _summary(error: ApiError) -> str:
-    """The detail repeats what was said line by line; then a count is enough."""
+    """The error message, or the number of errors if they were printed line by line."""
     wrong = len(error.refusal.errors)
     return error.detail if not wrong else f"{wrong} {'error' if wrong == 1 else 'errors'}"

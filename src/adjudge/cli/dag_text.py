@@ -39,7 +39,7 @@ _LINES: Final = {
 
 @dataclass(slots=True)
 class _Canvas:
-    """Characters with styles, and lines that are put together where they meet."""
+    """A grid of styled characters; crossing lines are merged."""
 
     cells: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
     lines: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def _box(canvas: _Canvas, row: int, left: int, words: Sequence[str], style: str)
 
 
 def _columns(layout: GraphLayout, width: Mapping[str, int]) -> dict[LayoutVertex, int]:
-    """The middle of every place; each layer is centred under the widest."""
+    """The centre of each vertex; layers are centred."""
 
     def taken(place: LayoutVertex) -> int:
         return 1 if isinstance(place, EdgeWaypoint) else width[place]
@@ -139,7 +139,7 @@ def _connect(
     targets: Mapping[LayoutVertex, Sequence[LayoutVertex]],
     columns: Mapping[LayoutVertex, int],
 ) -> int:
-    """Draw what leads from one layer to the next; how many rows that took."""
+    """Draw the edges between two layers; return the number of rows."""
     straight = {source: to for source, to in targets.items() if [columns[item] for item in to] == [columns[source]]}
     bent = [source for source in targets if source not in straight]
     rows = max(len(bent), 1) if targets else 0

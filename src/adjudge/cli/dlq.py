@@ -1,4 +1,4 @@
-"""``adjudge dlq``: look at jobs that were given up, run them again, or let them go."""
+"""``adjudge dlq``: lists, shows, replays and discards dead letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adjudge doctor``: what isolation holds on this machine, and how to get the rest."""
+"""``adjudge doctor``: checks isolation and toolchains of this machine."""
 
 from __future__ import annotations
 
@@ -44,20 +44,18 @@ def command(as_json: bool) -> None:
 async def _examine() -> DoctorReport:
     diagnosis = await run_checks()
     if problem := open_redis_problem(settings_source.load()):
-        meaning = "How the stream of jobs is protected."
-        redis = HostCheck(
-            "redis", HostCheckState.DEGRADED, "reached without TLS or without a password", meaning, problem
-        )
+        meaning = "Protection of the job stream."
+        redis = HostCheck("redis", HostCheckState.DEGRADED, "no TLS or no password", meaning, problem)
         diagnosis = DoctorReport((*diagnosis.checks, redis))
     if any(check.name == "launcher" and check.state is HostCheckState.MISSING for check in diagnosis.checks):
-        return diagnosis  # nothing can be asked in the box
+        return diagnosis  # no program can run in the sandbox
     return DoctorReport((*diagnosis.checks, *await check_toolchains(load_languages())))
 
 
 async def check_toolchains(
     languages: Languages, find_program: Callable[[str], str | None] = shutil.which
 ) -> list[HostCheck]:
-    """Which languages can be judged, asked in the box as `adjudge languages` does, and which only seem to be there."""
+    """Languages usable in the sandbox, and programs on the PATH that do not work there."""
     usable, unusable = [], []
     async with Sandbox(slots=1, unsafe=True) as box:
         for language in languages:
@@ -67,14 +65,14 @@ async def check_toolchains(
                 usable.append(language.name)
             elif path := find_program(language.tools[0]):
                 unusable.append(f"{path} ({language.name}: {toolchain.missing})")
-    meaning = "Languages that can be judged: their tools were asked for their versions in the box."
+    meaning = "Languages without a toolchain are disabled. Versions were queried in the sandbox."
     checks = [HostCheck("toolchains", HostCheckState.OK, ", ".join(usable), meaning)]
     if not usable:
-        fix = "Install the compilers you want to offer; `adjudge languages` names the packages."
+        fix = "Install the toolchains of the languages you want to offer; `adjudge languages` lists the packages."
         checks = [HostCheck("toolchains", HostCheckState.DEGRADED, "none", meaning, fix)]
     if unusable:
-        meaning = "Programs of that name are on the PATH, but do not run in the box: these languages are refused."
-        fix = "Install them for the whole machine, below /usr; shims in a home folder need their owner's files."
+        meaning = "These programs are on the PATH but do not run in the sandbox: their languages are disabled."
+        fix = "Install them system-wide, below /usr; shims in a home folder depend on files outside the sandbox."
         checks.append(HostCheck("toolchains outside", HostCheckState.DEGRADED, "; ".join(unusable), meaning, fix))
     return checks
 

@@ -1,8 +1,8 @@
-"""HTTP/1.1 as uvicorn and httptools speak it, with bounds on what is read before a request can be refused.
+"""HTTP/1.1 protocol of uvicorn and httptools with limits on request lines and headers.
 
-httptools joins the pieces of a URL, a header or a trailer in memory for as long as they come, and uvicorn sets no bound
-and no time for it. Here a request line, its headers, and any other text between two events of the parser are bounded,
-and a client that does not finish its headers in time is disconnected.
+httptools buffers a URL, header or trailer in memory without limit, and uvicorn sets no limit and no timeout. This
+protocol limits the request line, the headers and any other data between two parser events, and disconnects a client
+that does not finish its headers in time.
 Bodies are bounded by ``adjudge.api.request_limits``.
 """
 
@@ -23,18 +23,18 @@ _HEADERS_MOST: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class HeadLimits:
-    """What may come before the body."""
+    """Limits of the request head."""
 
     url_bytes: int = 16 * 1024
     head_bytes: int = 64 * 1024
-    """Of all headers together, and of any one piece of text that the parser has to hold."""
+    """Total size of the headers, and of any data that the parser buffers."""
     headers: int = _HEADERS_MOST
     seconds: float = 10.0
-    """How long a client may take for a request line and headers, from connecting or from their first byte on."""
+    """Timeout for the request line and headers, from the connection or their first byte."""
 
 
 class _RequestRefused(Exception):
-    """Raised inside a callback of the parser, which passes on that something failed but not what."""
+    """Raised in a parser callback; the parser reports only that a callback failed."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -47,24 +47,24 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = False
         self._has_moved = False
         self._is_small = self._began_here = False
-        """Whether what is parsed now came in one small piece: then no part of it can be too large."""
+        """Whether the data being parsed came in one small piece, so that no part can exceed a limit."""
         self._held_bytes = 0
-        """What came since the parser last had something to tell: it is held in memory, wherever it belongs."""
+        """Bytes received since the last parser event, which the parser buffers."""
         self._refusal = HTTPStatus.BAD_REQUEST
         self._timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Wait for the first request, but not for ever."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # signature of uvicorn
+        """Start the timeout of the first request."""
         super().connection_made(transport)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Stop the timeout."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; refuse what the parser would only collect."""
+        """Parse data; reject a request if the parser buffers too much."""
         if self.transport.is_closing():
             return
         self._has_moved = False
@@ -80,11 +80,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_timer()
 
     def _is_answering(self) -> bool:
-        cycle: Any = self.cycle  # uvicorn declares that there always is one
+        cycle: Any = self.cycle  # uvicorn declares it as never None
         return cycle is not None and not cycle.response_complete
 
     def on_message_begin(self) -> None:
-        """A request line begins."""
+        """A request starts."""
         self._in_head = self._has_moved = self._began_here = True
         super().on_message_begin()
 
@@ -109,17 +109,17 @@ class BoundedProtocol(HttpToolsProtocol):
             raise _RequestRefused
 
     def on_body(self, body: bytes) -> None:
-        """Part of a body came."""
+        """Body data was received."""
         self._has_moved = True
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request has been read."""
+        """A request was read completely."""
         self._has_moved = True
         super().on_message_complete()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # the status says it
-        """Answer what cannot be parsed, or was refused while it was."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # the status is enough
+        """Reject a request that cannot be parsed or exceeds a limit."""
         self._refuse(self._refusal)
 
     def _refuse(self, status: HTTPStatus) -> None:

@@ -107,7 +107,7 @@ async def _judge(package: Package, submission: SubmittedProgram, options: JudgeO
 
 @contextmanager
 def _print_live(problem: Problem) -> Iterator[pipeline.JudgeProgress]:
-    """Show the tests as they are decided; where stdout is no terminal, a line each."""
+    """Print each test result; with a progress bar on a terminal."""
     console = make_console()
     bar = Progress(
         TextColumn("{task.description}"),

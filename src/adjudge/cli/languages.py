@@ -1,4 +1,4 @@
-"""``adjudge languages``: what can be judged here, and what brings the rest."""
+"""``adjudge languages``: lists languages, versions and missing packages."""
 
 from __future__ import annotations
 

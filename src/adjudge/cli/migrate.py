@@ -38,11 +38,11 @@ def status(context: click.Context, as_json: bool) -> None:
         click.echo(json.dumps({"current": current, "newest": migrations.latest_revision(), "pending": steps}))
     else:
         click.echo(
-            f"The schema is at {current or 'nothing'}; this version of Adjudge knows {migrations.latest_revision()}."
+            f"Schema revision: {current or 'none'}; latest revision of this version: {migrations.latest_revision()}."
         )
         _list("pending", pending)
         click.echo(
-            f"{len(pending)} steps are pending: any role takes them when it starts." if pending else "Up to date."
+            f"{len(pending)} migrations pending; every role applies them at its start." if pending else "Up to date."
         )
     if pending:
         context.exit(EXIT_PENDING)
@@ -53,57 +53,58 @@ def up() -> None:
     """Apply the pending migrations, as every role does at its start."""
     url, current = _found()
     asyncio.run(migrations.upgrade(url))
-    click.echo(f"The schema is at {migrations.latest_revision()}; it was at {current or 'nothing'}.")
+    click.echo(f"Schema revision: {migrations.latest_revision()} (before: {current or 'none'}).")
 
 
 @command.command()
 @click.argument("revision")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def down(revision: str, yes: bool) -> None:
-    """Take steps back until the schema is at REVISION, for an older version of Adjudge.
+    """Downgrade the schema to REVISION, for an older version of Adjudge.
 
-    Back up first and stop every role. All steps are undone in one transaction, or none is. What only the newer schema
-    can hold is lost. Do not start this version again afterwards: it would take the steps once more.
+    Back up first and stop all roles. All migrations are reverted in one transaction. Data that only the newer schema
+    can hold is lost. Do not start this version afterwards: it would upgrade the schema again.
     """
     url, current = _found()
     undone = _undone(current, revision)
     _list("undo", list(reversed(undone)))
     if not yes:
         click.confirm(
-            f"Take the schema back from {current} to {revision}? Columns and tables of these steps go, with what is in "
-            "them. Is there a backup, and has every role stopped?",
+            f"Downgrade the schema from {current} to {revision}? The columns and tables of these migrations are "
+            "deleted with their data. Is there a backup, and are all roles stopped?",
             abort=True,
         )
     asyncio.run(migrations.downgrade(url, revision))
-    click.echo(f"The schema is at {revision}. Install the version that knows {revision} before you start a role.")
+    click.echo(
+        f"Schema revision: {revision}. Install the version with latest revision {revision} before starting a role."
+    )
 
 
 def _found() -> tuple[str, str | None]:
-    """The database's address and its revision."""
+    """The database URL and the current revision."""
     url = existing_url(settings_source.load())
     current = asyncio.run(migrations.current(url))
     if current is not None and current > migrations.latest_revision():
         raise Conflict(
-            f"database_url: that database is at schema {current}; "
-            f"this Adjudge knows {migrations.latest_revision()} at most. "
-            "Use the newer version's own `adjudge migrate`: only it knows how to undo its steps.",
+            f"database_url: the schema revision {current} is newer than the latest of this version, "
+            f"{migrations.latest_revision()}. Use `adjudge migrate` of the newer version.",
             field="database_url",
         )
     return url, current
 
 
 def _undone(current: str | None, revision: str) -> list[MigrationStep]:
-    """The steps between, or what is wrong with the wish."""
+    """The migrations between the current revision and ``revision``."""
     steps = migrations.steps()
     known = [step.revision for step in steps]
     if revision not in known:
         raise InvalidInput(
-            f"REVISION: there is no {revision!r}; there are {known[0]} to {known[-1]} (adjudge migrate status).",
+            f"REVISION: unknown revision {revision!r}; known: {known[0]} to {known[-1]} (adjudge migrate status).",
             field="revision",
         )
     if current is None or revision >= current:
         raise InvalidInput(
-            f"REVISION: the schema is at {current or 'nothing'}, so that there is nothing to undo down to {revision}.",
+            f"REVISION: the schema is at {current or 'none'}; there is nothing to revert to {revision}.",
             field="revision",
         )
     return [step for step in steps if revision < step.revision <= current]

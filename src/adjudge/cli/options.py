@@ -56,7 +56,7 @@ def reason_option(help_: str = "Reason, stored in the history.") -> Callable[[F]
 
 
 def required_reason_option(help_: str) -> Callable[[F], F]:
-    """``--reason`` for what must not be done without one."""
+    """``--reason``, required."""
     return click.option("--reason", required=True, help=help_)
 
 
@@ -70,7 +70,7 @@ actor_option = click.option(
     help="Actor recorded in the audit log as cli:NAME.",
     callback=lambda _context, _option, name: f"cli:{name}",
 )
-"""For commands that work on the database directly: nobody is logged in there."""
+"""For commands that work on the database directly, without a login."""
 
 
 def _link_policy(_context: click.Context, _option: click.Parameter, value: bool) -> Links:

@@ -1,4 +1,4 @@
-"""Where commands print: a terminal as wide as it is, a pipe without any width at all."""
+"""Console output: lines are wrapped on a terminal only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Final
 
 from rich.console import Console
 
-_UNBROKEN: Final = 10_000
-"""Columns of a pipe: whoever reads it wants a row on a line, not a picture of a narrow screen."""
+_PIPE_WIDTH: Final = 10_000
+"""Width of a pipe: one table row per line."""
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console that breaks lines for people only."""
+    """A console that wraps lines only on a terminal."""
     made = Console(stderr=stderr, highlight=False)
     if not made.is_terminal:
-        made.width = _UNBROKEN
+        made.width = _PIPE_WIDTH
     return made

@@ -57,7 +57,7 @@ def publish(
 
 
 class _PublishOptions:
-    """What the command line asks for, in the one spelling of each value."""
+    """Options of the command, validated and normalized."""
 
     def __init__(
         self, owner: str, draft: bool, verify: bool, links: Links, said: dict[str, str | float | None]
@@ -94,7 +94,7 @@ async def _owner(database: Database, name: str) -> str:
 
 
 async def _build_and_verify(package: Package, options: _PublishOptions) -> Package:
-    """Make what the package only describes; verify it if that is wanted."""
+    """Create generated files; verify the package if requested."""
     async with AsyncExitStack() as stack:
         if package.generated_files or options.is_verified:
             judge = await stack.enter_async_context(open_judge(1))

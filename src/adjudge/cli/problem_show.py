@@ -73,7 +73,7 @@ def _document(package: Package) -> dict[str, Any]:
 
 
 def print_findings(findings: tuple[Finding, ...]) -> None:
-    """Print findings as compilers do."""
+    """Print findings in the format of compilers."""
     for item in findings:
         click.secho(str(item), fg=_COLOURS[item.severity], err=False)
 

@@ -1,4 +1,4 @@
-"""``adjudge rejudge``: judge submissions again at a server, look at what would change, and let it count or not."""
+"""``adjudge rejudge``: creates, previews, applies and discards rejudge batches on a server."""
 
 from __future__ import annotations
 
@@ -168,4 +168,4 @@ def _show(found: RejudgePreview) -> None:
 
 def _print_changes(console: Console, found: RejudgePreview) -> None:
     for item in found.differences:
-        console.print(f"{item['count']}: {item['old_verdict']} → {item['new_verdict'] or item['outcome'] or 'not yet'}")
+        console.print(f"{item['count']}: {item['old_verdict']} → {item['new_verdict'] or item['outcome'] or 'pending'}")

@@ -18,9 +18,9 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB, Limits
 from adjudge.sandbox import InputFile, Mount, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 
-EXIT_THEIRS: Final = 1
-EXIT_OURS: Final = 2
-_BOX_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+EXIT_PROGRAM_FAILED: Final = 1
+EXIT_INTERNAL_ERROR: Final = 2
+_SANDBOX_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _DEFAULTS: Final = Limits()
 
 
@@ -88,8 +88,8 @@ def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) 
     else:
         _write_output(report)
     if report.verdict is SandboxVerdict.SE:
-        raise click.exceptions.Exit(EXIT_OURS)
-    raise click.exceptions.Exit(0 if report.ok else EXIT_THEIRS)
+        raise click.exceptions.Exit(EXIT_INTERNAL_ERROR)
+    raise click.exceptions.Exit(0 if report.ok else EXIT_PROGRAM_FAILED)
 
 
 async def _run(spec: SandboxRunSpec, output_bytes: int, unsafe: bool) -> SandboxRunReport:
@@ -123,15 +123,15 @@ def _spec(argv: tuple[str, ...], options: dict[str, Any]) -> SandboxRunSpec:
 
 
 def _program(name: str, files: tuple[InputFile, ...]) -> str:
-    """Find a bare name where the box has programs: in /work first, then on the system's path."""
+    """Resolve a program name as in the sandbox: /work first, then the system path."""
     if "/" in name:
         return name
     if any(file.name == name for file in files):
         return f"/work/{name}"
-    found = shutil.which(name, path=_BOX_PATH)
+    found = shutil.which(name, path=_SANDBOX_PATH)
     if found is None:
         raise InvalidInput(
-            f"argv: program {name!r} not found in {_BOX_PATH}; add it with --file {name}=PATH.", field="argv"
+            f"argv: program {name!r} not found in {_SANDBOX_PATH}; add it with --file {name}=PATH.", field="argv"
         )
     return found
 
@@ -173,7 +173,7 @@ def _stdin(name: str | None, limit_bytes: int) -> Path | bytes | None:
 
 
 def as_dict(report: SandboxRunReport) -> dict[str, Any]:
-    """The report as the JSON that --json prints; output that is not UTF-8 keeps its readable part."""
+    """The report for --json; output that is not UTF-8 is decoded with replacement characters."""
     body = report._asdict()
     body["sandbox_error"] = asdict(report.sandbox_error) if report.sandbox_error else None
     body["collected"] = [asdict(entry) for entry in report.collected]

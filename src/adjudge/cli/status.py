@@ -1,4 +1,4 @@
-"""``adjudge status``: what became of submissions."""
+"""``adjudge status``: shows submissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adjudge submit``: hand a program in at a server, and watch it being judged."""
+"""``adjudge submit``: submits a program to a server and follows its results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def command(*, file: Path, problem: str, language: str, wait: bool, as_json: boo
         seen = _watch(console, client, made.submission_id)
         (found,) = client.wait([made.submission_id])
         results = client.results(found.id)
-    _print_cases(console, seen, (results.document or {}).get("cases", ()))  # those that were too quick to be seen
+    _print_cases(console, seen, (results.document or {}).get("cases", ()))  # those missing in the event stream
     if as_json:
         click.echo(json.dumps({"id": found.id, "verdict": found.verdict, "result": results.document}))
     else:
@@ -80,7 +80,7 @@ def _language(client: Client, file: Path) -> str:
 
 
 def _watch(console: Console, client: Client, submission_id: str) -> set[str]:
-    """Show every test once, as it comes; where standard output is no terminal, a line each and no bar. Which it was."""
+    """Print each test result once, with a progress bar on a terminal; return the names of the printed tests."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -106,7 +106,7 @@ def _watch(console: Console, client: Client, submission_id: str) -> set[str]:
 
 
 def _show(bar: Progress, console: Console, seen: set[str], event: SubmissionEventRead) -> None:
-    if bar.disable and event.name == "status" and event.status not in SUBMISSION.terminal:  # the verdict says the end
+    if bar.disable and event.name == "status" and event.status not in SUBMISSION.terminal:  # printed at the end
         console.print(f"[dim]{event.status}[/]")
     _print_cases(console, seen, event.cases)
 

@@ -1,4 +1,4 @@
-"""``adjudge up``: everything in one process, on SQLite unless told otherwise."""
+"""``adjudge up``: runs all roles in one process, by default on SQLite."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(host: str | None, port: int | None) -> None:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    """All roles in one process: they share the database and the stream, and know nothing of each other."""
+    """Run all roles in one process; they share database and stream only."""
     async with (
         open_served(settings) as database,
         namespace_taken(settings, database),
@@ -50,7 +50,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 
 
 async def _create_first_admin(users: UserService) -> list[str]:
-    """Make the first admin of an empty database; the password is printed here and nowhere else, and must be changed."""
+    """Create the first admin of an empty database; the one-time password is printed, never logged."""
     made = await users.create_first_admin()
     if made is None:
         return []
@@ -64,13 +64,13 @@ async def _create_first_admin(users: UserService) -> list[str]:
 
 
 def _command() -> str:
-    """How this command is called from where it was started: a checkout has it in ``.venv``."""
+    """The command as typed by the user; in a checkout it is in ``.venv``."""
     local = Path(".venv/bin/adjudge")
     return str(local) if local.exists() else "adjudge"
 
 
 async def _run_worker(settings: Settings, database: Database, stream: Stream, blobs: BlobStore, name: str) -> None:
-    """Judge where untrusted code may run; where it may not, say what to do, and let everything else work."""
+    """Run a worker if untrusted code is safe here; otherwise print how to fix it and run the other roles only."""
     diagnosis = await run_checks()
     obstacles = diagnosis.obstacles(allow_without_cgroup=settings.judge.allow_without_cgroup)
     _print_sandbox_status(diagnosis, obstacles)
@@ -82,13 +82,13 @@ async def _run_worker(settings: Settings, database: Database, stream: Stream, bl
             await asyncio.shield(running)
         except asyncio.CancelledError:
             worker.drain()
-            worker.drain()  # the process is ending: hand back what runs, at once
+            worker.drain()  # the process is ending: release running jobs immediately
             await running
             raise
 
 
 def _print_sandbox_status(diagnosis: DoctorReport, obstacles: Sequence[HostCheck]) -> None:
-    """Start anyway where untrusted code may not run, and say what to do about it."""
+    """Print whether this machine judges, and how to fix it if not."""
     if diagnosis.may_run_untrusted:
         click.echo("  sandbox  ready")
         return

@@ -1,4 +1,4 @@
-"""How the terminal shows what became of a submission: colours, lines, exit codes."""
+"""Terminal output of verdicts: colours, lines, exit codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_VERDICT: Final = "--"
 
 
 def styled_verdict_or_status(verdict: str | None, status: str = "") -> str:
-    """A verdict in its colour; the status where there is none."""
+    """The coloured verdict, or the status if there is none."""
     shown = verdict or status or _NO_VERDICT
     return f"[bold {_COLOURS.get(shown, 'red') if verdict else 'dim'}]{escape(shown):<4}[/]"
 
@@ -29,7 +29,7 @@ def format_test_result(case: Mapping[str, Any]) -> str:
 
 
 def print_submission(console: Console, found: Submission, results: Results | None) -> None:
-    """The verdict, what it cost, and the first thing that went wrong."""
+    """Print verdict, resource usage and first failure."""
     console.print(
         f"{styled_verdict_or_status(found.verdict, found.status)} {escape(found.problem)} in {escape(found.language)}"
     )
@@ -47,7 +47,7 @@ def print_submission(console: Console, found: Submission, results: Results | Non
 
 
 def exit_code(found: Submission) -> int:
-    """0 for AC alone; 2 where judging itself failed."""
+    """0 for AC, 2 for SE, else 1."""
     if found.verdict == "AC":
         return 0
     return EXIT_FAILED if found.verdict in (None, "SE") else EXIT_REJECTED

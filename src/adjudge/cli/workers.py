@@ -1,4 +1,4 @@
-"""``adjudge workers``: who is alive, and what they can do."""
+"""``adjudge workers``: lists online workers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(as_json: bool) -> None:
 
 
 def _number(version: str) -> str:
-    """The number in what a tool says of itself; the whole, which may be a line long, is for --json."""
+    """The version number in the version output of a tool; --json prints the full output."""
     found = re.search(r"\d+(\.\d+)+", version)
     return found[0] if found else version
 

@@ -1,4 +1,4 @@
-"""Serving HTTP: what ``adjudge api`` and ``adjudge up`` share."""
+"""Composes the HTTP server for ``adjudge api`` and ``adjudge up``."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ statements take.
 
 
 def run_server(serve: Callable[[Settings, socket.socket], Coroutine[None, None, None]], **chosen: object) -> None:
-    """Run ``serve`` on the port of the settings, with what the command line chose over them (``host``, ``port``)."""
+    """Run ``serve`` on the configured address; ``host`` and ``port`` override the settings."""
     settings = settings_source.load({f"server.{name}": value for name, value in chosen.items()})
     logs.configure(settings.log.level, settings.log.format)
     with (
