@@ -1,8 +1,8 @@
-"""The complete schema of both databases, as this version defines it; the migrations must arrive at the same.
+"""The schema of both databases in this version; migrations must produce the same.
 
 Conventions: every ``*_at`` and ``*_until`` is microseconds since the Unix epoch, UTC; ids are UUID version 7 as text;
-JSON columns hold JSON text on SQLite and ``jsonb`` on PostgreSQL. Constraint names are stable: errors are mapped by
-name. Database triggers are defined in ``adjudge.store.engine.db_triggers``.
+JSON columns are text on SQLite and ``jsonb`` on PostgreSQL. Constraint names are stable: errors are mapped by name.
+Database triggers are defined in ``adjudge.store.engine.db_triggers``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def create(connection: Connection) -> None:
-    """Create every table, index and trigger on an empty database."""
+    """Create all tables, indexes and triggers in an empty database."""
     METADATA.create_all(connection)
     for ddl in trigger_ddl(Dialect(connection.dialect.name)):
         connection.exec_driver_sql(ddl)

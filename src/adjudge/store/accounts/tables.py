@@ -1,4 +1,4 @@
-"""People and programs: who they are and what they may do."""
+"""Tables of users, sessions, API tokens, invitations and identities."""
 
 from sqlalchemy import Boolean, CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint, false
 

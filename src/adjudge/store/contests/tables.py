@@ -1,4 +1,4 @@
-"""Contests and the problems in them."""
+"""Tables of contests and their problems."""
 
 from sqlalchemy import CheckConstraint, PrimaryKeyConstraint, Table, UniqueConstraint, text
 

@@ -1,4 +1,4 @@
-"""The MetaData and the few column shapes that every table is made of."""
+"""The MetaData, and functions for the columns and constraints of all tables."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ METADATA = MetaData(
 
 JSON_TEXT: TypeEngine[Any] = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 SERIAL: TypeEngine[int] = BigInteger().with_variant(Integer, "sqlite")
-"""A counter: SQLite only counts INTEGER primary keys."""
+"""A serial number: SQLite generates only INTEGER primary keys."""
 
 
 def id_column() -> Column[str]:
-    """The primary key of a thing that people and programs name."""
+    """The primary key: a UUID as text."""
     return Column("id", Text, primary_key=True)
 
 
 def foreign_key(name: str, target: str, *, nullable: bool = False, ondelete: str | None = None) -> Column[str]:
-    """A foreign key. What is history refuses the deletion of what it speaks of, unless ``ondelete`` says otherwise."""
+    """A foreign key; prevents the deletion of the referenced row unless ``ondelete`` is given."""
     return Column(name, Text, ForeignKey(f"{target}.id", ondelete=ondelete), nullable=nullable)
 
 
 def log_foreign_key(name: str, target: str) -> tuple[Column[str], ForeignKeyConstraint]:
-    """What a row of a log speaks of, and is deleted with: a foreign key on SQLite alone.
+    """The reference of a log entry to its row: a foreign key on SQLite only.
 
-    PostgreSQL would look for it once more with every row that is appended. It is there: its own trigger appends, or the
-    statement that creates it, and a sweep deletes as the foreign key would (``db_triggers.py``, decision 0047).
+    PostgreSQL would check it for every entry. The row exists, because its own trigger appends the entry, and a log
+    cleanup trigger deletes the entries (``db_triggers.py``, decision 0047).
     """
     key = ForeignKeyConstraint([name], [f"{target}.id"], ondelete="CASCADE")
     return Column(name, Text, nullable=False), key.ddl_if(dialect="sqlite")
@@ -79,7 +79,7 @@ def json_column(name: str, *, nullable: bool = False, default: TextClause | None
 
 
 class DialectCondition(ColumnElement[bool]):
-    """A condition that is spelled for each database."""
+    """A condition with a separate text for PostgreSQL."""
 
     inherit_cache = False
 
@@ -99,10 +99,9 @@ def _for_postgres(element: DialectCondition, *_: Any, **__: Any) -> str:
 
 
 def _among(pattern: str, column: str, values: Sequence[str]) -> DialectCondition:
-    """``column`` is one of ``values``, where ``pattern`` says ``{}``.
+    """``pattern`` with the condition that ``column`` is one of ``values``.
 
-    PostgreSQL reads a CHECK anew in every statement that writes, and would put an IN together from its parts each time.
-    A list that is one constant is read in half the time.
+    PostgreSQL parses a CHECK in every write statement. An array constant is parsed in half the time of an IN list.
     """
     usual = f"{column} IN ({', '.join(map(repr, values))})"
     constant = f"{column} = ANY ('{{{','.join(values)}}}')" if len(values) > 1 else usual
@@ -110,7 +109,7 @@ def _among(pattern: str, column: str, values: Sequence[str]) -> DialectCondition
 
 
 def check_one_of(column: str, values: type[StrEnum] | Iterable[str]) -> CheckConstraint:
-    """Hold ``column`` to the members of an enumeration, so that the two cannot drift apart."""
+    """``column`` is a member of an enumeration."""
     return CheckConstraint(_among("{}", column, [str(value) for value in values]), name=f"{column}_known")
 
 
@@ -121,9 +120,9 @@ def check_set_exactly_when(column: str, status: str, values: Iterable[StrEnum]) 
 
 
 class CurrentTransactionId(FunctionElement[int]):
-    """The number of the transaction that writes the row: how a reader knows that nothing below a row can still appear.
+    """The id of the writing transaction, from which readers know that no earlier row can appear any more.
 
-    SQLite has one writer, so its counters already are in the order of commits, and the number is always 0.
+    On SQLite it is always 0: there is one writer, so serial numbers are in commit order.
     """
 
     inherit_cache = True

@@ -1,19 +1,18 @@
-"""What the database itself refuses and remembers, generated from the tables of legal edges.
+"""Database triggers, generated from the state machines.
 
-A *guard* refuses a change that the state machine does not have, so that terminal states are final even for a statement
-somebody types by hand. A *log* appends every transition to the status log in the transaction that makes it, so that no
-code path can forget to. A *watch* is all of them that stand on one table. They are written over OLD and NEW, once for
-both databases. A *sweep* deletes what the logs say of rows that are deleted, whoever deletes them.
+A *guard* rejects a change that is not a transition of the state machine, so that terminal states are final even for
+manual SQL. A *log* trigger appends every transition to the status log in the same transaction. Both are written in
+terms of OLD and NEW, once for both databases. A *log cleanup* deletes the log entries of deleted rows.
 
-On SQLite each is a trigger of its own, and a guard comes before the row is written. On PostgreSQL a table's guards and
-logs share one trigger after the write, because there a trigger costs more than what it does: its condition is parsed
-anew in every statement, one before the write makes the server find and lock each row twice, each function call sets up
-a statement. So CHECK constraints speak first there, and a guard about rows that they let pass.
+On SQLite each of them is a separate trigger, and guards run before the write. On PostgreSQL the guards and logs of a
+table share one trigger after the write, because triggers are expensive there: a condition is parsed in every statement,
+a trigger before the write makes the server find and lock each row twice, and each function call starts a statement. So
+CHECK constraints are evaluated first there, and guards for the rows that pass them.
 
-For the same reason a log's rows have a foreign key on SQLite alone, which sweeps too. On PostgreSQL they still speak of
-nothing that is not there. What appends them is the trigger of the row they speak of (or of one with a foreign key to
-it), or the statement that creates it, in the same transaction; whoever deletes the row waits for that transaction, and
-then sweeps after all else that goes with the row.
+For the same reason log tables have foreign keys on SQLite only, which also delete the entries. On PostgreSQL an entry
+still never refers to a missing row: it is appended by the trigger of its row (or of a row with a foreign key to it), or
+by the statement that creates the row, in the same transaction. A transaction that deletes the row waits for that
+transaction, and its cleanup runs last.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def _quoted(values: Iterable[StrEnum]) -> str:
 
 
 def _legal_edge(machine: StateMachine[S]) -> str:
-    """The table of edges as a boolean expression over OLD and NEW."""
+    """The transitions as a boolean expression over OLD and NEW."""
     arms = []
     for source in machine.statuses:
         targets = {edge.target for edge in machine.edges if edge.source is source}
@@ -50,7 +49,7 @@ _COLUMN = re.compile(r"\b(?:OLD|NEW)\.\w+")
 
 
 def _aliased(text: str) -> str:
-    """OLD and NEW as the transition tables are called in a join."""
+    """Replace OLD and NEW by the aliases of the transition tables."""
     return text.replace("OLD.", "o.").replace("NEW.", "n.")
 
 
@@ -64,20 +63,20 @@ def _function(name: str, body: str, setting: str = "") -> str:
 
 @dataclass(frozen=True)
 class GuardTrigger:
-    """Refuses an UPDATE that names one of ``columns`` (any, where none are said) whenever ``when`` holds."""
+    """Rejects an UPDATE of one of ``columns`` (default: any) if ``when`` holds."""
 
     name: str
     when: str
     columns: tuple[str, ...] = ()
 
     def sqlite(self, table: str) -> str:
-        """The trigger that is this guard."""
+        """The DDL of the trigger on SQLite."""
         of = f" OF {', '.join(self.columns)}" if self.columns else ""
         refuse = f"BEGIN SELECT RAISE(ABORT, '{self.name}'); END"
         return f"CREATE TRIGGER {self.name} BEFORE UPDATE{of} ON {table} WHEN {self.when} {refuse}"
 
     def refuse_call(self, old: str, new: str) -> str:
-        """The call that refuses on PostgreSQL, given how the statuses before and after are written."""
+        """The call that raises the error on PostgreSQL, with the expressions of the old and new status."""
         return f"adjudge_refuse('{self.name}', {old}, {new})"
 
 
@@ -85,7 +84,7 @@ class GuardTrigger:
 class LogTrigger:
     """Appends ``values`` to ``into`` for every changed row for which ``when`` holds.
 
-    What is appended speaks of the row of ``of`` that the column ``key`` names, and is deleted with it.
+    The entry belongs to the row of ``of`` with the id in the column ``key``, and is deleted with it.
     """
 
     name: str
@@ -98,11 +97,11 @@ class LogTrigger:
 
     @property
     def insert(self) -> str:
-        """How the statement begins that appends."""
+        """The beginning of the INSERT statement."""
         return f"INSERT INTO {self.into} ({self.columns})"
 
     def sqlite(self, table: str) -> str:
-        """The trigger that is this log."""
+        """The DDL of the trigger on SQLite."""
         body = f"BEGIN {self.insert} VALUES ({self.values}); END"
         return f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {table} WHEN {self.when} {body}"
 
@@ -117,31 +116,31 @@ class TableTriggers(ABC):
 
     @property
     def name(self) -> str:
-        """Of the trigger that is all of them on PostgreSQL, and of its function."""
+        """The name of the trigger and its function on PostgreSQL."""
         return f"{self.table}_guard_and_log"
 
     @property
     def parts(self) -> tuple[GuardTrigger | LogTrigger, ...]:
-        """All of them."""
+        """The guards and logs."""
         return self.guards + self.logs
 
     def create(self, dialect: Dialect) -> list[str]:
-        """The DDL that sets the watch up."""
+        """The DDL of all guards and logs."""
         if dialect is Dialect.SQLITE:
             return [part.sqlite(self.table) for part in self.parts]
         return self._postgres()
 
     @abstractmethod
     def _postgres(self) -> list[str]:
-        """The same, as few calls."""
+        """The DDL on PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class RowTriggers(TableTriggers):
-    """Called for each row whose status is written: for a table whose rows change one or a few at a time."""
+    """Row triggers, for tables whose rows are updated one or a few at a time."""
 
     only: str = ""
-    """The trigger's own condition, without which nothing is to be done: where many rows keep the status they name."""
+    """The WHEN condition of the trigger, for statements that write the same status to many rows."""
 
     def _postgres(self) -> list[str]:
         steps = [
@@ -160,11 +159,11 @@ class RowTriggers(TableTriggers):
 
 @dataclass(frozen=True)
 class StatementTriggers(TableTriggers):
-    """Called once a statement, with all of its rows: a batch of a thousand costs one statement more.
+    """Statement triggers, for tables whose rows are updated in batches.
 
-    The rows before and after are brought together by a FULL JOIN, which no nested loop can do. That matters: a session
-    keeps the plan that it made for its first batch, and a loop made for a single row joins a thousand with a million
-    comparisons. A row whose id changed finds no partner: nothing can be said of it, and the guards refuse it.
+    Old and new rows are joined by a FULL JOIN, which excludes a nested loop: a session keeps the plan of its first
+    batch, and a nested loop planned for one row would need a million comparisons for a thousand rows. A row whose id
+    changed has no match, and is rejected by the guards.
     """
 
     def _postgres(self) -> list[str]:
@@ -179,7 +178,7 @@ class StatementTriggers(TableTriggers):
         ]
 
     def _changed(self) -> str:
-        """What the logs read of rows that the guards let pass; a CASE, because it alone is evaluated in order."""
+        """The changed rows that pass the guards; a CASE, because it is evaluated in order."""
         arms = ["WHEN o.id IS NULL THEN false"]
         for guard in self.guards:
             changes = " OR ".join(f"OLD.{column} <> NEW.{column}" for column in guard.columns)
@@ -201,7 +200,7 @@ class StatementTriggers(TableTriggers):
         return f"{log.insert} SELECT {values} FROM changed WHERE {when}"
 
     def _named(self, guard: GuardTrigger) -> list[str]:
-        """For rows whose guarded columns were named and kept: transition tables do not tell them from the others."""
+        """For rows whose guarded columns were written without a change, which transition tables do not show."""
         kept = " AND ".join(f"OLD.{column} = NEW.{column}" for column in guard.columns)
         refuse = f"IF {guard.when} THEN PERFORM {guard.refuse_call('OLD.status', 'NEW.status')}; END IF;"
         return [
@@ -215,9 +214,9 @@ class StatementTriggers(TableTriggers):
 
 @dataclass(frozen=True)
 class LogCleanupTrigger:
-    """Deletes what ``logs``, each a table and its key, say of rows of ``table`` that were deleted; for PostgreSQL.
+    """Deletes the entries of ``logs`` (table and key column) for deleted rows of ``table``, on PostgreSQL.
 
-    Sequential scans are off: a session keeps the plan that it made when a log was short, and the log grows.
+    Sequential scans are disabled, because a session keeps a plan that it made when the log was short.
     """
 
     table: str
@@ -225,11 +224,11 @@ class LogCleanupTrigger:
 
     @property
     def name(self) -> str:
-        """Of the trigger and of its function."""
+        """The name of the trigger and its function."""
         return f"{self.table}_log_cleanup"
 
     def create(self) -> list[str]:
-        """The DDL that sets the sweep up."""
+        """The DDL of the trigger."""
         gone = "ANY (ARRAY(SELECT id FROM old_rows))"
         body = " ".join(f"DELETE FROM {log} WHERE {key} = {gone};" for log, key in self.logs)
         rows = "REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT"
@@ -239,11 +238,11 @@ class LogCleanupTrigger:
         ]
 
 
-def _sweeps(watches: Iterable[TableTriggers]) -> tuple[LogCleanupTrigger, ...]:
-    """One for each table that any log speaks of."""
+def _log_cleanups(tables: Iterable[TableTriggers]) -> tuple[LogCleanupTrigger, ...]:
+    """One trigger for each table that has log entries."""
     found: dict[str, dict[tuple[str, str], None]] = {}
-    for watch in watches:
-        for log in watch.logs:
+    for table in tables:
+        for log in table.logs:
             found.setdefault(log.of, {})[log.into, log.key] = None
     return tuple(LogCleanupTrigger(table, tuple(logs)) for table, logs in found.items())
 
@@ -292,8 +291,8 @@ TABLE_TRIGGERS: tuple[TableTriggers, ...] = (
             ),
         ),
     ),
-    # Every write of a submission grows its version by one. A terminal one changes only together with the run that
-    # judged it: by applying a rejudge or a replay.
+    # Every update of a submission increments its version. A terminal status changes only together with the judge run
+    # that decided it: by an applied rejudge or a replay.
     StatementTriggers(
         table="submissions",
         guards=(
@@ -333,7 +332,7 @@ TABLE_TRIGGERS: tuple[TableTriggers, ...] = (
             ),
         ),
     ),
-    # A statement that counts a node down may also let it begin: it names the status of every row, and changes some.
+    # A statement that decrements dependency counters may start nodes: it writes the status of all rows, changing some.
     RowTriggers(
         table="chain_nodes",
         only=_MOVED,
@@ -353,12 +352,12 @@ TABLE_TRIGGERS: tuple[TableTriggers, ...] = (
     ),
 )
 
-LOG_CLEANUPS = _sweeps(TABLE_TRIGGERS)
+LOG_CLEANUPS = _log_cleanups(TABLE_TRIGGERS)
 
 
 def trigger_ddl(dialect: Dialect) -> list[str]:
-    """All the DDL, in order."""
-    watches = [text for watch in TABLE_TRIGGERS for text in watch.create(dialect)]
+    """The DDL of all triggers, in order."""
+    triggers = [text for item in TABLE_TRIGGERS for text in item.create(dialect)]
     if dialect is Dialect.SQLITE:
-        return watches
-    return [REFUSE_FUNCTION, *watches, *(text for sweep in LOG_CLEANUPS for text in sweep.create())]
+        return triggers
+    return [REFUSE_FUNCTION, *triggers, *(text for item in LOG_CLEANUPS for text in item.create())]

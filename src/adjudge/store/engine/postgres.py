@@ -1,4 +1,4 @@
-"""PostgreSQL: asyncpg with nothing in between, prepared statements kept per connection."""
+"""PostgreSQL with asyncpg; prepared statements are kept per connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from adjudge.store.engine.statement import Dialect, Rows, RowT, Statement, State
 T = TypeVar("T")
 
 DATABASE_CLOCK = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)"
-"""Stable within a statement, so an index can be searched by it; advances from statement to statement."""
+"""Constant within a statement, so that it can be used in an index search; each statement reads it again."""
 
 SESSION = {
     "application_name": "adjudge",
@@ -32,30 +32,29 @@ SESSION = {
     "tcp_keepalives_idle": "15",
     "tcp_keepalives_interval": "5",
 }
-"""A process that is frozen in the middle of a transaction keeps its rows locked, and a watchdog passes locked rows by:
-after a while the server ends such a session, so that others can take the work. One whose machine has vanished is found
-by keepalive.
+"""A process that is suspended in a transaction keeps its rows locked, and the watchdog skips locked rows: the server
+ends such a session after a while. A session whose machine failed is found by keepalive.
 
-What a transaction writes it finds by key, so a session plans such a statement once and keeps the plan. Planning the
-longest of them anew each time would cost as much as running it. One page found by key is held to cost less than one met
-on the way through a table: a plan that was made for an empty table must still do when the table has grown."""
+Write transactions find rows by key, so a session plans their statements once and keeps the plan; planning the longest
+ones takes as long as executing them. Index pages are assumed to be cheap, so that a plan made for an empty table still
+works when the table has grown."""
 
 _PLAN_BY_VALUES = "SET LOCAL plan_cache_mode = auto"
-"""For what asks for a few of many rows by filters that are given or not: what is only read, and some before a write."""
+"""For searches with optional filters: all read-only transactions, and some statements of write transactions."""
 _BEGIN = "BEGIN"
 _BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_PLAN_BY_VALUES}"
 
 _TRIES = 5
 _STATEMENT_SHARE = 0.9
-"""A statement is ended by the server a little before the client gives its connection up: it can then be used again."""
+"""The server ends a statement shortly before the client closes its connection, which can then be used again."""
 
 
 def _failed(error: Exception, begin: str) -> Exception:
-    """What a failed statement means; what the transaction has to deal with stays as it is."""
+    """The error of a failed statement; errors that ``transact`` handles are returned unchanged."""
     if getattr(error, "constraint_name", None) == INCOMPLETE:
         return ScriptIncomplete()
     if begin is _BEGIN_READING and isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        return InternalFault(f"An operation that only reads wants to write: {error}.")
+        return InternalFault(f"A read-only operation tried to write: {error}.")
     return error if isinstance(error, (*AGAIN, *UNCERTAIN)) else translated(error)
 
 
@@ -111,12 +110,12 @@ class _PostgresTx:
         return found
 
     async def commit(self) -> None:
-        """Commit, unless there was nothing to begin with, or a lone statement did so itself."""
+        """Commit, unless no transaction was begun or its only statement has committed."""
         if self._begun:
             await self._connection.execute("COMMIT")
 
     async def rollback(self) -> None:
-        """Undo everything."""
+        """Roll back."""
         if self._begun and not is_closed(self._connection):
             await self._connection.execute("ROLLBACK")
 
@@ -143,7 +142,7 @@ class _PostgresTx:
             if by_values:
                 await self._connection.execute(_PLAN_BY_VALUES)
             return await call(sql, *arguments)
-        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
+        except Exception as error:  # any error aborts the transaction, and is raised again
             self.failure = _failed(error, self._begin)
             if self.failure is error:
                 raise
@@ -157,19 +156,19 @@ class _PostgresTx:
 
 
 async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
-    """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
+    """Run ``operation``; it fails if a statement failed, even if it caught the error."""
     try:
         result = await operation(tx)
         if tx.failure is not None and tx.failure is not COMMITTED:
             raise tx.failure
-    except Exception:  # who is canceled gives the connection back at once, and giving it back undoes what was begun
+    except Exception:  # after a cancellation the pool rolls back
         await tx.rollback()
         raise
     return result
 
 
 class PostgresDatabase:
-    """The distributed truth."""
+    """A PostgreSQL database."""
 
     dialect = Dialect.POSTGRES
 
@@ -183,7 +182,7 @@ class PostgresDatabase:
     async def open(
         cls, url: str, *, max_connections: int = 16, timeout_sec: float = TIMEOUT_SEC, now: str = DATABASE_CLOCK
     ) -> PostgresDatabase:
-        """Connect, or say why not. No transaction takes longer than ``timeout_sec``."""
+        """Connect. ``timeout_sec`` is the time limit of transactions."""
         statement_ms = max(1, round(timeout_sec * _STATEMENT_SHARE * 1_000))
         session = SESSION | {"statement_timeout": str(statement_ms)}
         with connection_errors():
@@ -193,7 +192,7 @@ class PostgresDatabase:
         return cls(connections, now)
 
     async def transact(self, operation: Operation[T]) -> T:
-        """Run ``operation`` in one transaction, again from the top where PostgreSQL asks for it."""
+        """Run ``operation`` in one transaction; repeat it after a deadlock or serialization failure."""
         may_commit, failures = True, 0
         while True:
             try:
@@ -203,7 +202,7 @@ class PostgresDatabase:
             except AGAIN as error:
                 failures += 1
                 if failures == _TRIES:
-                    raise Unavailable(f"PostgreSQL kept refusing the transaction: {error}.") from error
+                    raise Unavailable(f"Transaction failed after {_TRIES} attempts: {error}.") from error
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**failures))  # noqa: S311 — it only spreads the herd
 
     async def _once(self, operation: Operation[T], *, may_commit: bool) -> T:
@@ -224,7 +223,7 @@ class PostgresDatabase:
         return result
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run ``operation`` against one snapshot."""
+        """Run ``operation`` on one snapshot."""
         try:
             async with self._connections.acquire() as connection:
                 tx = self._tx(connection, _BEGIN_READING)
@@ -238,10 +237,10 @@ class PostgresDatabase:
         return _PostgresTx(connection, self._texts, self._scripts, self._notifier, begin, may_commit=may_commit)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
-        """Hear rings of every process on this database."""
+        """Listen to the notifications of all processes on this database."""
         return self._notifier.listen(channel, callback)
 
     async def close(self) -> None:
-        """Wait for what is under way, then disconnect."""
+        """Wait for running transactions, then disconnect."""
         await self._notifier.close()
         await self._connections.close()

@@ -1,7 +1,7 @@
-"""Orders: what calls hand in, many of them in one transaction, each with its own answer.
+"""Creates the submissions of several requests in one transaction, each with its own response.
 
-An order with an idempotency key that stands already is not placed again: it gets the first one's answer, or is refused
-if it asks for something else. Within one transaction the first of two orders with the same key is the first.
+A request whose idempotency key exists is not executed again: it gets the stored response, or an error if it is another
+request. Of two requests with the same key in one transaction, the first one counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
 
 @dataclass(frozen=True, slots=True)
 class BatchedSubmit:
-    """The submissions of one call, and the answer that they will have."""
+    """The submissions of one request, and their response."""
 
     submissions: tuple[NewSubmission, ...]
     answer: StoredResponse
@@ -29,7 +29,7 @@ class BatchedSubmit:
 async def submit_batch(
     tx: Tx, submissions: SubmissionCommands, orders: Sequence[BatchedSubmit]
 ) -> list[StoredResponse | AdjudgeError]:
-    """Place orders; return the answer to each, or why there is none."""
+    """Create the submissions; return the response or the error of each request."""
     keyed: dict[IdempotencyKey, BatchedSubmit] = {}
     for order in orders:
         if order.key is not None:

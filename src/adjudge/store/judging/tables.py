@@ -1,4 +1,4 @@
-"""Submissions, their verdicts test by test, and rejudging."""
+"""Tables of submissions, test case results, rejudge batches, sources and executions."""
 
 from sqlalchemy import (
     BigInteger,

@@ -1,4 +1,4 @@
-"""Problems, their revisions with the test data that each pins, imports, and what the catalogue is searched by."""
+"""Tables of problems, revisions, files, search words, tags and imports."""
 
 from sqlalchemy import (
     Boolean,
@@ -28,7 +28,7 @@ REVISION_STATES = ("draft", "published", "withdrawn")
 IMPORT_STATES = ("pending", "running", "succeeded", "failed", "canceled")
 IMPORT_PURPOSES = ("import", "verify")
 BYTEWISE = Text().with_variant(Text(collation="C"), "postgresql")
-"""Compared byte by byte on both databases, so that an index finds words by their beginning."""
+"""Text that both databases compare bytewise, so that an index finds words by prefix."""
 
 problems = Table(
     "problems",

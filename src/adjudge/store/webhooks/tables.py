@@ -1,4 +1,4 @@
-"""What is watched while it runs, and who is told: progress, sources, executions, webhooks."""
+"""Tables of webhooks and their deliveries."""
 
 from sqlalchemy import Boolean, Column, Index, Table, true
 
