@@ -177,7 +177,7 @@ def _command(path: str, command: click.Command, parent: click.Context | None) ->
         if isinstance(command, click.Group):
             for name in command.list_commands(context):
                 child = command.get_command(context, name)
-                if child is not None:
+                if child is not None and not child.hidden:
                     itself = child.load() if isinstance(child, cli.LazyCommand) else child
                     yield from _command(f"{path} {name}", itself, context)
 
