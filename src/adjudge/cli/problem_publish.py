@@ -15,22 +15,17 @@ from adjudge.cli.problem_show import print_findings
 from adjudge.cli.wiring.drivers import open_blobs
 from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import Conflict, InvalidInput
-from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import Role
-from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from_keywords
+from adjudge.domain.problem_metadata import parse_difficulty, parse_slug, parse_tags, parse_title
 from adjudge.packages.archive import Links
 from adjudge.packages.findings import Severity
 from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, load_package
-from adjudge.packages.storing import new_revision, store_package_files
 from adjudge.packages.verifier import Verifier
+from adjudge.services.package_import import PackageMetadata, import_package, new_problem
 from adjudge.settings import Settings
-from adjudge.store import Database, Tx, open_database
+from adjudge.store import Database, open_database
 from adjudge.store.accounts import users
-from adjudge.store.problems import imports
-from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.imports import ImportResult
-from adjudge.store.problems.models import ManifestFile, NewProblem
 
 
 @click.command(name="publish")
@@ -64,11 +59,13 @@ class _PublishOptions:
     ) -> None:
         self.owner, self.is_draft, self.is_verified, self.links = owner, draft, verify, links
         tags = [tag for tag in str(said["tags"] or "").split(",") if tag.strip()]
-        self.slug = parse_slug(str(said["slug"])) if said["slug"] else None
-        self.title = parse_title(str(said["title"])) if said["title"] else None
-        self.tags = parse_tags(tags) if tags else None
         difficulty = said["difficulty"]
-        self.difficulty = parse_difficulty(float(difficulty)) if difficulty is not None else None
+        self.metadata = PackageMetadata(
+            parse_slug(str(said["slug"])) if said["slug"] else None,
+            parse_title(str(said["title"])) if said["title"] else None,
+            parse_tags(tags) if tags else None,
+            parse_difficulty(float(difficulty)) if difficulty is not None else None,
+        )
 
 
 async def _publish(settings: Settings, sources: tuple[Path, ...], options: _PublishOptions) -> None:
@@ -107,30 +104,8 @@ async def _build_and_verify(package: Package, options: _PublishOptions) -> Packa
 async def _import(
     database: Database, blobs: BlobStore, package: Package, options: _PublishOptions, owner_id: str
 ) -> str:
-    problem = NewProblem(
-        new_id(),
-        options.slug or parse_slug(package.problem.short_name),
-        options.title or parse_title(package.problem.title),
-        owner_id,
-        options.tags if options.tags is not None else tags_from_keywords(package.problem.keywords),
-        options.difficulty,
-    )
-    stored = await store_package_files(blobs, package)
-    if (known := await database.read(lambda tx: _unchanged_revision(tx, problem.slug, stored))) is not None:
-        return f"{problem.slug}: unchanged (revision {known})."
-    revision = new_revision(package, stored, problem_id=problem.id, created_by=owner_id)
-    found = ImportResult(may_edit_others_problems=True, publish_after_import=not options.is_draft)
-    placed = await database.transact(lambda tx: imports.add_imported_revision(tx, problem, revision, found))
-    if placed is None:
-        raise Conflict(f"slug: {problem.slug!r} belongs to another user.", field="slug")
-    return f"{problem.slug}: revision {placed.number} {'added as a draft' if options.is_draft else 'published'}."
-
-
-async def _unchanged_revision(tx: Tx, slug: str, stored: tuple[ManifestFile, ...]) -> int | None:
-    """The published revision's number, if it has exactly these files."""
-    problem = await problem_queries.find(tx, slug)
-    if problem is None or problem.published_revision_id is None:
-        return None
-    revision = await problem_queries.find_revision(tx, problem.published_revision_id)
-    files = {file.path: file.digest for file in await problem_queries.list_files(tx, revision.id)}
-    return revision.number if files == {file.path: file.digest for file in stored} else None
+    problem = new_problem(package, owner_id, options.metadata)
+    done = await import_package(database, blobs, package, problem, publish=not options.is_draft)
+    if done.is_unchanged:
+        return f"{done.slug}: unchanged (revision {done.revision})."
+    return f"{done.slug}: revision {done.revision} {'added as a draft' if options.is_draft else 'published'}."

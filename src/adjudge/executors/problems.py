@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -21,13 +22,12 @@ from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import SLUG_PATTERN, parse_slug
 from adjudge.executors.impersonation import find_chain_run_principal, resolve_user_id
 from adjudge.judge.pipeline import Judge
-from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
 from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, check_test_files, load_package
-from adjudge.packages.problem_json import problem_from_json
 from adjudge.packages.storing import new_revision, store_package_files
 from adjudge.packages.verifier import Verifier, verification_to_json
+from adjudge.services.package_import import open_revision
 from adjudge.store import Database, Tx
 from adjudge.store.chains import triggers as chain_triggers
 from adjudge.store.ops import audit_log
@@ -177,16 +177,7 @@ async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[
         latest = await problem_queries.find_latest_revision(tx, problem_id)
         if latest is not None and latest.id == revision.id:
             return problem_id, latest.number
-    pinned = NewRevision(
-        id=revision.id,
-        problem_id=problem_id,
-        format=revision.format,
-        manifest_digest=revision.manifest_digest,
-        created_by=revision.created_by,
-        definition=revision.definition,
-        files=revision.files,
-    )
-    return problem_id, await problem_rows.add_revision(tx, pinned)
+    return problem_id, await problem_rows.add_revision(tx, replace(revision, problem_id=problem_id))
 
 
 class ProblemVerifyExecutor:
@@ -226,7 +217,7 @@ class ProblemVerifyExecutor:
         starter = await find_chain_run_principal(self._database, context)
         revision_id = await self._database.read(lambda tx: _verifiable(tx, cfg, starter))
         jobs = cfg.get("jobs") or len(os.sched_getaffinity(0))
-        async with self._package(revision_id) as package:
+        async with open_revision(self._database, self._cache, revision_id) as package:
             found = await Verifier(self._judge, package, jobs).run()
         table = {**verification_to_json(package.problem, found), "revision_id": revision_id}
         for row in table["submissions"]:
@@ -241,16 +232,6 @@ class ProblemVerifyExecutor:
             wrong += [issue["where"] for issue in table["complaints"]]
             raise NodeRefused(f"Verification failed: {', '.join(wrong[:10])}.")
         return NodeResult(table)
-
-    @asynccontextmanager
-    async def _package(self, revision_id: str) -> AsyncIterator[Package]:
-        """The revision with all its files, held in the cache while they are used."""
-        revision = await self._database.read(lambda tx: problem_queries.find_revision(tx, revision_id))
-        rows = await self._database.read(lambda tx: problem_queries.list_files(tx, revision_id))
-        async with AsyncExitStack() as held:
-            found = {row.path: await held.enter_async_context(self._cache.pin(row.digest)) for row in rows}
-            derived = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-verify-")))
-            yield Package(problem_from_json(revision.definition), PackageFiles(found, derived), ())
 
 
 async def _verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +17,20 @@ from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import IdFactory, new_id
-from adjudge.domain.problem_metadata import parse_slug, parse_tags, parse_title, tags_from_keywords
 from adjudge.judge.pipeline import Judge
 from adjudge.packages.archive import open_package
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
 from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, check_test_files, default_name, read_package
-from adjudge.packages.problem_json import encode, problem_from_json
+from adjudge.packages.problem_json import encode
 from adjudge.packages.storing import new_revision, store_package_files
 from adjudge.packages.verifier import Verifier, verification_to_json
+from adjudge.services.package_import import PackageMetadata, new_problem, open_revision
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.problems import imports
-from adjudge.store.problems import queries as problem_queries
 from adjudge.store.problems.imports import ImportResult, ImportRow
-from adjudge.store.problems.models import NewProblem
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter
 
@@ -92,7 +90,7 @@ class ProblemImportHandler:
 
     async def _kept(self, row: ImportRow, package: Package, reporter: ProgressReporter) -> ImportResult:
         """Verify a package that could be read, if that is wanted, and store its files."""
-        problem, findings = self._problem(row, package), list(package.findings)
+        problem, findings = new_problem(package, row.created_by, _metadata(row), self._new_id), list(package.findings)
         await asyncio.to_thread(_digest, package.files)
         jury = await self._judged(package, reporter) if row.requested.get("verify") else None
         is_sound = jury is None or bool(jury["ok"])
@@ -114,36 +112,19 @@ class ProblemImportHandler:
             publish_after_import=bool(row.requested.get("publish")) and is_sound,
         )
 
-    def _problem(self, row: ImportRow, package: Package) -> NewProblem:
-        wanted, problem = row.requested, package.problem
-        return NewProblem(
-            id=self._new_id(),
-            slug=parse_slug(wanted.get("slug") or problem.short_name),
-            title=parse_title(wanted.get("title") or problem.title),
-            owner_id=row.created_by,
-            tags=parse_tags(wanted["tags"]) if wanted.get("tags") is not None else tags_from_keywords(problem.keywords),
-            difficulty=wanted.get("difficulty"),
-        )
-
     async def _verify_again(self, row: ImportRow, reporter: ProgressReporter) -> ImportResult:
         if row.revision_id is None:
             raise NotFound("revision", row.id)
-        async with self._revision(row.revision_id) as package:
+        async with open_revision(self._database, self._cache, row.revision_id) as package:
             return ImportResult(jury=await self._judged(package, reporter))
 
     async def _judged(self, package: Package, reporter: ProgressReporter) -> dict[str, Any]:
         verifier = Verifier(self._judge, package, self._slots, reporter.report)
         return verification_to_json(package.problem, await verifier.run())
 
-    @asynccontextmanager
-    async def _revision(self, revision_id: str) -> AsyncIterator[Package]:
-        """A revision as a package again: all its files, held in the cache."""
-        revision = await self._database.read(lambda tx: problem_queries.find_revision(tx, revision_id))
-        rows = await self._database.read(lambda tx: problem_queries.list_files(tx, revision_id))
-        async with AsyncExitStack() as held:
-            found = {row.path: await held.enter_async_context(self._cache.pin(row.digest)) for row in rows}
-            derived = held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))
-            yield Package(problem_from_json(revision.definition), PackageFiles(found, Path(derived)), ())
+
+def _metadata(row: ImportRow) -> PackageMetadata:
+    return PackageMetadata(*(row.requested.get(name) for name in ("slug", "title", "tags", "difficulty")))
 
 
 def _name(row: ImportRow) -> str:
