@@ -14,7 +14,7 @@ from adjudge import __version__
 from adjudge.api import errors
 from adjudge.api.auth import known_by, make_authenticator
 from adjudge.api.container import Services
-from adjudge.api.fast_routes import CachedProblemRoute
+from adjudge.api.fast_routes import CachedProblems
 from adjudge.api.json_shape import JsonShape
 from adjudge.api.middleware import RequestMiddleware
 from adjudge.api.openapi import build_openapi
@@ -83,7 +83,6 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
     app = _new_fastapi()
     already = len(app.router.routes)
     s = services
-    app.router.routes.append(CachedProblemRoute(API_ROOT, s.problems))
     # Routes are tried in this order: the most used first. No two of them match the same path.
     for router in (
         submissions.router(s.languages, s.submissions, s.submitter),
@@ -148,5 +147,11 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
         ),
         is_known=known_by(services.credentials),
         streams=app.state.streams,
+        fast_response=CachedProblems(
+            API_ROOT,
+            services.problems,
+            services.credentials,
+            visitors_may_read=services.settings.accounts.visitors_may_read,
+        ).respond,
         is_https=server.public_url.startswith("https:"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -35,6 +35,9 @@ _RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, va
 _HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _USABLE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
+FastResponse = Callable[[Scope], ASGIApp | None]
+"""Returns the response to a request that needs no routing, or None."""
+
 log = logs.get_logger(__name__)
 
 
@@ -49,6 +52,7 @@ class RequestMiddleware:
         bounds: RequestLimits,
         is_known: IsKnown,
         streams: OpenStreams,
+        fast_response: FastResponse | None = None,
         is_https: bool = False,
     ) -> None:
         self._app = app
@@ -56,6 +60,7 @@ class RequestMiddleware:
         self._bounds = bounds
         self._is_known = is_known
         self._streams = streams
+        self._fast_response = fast_response
         self._headers = (*_RAW_HEADERS, _HTTPS_ONLY) if is_https else _RAW_HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,7 +91,11 @@ class RequestMiddleware:
     async def _handle(self, exchange: RequestLimiter, request_id: str) -> None:
         try:
             await exchange.check_length()
-            await self._run(exchange)
+            ready = self._fast_response(exchange.scope) if self._fast_response is not None else None
+            if ready is not None:
+                await ready(exchange.scope, exchange.receive, exchange.send)
+            else:
+                await self._run(exchange)
         except ResponseComplete:
             return
         except AdjudgeError as error:  # only the bounds' own: the application answers for its errors itself
