@@ -1,4 +1,4 @@
-"""Our own processes in benchmarks of the drive and of chains, put together as the commands do it.
+"""Adjudge's processes in the queue and chain benchmarks, wired as the commands wire them.
 
 Roles: ``scheduler``, ``worker`` and ``submitter`` on PostgreSQL and Redis, and ``embedded``, all in one process. The
 worker has its keeper of leases apart, as the command's; only the sandbox is missing, which nothing here needs.

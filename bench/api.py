@@ -66,7 +66,7 @@ def interleave_rounds(contenders: Mapping[str, Contender], rounds: int = ROUNDS)
 
 
 class ApiTarget:
-    """One database's server and floor, and who asks them."""
+    """The API server and the baseline of one database, with their load generators."""
 
     def __init__(self, label: str, ours: ApiFixture, raw: ApiFixture, folder: Path, stack: ExitStack) -> None:
         self.label, self.ours, self._raw_fixture = label, ours, raw

@@ -1,4 +1,4 @@
-"""The floor of handing in: the statements that the store runs for a submission, on the bare driver.
+"""The baseline of submitting: the statements that the store runs for a submission, on the raw driver.
 
 What the store would run is recorded, with its arguments, before the clock starts; then every submission is one
 transaction. On PostgreSQL each of N askers has a connection of its own; SQLite has one writer, whom they wait for.

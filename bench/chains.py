@@ -98,7 +98,7 @@ class ChainSystem(QueueSystem):
 
 
 def system_specs(servers: Servers, folder: Path) -> list[SystemSpec]:
-    """Everybody of the house: ours and the floors, on the same two servers."""
+    """Return Adjudge and its baselines, on the same two servers."""
     ours = (servers.create("chains"), servers.redis_url(0))
     return [
         SystemSpec(OURS, sys.executable, "bench.chains_adjudge", ROLES, ours),

@@ -1,6 +1,6 @@
-"""The floor under a line: two fenced transactions a step on a bare driver, and nothing else.
+"""The baseline of a chain line: two fenced transactions per step on a raw driver, and nothing else.
 
-One claims a job, the other finishes it and inserts the next one. They are the very statements of the drive, with a
+One claims a job, the other finishes it and inserts the next one. They are the statements of the queue, with a
 commit each that is flushed; there is no chain, no node, no outbox and no stream. Addresses as for ``chains_ours``.
 """
 

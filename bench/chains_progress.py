@@ -1,7 +1,7 @@
-"""What the processes of the chains' benchmark share: the shapes of DAGs, and the commands to whoever starts runs.
+"""Shared by the processes of the chain benchmark: DAG shapes and the commands to the process that starts runs.
 
 The standard library alone, because peers' processes run in environments of their own. Marks go to the same board as
-those of the drive's benchmark, a run where that has a job: ``committed`` is when somebody asked for the run,
+those of the queue benchmark, a run where that has a job: ``committed`` is when somebody asked for the run,
 ``started`` when the code of its first node ran, ``done`` when the end of its last node was committed.
 """
 

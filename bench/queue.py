@@ -1,4 +1,4 @@
-"""The drive with jobs that do nothing, beside procrastinate, Celery, arq and the bare drivers.
+"""The queue with no-op jobs, beside procrastinate, Celery, arq and the raw drivers.
 
 Every contender is one worker process that may have a hundred jobs under way, one process that hands jobs in, and the
 servers it needs; ours has its scheduler besides, as an installation has. PostgreSQL runs with fsync on for all, SQLite
@@ -7,8 +7,8 @@ that, to the end of the last job: ours ends with the commit of its row, a peer's
 are from commit to start, of jobs handed in singly, so far apart that they show wake-ups and not queueing.
 
 What peers are set to do stands in ``queue_procrastinate``, ``queue_celery`` and ``queue_arq``. None of them promises
-what the drive does: Celery and arq keep their jobs in Redis alone, procrastinate ends a job without a fence.
-``queue_baseline`` is the floor: the very statements and scripts of the drive in the same batches, without the drive.
+what Adjudge's queue does: Celery and arq keep their jobs in Redis alone, procrastinate ends a job without a fence.
+``queue_baseline`` runs the same statements and scripts in the same batches, without the rest of the queue.
 """
 
 from __future__ import annotations

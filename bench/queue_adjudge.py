@@ -1,4 +1,4 @@
-"""The drive's own processes in its benchmark, with a kind of job that does nothing; roles as in ``ours``."""
+"""Adjudge's processes in the queue benchmark, with a no-op job kind; roles as in ``adjudge_roles``."""
 
 from __future__ import annotations
 

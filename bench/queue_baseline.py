@@ -1,9 +1,9 @@
-"""The floor: the drive's own statements and scripts, in the same batches and processes, on bare drivers.
+"""The baseline: the queue's statements and scripts, in the same batches and processes, on raw drivers.
 
-Everything that makes the drive safe and manageable in Python is left out: leases are not kept, refusals not explained,
+Everything that makes the queue safe and manageable in Python is left out: leases are not kept, refusals not explained,
 nothing is counted or logged, no errors are handled, and one task does one thing after another. What is left is what the
 databases, Redis and their clients cost. It does nothing less than that: the same rows and triggers, the same
-transactions, the clock read once a statement, and the collector set as the drive's processes set it. Roles as in
+transactions, the clock read once a statement, and the collector set as the queue's processes set it. Roles as in
 ``queue_adjudge``.
 """
 
@@ -41,7 +41,7 @@ from bench.queue_progress import CONCURRENCY, SharedProgress, send_line, submit_
 WORKER = "raw"
 LEASE_US = 15_000_000
 DISPATCH_BATCH = 512
-"""As many as the pump takes."""
+"""The batch size of the dispatcher."""
 TAKING: dict[str, object] = {"base_us": 1_000_000, **dict.fromkeys(outbox.CAPACITY_PARAMETERS, DISPATCH_BATCH)}
 Call = tuple[Statement, Rows | None, dict[str, object]]
 Step = Call | Callable[[list[list[Any]]], Call]

@@ -1,4 +1,4 @@
-"""What the processes of the drive's benchmark share: a board of marks, and the commands to a submitter.
+"""Shared by the processes of the queue benchmark: a file of progress marks and the commands to a submitter.
 
 The standard library alone, because peers' processes run in environments of their own. The board is a file mapped by all
 processes: a mark there costs a fraction of a microsecond, so measuring is no part of what is measured.
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 SIZE = 400_000
-"""How many jobs have a place on the board."""
+"""How many jobs the progress file has room for."""
 BATCH = 100
 """How many jobs are handed in at once, where a queue has a way to do that."""
 CONCURRENCY = 100

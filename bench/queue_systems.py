@@ -1,4 +1,4 @@
-"""Who is measured: each a few processes around a board of their own, told by lines what to hand in."""
+"""The measured systems: each is a few processes with a progress file, told by lines what to submit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def peer_recipe(peer: str, address: str, roles: tuple[str, ...] = ("worker", "su
 
 
 class QueueSystem:
-    """A running queue. What happens to it is read off its board.
+    """A running queue. Its progress is read from its progress file.
 
     Making one starts its processes and does not wait for them, so that several may start at the same time.
     """

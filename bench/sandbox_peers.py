@@ -32,7 +32,7 @@ class Peer:
 
 
 def spawn(argv: tuple[str, ...], stdin: Path | None) -> None:
-    """The floor: posix_spawn and wait."""
+    """The baseline: posix_spawn and wait."""
     source = str(stdin) if stdin else "/dev/null"
     actions = [(os.POSIX_SPAWN_OPEN, 0, source, os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
     pid = os.posix_spawnp(argv[0], argv, {"PATH": "/usr/bin:/bin:/usr/sbin"}, file_actions=actions)

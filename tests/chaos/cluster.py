@@ -158,7 +158,7 @@ def warm_up() -> None:
 
 @asynccontextmanager
 async def create_cluster(url: str, redis_url: str, environment: str) -> AsyncIterator[Cluster]:
-    """A town on an empty database."""
+    """Open a cluster on an empty database."""
     await asyncio.to_thread(warm_up)
     async with open_database(url, migrate=False, max_connections=4) as database:
         stream = RedisStream(redis_url, environment=environment)

@@ -1,6 +1,6 @@
 """``make simulate SEEDS=1-1000``: run seeds of every kind, print those that fail.
 
-``SEEDS=chains:1-50`` runs one kind alone, ``SEEDS=chains:17`` plays one story again and tells it line by line.
+``SEEDS=chains:1-50`` runs one kind alone, ``SEEDS=chains:17`` runs one scenario again and prints its trace.
 """
 
 from __future__ import annotations

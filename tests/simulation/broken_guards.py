@@ -38,7 +38,7 @@ def without_in(script: Script, step: str, *guards: str, **instead: str) -> Scrip
 
 
 def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
-    """Whoever comes with a result writes it, in the name of whoever holds the job."""
+    """A result of any attempt is written with the fence of the present one."""
     finish = JobCommands.finish_and_claim_next
 
     async def unfenced(self: JobCommands, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:

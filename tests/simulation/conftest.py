@@ -1,4 +1,4 @@
-"""The empty database that every story begins with."""
+"""The empty database that every scenario starts with."""
 
 from __future__ import annotations
 

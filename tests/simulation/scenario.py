@@ -1,4 +1,4 @@
-"""One simulated story of any kind: people want something, workers do it, everything goes wrong, then all comes to rest.
+"""One simulated scenario: users submit work, workers do it, faults are injected, then the system becomes idle.
 
 What kind of work there is, a kind of scenario says (``judging``, ``chains``); how it is disturbed is said here.
 """
@@ -31,7 +31,7 @@ WORKERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How quickly a story is told. What is left of it is waiting, which costs time and shows nothing."""
+    """Intervals and delays of a scenario. Longer ones only cost time."""
 
     faults_until_s: float = 60.0
     fault_every_s: float = 8.0
@@ -76,7 +76,7 @@ class Scenario(ABC):
 
     @abstractmethod
     async def create(self, tx: Tx) -> None:
-        """Write what stands before the story begins."""
+        """Write the initial rows of the scenario."""
 
     @abstractmethod
     def equip(self, process: Process) -> tuple[JobCommands, Mapping[str, Handler]]:

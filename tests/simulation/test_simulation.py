@@ -1,4 +1,4 @@
-"""Seeds of misfortune for every kind of work, and the same story for the same seed."""
+"""Scenarios with injected faults for every kind of work; the same seed gives the same trace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.simulation.simulate import KINDS, simulate
 ROOT = Path(__file__).resolve().parents[2]
 BATCHES = 10
 SEEDS_A_BATCH = {"judge": 20, "chains": 12}
-"""A story of chains takes longer."""
+"""A chain scenario takes longer."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

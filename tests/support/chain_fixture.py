@@ -1,4 +1,4 @@
-"""A whole house for chains in one process: database, stream, worker with the real sandbox, scheduler, triggers."""
+"""An installation for chains in one process: database, stream, worker with the real sandbox, scheduler, triggers."""
 
 from __future__ import annotations
 

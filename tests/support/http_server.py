@@ -1,4 +1,4 @@
-"""A server on a port of its own, in a thread: for whoever asks over HTTP and blocks, as programs and commands do."""
+"""An API server on its own port, in a thread: for tests of blocking HTTP clients and commands."""
 
 from __future__ import annotations
 

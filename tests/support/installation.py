@@ -29,7 +29,7 @@ _NUMBERS: Final = count(1)
 
 
 class AdjudgeProcess:
-    """One ``adjudge`` command while a block lasts; what it says is kept for whoever asks why it failed."""
+    """One ``adjudge`` process; its output is kept for the message of a failure."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
         self.said: list[str] = []
@@ -82,7 +82,7 @@ class AdjudgeProcess:
 
 
 def _bare_environment() -> dict[str, str]:
-    """This process's environment without settings of whoever runs the tests; an ordinary user may have no cgroup."""
+    """This process's environment without Adjudge settings; an unprivileged user may have no cgroup."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ADJUDGE_", "REDIS_", "JOB_"))}
     return kept | {"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP": "true"}
 

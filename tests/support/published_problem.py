@@ -1,4 +1,4 @@
-"""A contest hall for tests of the API: a published problem, people, and judgements without a sandbox."""
+"""A published problem with users for tests of the API; judgements are written without a sandbox."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOURCE = "int main() {}\n"
 
 @dataclass
 class PublishedProblem:
-    """One problem, its setter, and whoever comes in."""
+    """One published problem, its setter, and users who submit to it."""
 
     api: AsgiApp
     setter_id: str

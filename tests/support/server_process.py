@@ -261,7 +261,7 @@ def first_usable(candidates: Iterable[Path]) -> Path | None:
 
 
 def _is_open_to_all(path: Path) -> bool:
-    """Whether a stranger may run it: every folder on the way lets them through (not so below a 0700 home)."""
+    """Whether another user may run it: every parent folder is searchable (not below a 0700 home folder)."""
     real = path.resolve()
     return all(step.stat().st_mode & 0o001 for step in (real, *real.parents))
 

@@ -190,7 +190,7 @@ class S3Server(ServerProcess):
         return assigned == 200 and http_status(self.port, "/") is not None
 
     def create_bucket(self, name: str) -> None:
-        """Make a bucket, past the S3 door: whoever stores blobs has no business creating one."""
+        """Create a bucket through the server's own shell: the credentials of the blob store may not create one."""
         status = http_status(self._filer_port, f"/buckets/{name}/", "POST")
         if status != 201:
             raise ServerStartFailed(f"{self.name} did not create bucket {name}: status {status}")

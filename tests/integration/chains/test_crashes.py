@@ -250,7 +250,9 @@ class CrashFixture:
 async def place(store: StoreHarness) -> AsyncIterator[CrashFixture]:
     """The parts that do not die."""
     stream, harness = MemoryStream(), ChainHarness(store)
-    dispatcher = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=10).run())
+    dispatcher = asyncio.create_task(
+        Dispatcher(store.database, harness.jobs, stream, name="dispatcher", poll_ms=10).run()
+    )
     try:
         yield CrashFixture(harness, stream)
     finally:

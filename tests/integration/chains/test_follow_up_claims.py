@@ -87,7 +87,7 @@ async def working(
     executor: Executor | None = None,
     limits: Mapping[str, int] | None = None,
 ) -> AsyncIterator[tuple[HandlerHarness, Worker]]:
-    """A worker and a pump, the one delivering what the other did not go on to."""
+    """A worker and a dispatcher, which publishes the jobs that the worker did not claim itself."""
     stream, handler_harness, blobs = MemoryStream(), HandlerHarness(harness), DirectoryBlobStore(folder)
     handler = NodeHandler(
         harness.store.database, blobs, {ScriptedExecutor.type: executor or handler_harness.script}, harness.engine.dags
@@ -95,7 +95,7 @@ async def working(
     settings = WorkerOptions("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20, limits=limits or {})
     worker = Worker(harness.store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, settings)
     dispatcher = asyncio.create_task(
-        Dispatcher(harness.store.database, harness.jobs, stream, name="pump", poll_ms=20).run()
+        Dispatcher(harness.store.database, harness.jobs, stream, name="dispatcher", poll_ms=20).run()
     )
     running = asyncio.create_task(worker.run())
     try:

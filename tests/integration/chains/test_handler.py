@@ -53,7 +53,7 @@ class ScriptedExecutor:
 
 
 class HandlerHarness:
-    """A rig with a worker."""
+    """A chain harness with a worker."""
 
     def __init__(self, harness: ChainHarness) -> None:
         self.harness, self.script = harness, ScriptedExecutor()
@@ -86,7 +86,7 @@ async def open_handler_harness(
     settings = WorkerOptions("w1", slots=4, heartbeat_ms=20, read_wait_ms=20, retry=RetryPolicy(jitter=0))
     worker = Worker(store.database, harness.jobs, stream, {JOB_KIND_NODE: handler}, settings)
     tasks = [
-        asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=20).run()),
+        asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="dispatcher", poll_ms=20).run()),
         asyncio.create_task(worker.run()),
     ]
     try:
@@ -402,7 +402,9 @@ async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: St
     run_id = await harness.start(dag(node("a", timeout_ms=1, retry={"max_attempts": 1})))
     assert (await harness.store.rows("SELECT timeout_ms FROM jobs"))[0]["timeout_ms"] == 10_001
     await store.write("UPDATE jobs SET timeout_ms = 50")
-    dispatcher = asyncio.create_task(Dispatcher(store.database, harness.jobs, stream, name="pump", poll_ms=20).run())
+    dispatcher = asyncio.create_task(
+        Dispatcher(store.database, harness.jobs, stream, name="dispatcher", poll_ms=20).run()
+    )
     working = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(240):

@@ -1,4 +1,4 @@
-"""One wait, job, run or chain that the chain patrol cannot process stops no other, and is logged with its ids."""
+"""A wait, job, run or chain that housekeeping cannot process does not block others and is logged with its ids."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Poisoned:
 
 
 class Bench:
-    """A rig whose probe, run listener and job owner fail on demand, and a patrol over it."""
+    """A harness whose probe, run listener and job listener fail on demand, with its housekeeping."""
 
     def __init__(self, store: StoreHarness) -> None:
         self.poisoned = Poisoned()
@@ -69,7 +69,7 @@ class Bench:
             store.database,
             JobCommands({JOB_KIND_NODE: self.poisoned}, random_unit=lambda: 0.0),
             self.harness.engine,
-            name="patrol",
+            name="housekeeping",
             settings=HousekeepingOptions(stop_grace_ms=GRACE_MS, recheck_interval_ms=1_000),
             clock=lambda: 0.0,
         )

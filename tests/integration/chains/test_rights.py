@@ -1,4 +1,4 @@
-"""What runs may do: the permissions of whoever started them, of the token they used, and as they are now."""
+"""The permissions of a run: those of the user who started it and of the token used, as they are now."""
 
 from __future__ import annotations
 

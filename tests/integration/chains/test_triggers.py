@@ -1,4 +1,4 @@
-"""Triggers on both databases: every tick starts one run, whoever schedules and whatever was missed."""
+"""Triggers on both databases: every tick starts one run, with several schedulers and after missed ticks."""
 
 from __future__ import annotations
 

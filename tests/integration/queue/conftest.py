@@ -1,4 +1,4 @@
-"""The drive on both modes: SQLite with the in-process stream, PostgreSQL with Redis."""
+"""The queue in both modes: SQLite with the in-process stream, PostgreSQL with Redis."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class QueueHarness:
             shared = MemoryTokenBuckets()
             yield shared, shared
             return
-        environment = f"drive-{next(_ENVIRONMENTS)}"
+        environment = f"queue-{next(_ENVIRONMENTS)}"
         one, two = (RedisTokenBuckets(self.redis_url, environment=environment) for _ in range(2))
         yield one, two
         await one.close()
@@ -177,7 +177,7 @@ async def _running(*loops: Any) -> AsyncIterator[None]:
 
 @pytest.fixture(params=["embedded", "distributed"])
 async def queue(request: pytest.FixtureRequest) -> AsyncIterator[QueueHarness]:
-    """The drive in each mode in turn."""
+    """The queue in each mode in turn."""
     async with AsyncExitStack() as stack:
         if request.param == "embedded":
             url, redis_url = request.getfixturevalue("sqlite_url"), None
@@ -185,7 +185,7 @@ async def queue(request: pytest.FixtureRequest) -> AsyncIterator[QueueHarness]:
         else:
             url = request.getfixturevalue("postgres_url")
             redis_url = request.getfixturevalue("redis_server").url
-            stream = RedisStream(redis_url, environment=f"drive-{next(_ENVIRONMENTS)}")
+            stream = RedisStream(redis_url, environment=f"queue-{next(_ENVIRONMENTS)}")
         stack.push_async_callback(stream.close)
         database = await stack.enter_async_context(open_database(url, migrate=False))
         jobs = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}, policy=QUICK)

@@ -1,4 +1,4 @@
-"""An installation of real processes on servers of their own, and what a test asks of it."""
+"""An installation of real processes on private servers, and helpers to query it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Installation:
 
     @contextmanager
     def running(self, *argv: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-        """A command while the block lasts, with these variables besides; what it says first is kept."""
+        """Run a command for the block, with additional environment variables; keep its first line."""
         log, port = self.folder / f"{argv[0]}.log", free_port()
         self.health_ports[argv[-1]] = port
         with (
@@ -116,7 +116,7 @@ async def import_problem(database: Database, blobs: BlobStore) -> tuple[str, str
 
 
 async def submit(database: Database, blobs: DirectoryBlobStore, ids: tuple[str, str, str], sources: list[Path]) -> None:
-    """Hand in, with ids in the order of the sources: those of one millisecond come in any."""
+    """Submit, with ids in the order of the sources: ids of one millisecond are not ordered."""
     person, problem, revision = ids
     new = []
     for submission_id, source in zip(sorted(new_id() for _ in sources), sources, strict=True):
@@ -133,7 +133,7 @@ async def rows(database: Database, sql: str) -> list[Row]:
 
 
 def get_health_and_metrics(port: int) -> tuple[str, str]:
-    """What a process says of itself: whether it is live, and its figures."""
+    """Return the liveness reply and the metrics of a process."""
     live, figures = (f"http://127.0.0.1:{port}/{path}" for path in ("health/live", "metrics"))
     with urlopen(live, timeout=120) as first, urlopen(figures, timeout=120) as second:
         return first.read().decode(), second.read().decode()

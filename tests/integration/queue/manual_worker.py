@@ -1,4 +1,4 @@
-"""A worker that tests move by hand, a database and a stream that can be away, and what they saw."""
+"""A worker that tests drive step by step, with a database and a stream that can be made unavailable."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ class RecordingStream:
 
 
 class ManualWorker:
-    """One worker that the test moves by hand, and what it sees."""
+    """One worker whose steps the test calls, with its database and stream."""
 
     def __init__(self, queue: QueueHarness) -> None:
         self.queue = queue
         self.database = UnavailableDatabase(queue.database)
         self.stream = RecordingStream(queue.stream, queue)
-        self.dispatcher = Dispatcher(queue.database, queue.jobs, self.stream, name="pump")
+        self.dispatcher = Dispatcher(queue.database, queue.jobs, self.stream, name="dispatcher")
 
     @asynccontextmanager
     async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:
@@ -146,14 +146,14 @@ class ManualWorker:
 
 
 def corrupt_message(message: Message, problem: Any, *, job_id: str | None) -> Message:
-    """The same message, come to harm."""
+    """Return the message as the stream reports it when it is invalid."""
     return Message(
         message.entry_id, message.band, None, problem, job_id, message.delivery_count, 1, message.payload_ref
     )
 
 
 async def claim_without_heartbeat(manual_worker: ManualWorker, *, lease_ms: int) -> str:
-    """A job whose message somebody read, who claimed it and then said nothing more."""
+    """Create a job that a worker read and claimed without ever renewing its lease."""
     job_id = await manual_worker.delivered()
     assert await manual_worker.read("dead")
     await manual_worker.queue.database.transact(

@@ -1,4 +1,4 @@
-"""What an operator sees of the drive: each figure moves when it should, one trace runs through all lines of a job."""
+"""Queue metrics change when they should, and all log lines of a job share one trace id."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_every_figure_that_was_asked_for_is_declared() -> None:
 
 async def test_a_full_stream_holds_delivery_back_and_drops_nothing(queue: QueueHarness) -> None:
     """What workers have not read stays below the stream's bound: the rest waits in the outbox, and says why."""
-    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="pump", batch=4, ahead=6)
+    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher", batch=4, ahead=6)
     submissions = await queue.submit(20)
     while await dispatcher.dispatch_batch():
         pass

@@ -1,4 +1,4 @@
-"""A job that breaks whoever claims, judges or writes it stops neither its worker nor its neighbours."""
+"""A job whose claim, handler or finish fails stops neither its worker nor other jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbered rules that the drive was asked for, one test each, on both modes.
+"""The numbered rules of the queue protocol, one test each, in both modes.
 
 C2: reading and acknowledging. C3: fence and lease. C4, C5 and D1 are next door. The numbers are those of the
 requirement. Where a rule was widened here, the test says so.

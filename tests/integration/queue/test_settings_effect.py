@@ -1,4 +1,4 @@
-"""What settings and log lines promise of the drive, with the real commands as processes."""
+"""Effects of queue settings and log lines, with the real commands as processes."""
 
 from __future__ import annotations
 

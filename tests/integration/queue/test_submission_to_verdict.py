@@ -97,7 +97,7 @@ async def test_what_was_put_off_is_delivered_when_it_is_due_not_when_the_next_po
         return await queue.handler._accept(job)
 
     queue.handler.act = fails_once
-    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="pump", poll_ms=3_600_000)
+    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher", poll_ms=3_600_000)
     async with dispatch_inline(dispatcher), queue.worker():
         decided = await queue.until_decided(await queue.submit(3))
     assert set(decided.values()) == {("accepted", "AC")}
@@ -149,7 +149,7 @@ async def test_a_wiped_stream_loses_no_job(queue: QueueHarness) -> None:
 
 async def test_a_wiped_stream_is_told_of_everything_in_one_round(queue: QueueHarness) -> None:
     await queue.submit(1_200)
-    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="pump")
+    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher")
     while await dispatcher.dispatch_batch():
         pass
     reconciler = Reconciler(queue.database, queue.jobs, queue.stream, name="reconciler", older_than_ms=0)
@@ -161,7 +161,7 @@ async def test_a_wiped_stream_is_told_of_everything_in_one_round(queue: QueueHar
 
 async def test_a_lost_message_is_found_behind_many_that_wait(queue: QueueHarness) -> None:
     await queue.submit(20)
-    await Dispatcher(queue.database, queue.jobs, queue.stream, name="pump").dispatch_batch()
+    await Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher").dispatch_batch()
     messages = {message.job_id: message for message in await queue.stream.read(consumer="x", limit=20, wait_ms=500)}
     queued = [row["id"] for row in await queue.rows("SELECT id FROM jobs ORDER BY queued_at, id")]
     reconciler = Reconciler(queue.database, queue.jobs, queue.stream, name="reconciler", older_than_ms=0, batch=4)
@@ -418,7 +418,7 @@ async def test_what_could_not_be_delivered_directly_waits_in_the_outbox(queue: Q
 
 
 async def test_two_who_deliver_the_same_job_send_one_message(queue: QueueHarness) -> None:
-    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="pump")
+    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher")
     await queue.submit(5)
     taken = await asyncio.gather(
         dispatcher.dispatch_batch(),

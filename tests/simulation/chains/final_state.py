@@ -1,4 +1,4 @@
-"""What a story left in the database, read once for all checks."""
+"""The rows that a scenario left in the database, read once for all checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class FinalState:
-    """The rows of a story of chains."""
+    """The rows of a chain scenario."""
 
     world: World
     script: Script

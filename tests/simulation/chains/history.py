@@ -1,4 +1,4 @@
-"""What must hold at every moment of a story of chains: its log is read again from the beginning.
+"""Invariants at every point of a chain scenario, checked by replaying its status log.
 
 Rules are held against how dependencies stood at that moment, limits against what was running.
 """
@@ -18,7 +18,7 @@ from tests.simulation.chains.final_state import FinalState, Key
 GRACE_MS: Final = 4_000
 _GRACE_US: Final = GRACE_MS * 1_000
 _STOPPED_WITHIN_US: Final = _GRACE_US + 15_000_000
-"""The grace, some rounds of the patrol, and some of them in vain."""
+"""The grace period and several housekeeping rounds, some of which fail."""
 _UNDER_WAY: Final = (ChainRunStatus.RUNNING, ChainRunStatus.STOPPING)
 
 

@@ -1,4 +1,4 @@
-"""What people do in a story of chains: start runs, meddle with some of them, answer questions."""
+"""The users of a chain scenario: they start runs, intervene in some of them and answer approvals."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ChainScenario(Scenario):
         return self._jobs(engine), {JOB_KIND_NODE: NodeHandler(database, NO_BLOBS, EXECUTORS.build(parts), engine.dags)}
 
     def schedulers(self) -> int:
-        """Two in one seed of three: their rounds for nothing are what a story costs most."""
+        """Two in one seed of three: their idle rounds are the largest cost of a scenario."""
         return 1 if self.world.seed % 3 else 2
 
     def start_scheduler(self, name: str) -> None:
@@ -142,7 +142,7 @@ class ChainScenario(Scenario):
         return not unfinished and not unsettled and super().is_idle()
 
     def left(self) -> FinalState:
-        """What the story leaves behind."""
+        """Return the final state of the scenario."""
         names = {chain_id: name for name, chain_id in self.chains.items()}
         return FinalState(self.world, self.script, self.documents, names)
 

@@ -178,7 +178,7 @@ class ScriptedExecutor(InstantScriptedExecutor):
 
 
 def registry() -> ExecutorRegistry:
-    """The executors that stories are told with: some of the house's, and the script's."""
+    """Return the executors of scenarios: some built-in ones and the scripted ones."""
     ours = [
         EntryPoint(each.type, f"{__name__}:{each.__name__}", GROUP)
         for each in (InstantScriptedExecutor, ScriptedExecutor)

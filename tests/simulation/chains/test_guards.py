@@ -1,4 +1,4 @@
-"""Proof that the simulator would notice if a guard of chains were missing."""
+"""The simulator detects a missing guard of the chain engine."""
 
 from __future__ import annotations
 

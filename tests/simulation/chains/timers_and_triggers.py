@@ -1,4 +1,4 @@
-"""What happens in a story of chains without anybody's doing: timers, sub-chains, triggers."""
+"""What happens in a chain scenario without a user: timers, sub-chains, triggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is true of submissions, whoever judges them."""
+"""The expected verdict of each submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proof that the simulator would notice if a guard of the drive were missing."""
+"""The simulator detects a missing guard of the queue."""
 
 from __future__ import annotations
 

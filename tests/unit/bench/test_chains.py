@@ -1,4 +1,4 @@
-"""The chains' benchmark: its shapes are DAGs, and what its processes write on the board is what the rows say."""
+"""The chain benchmark: its shapes are DAGs, and the progress of its processes matches the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drive's benchmark: what its processes write on the board is what the rows say."""
+"""The queue benchmark: the progress of its processes matches the rows."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.support.store_harness import StoreHarness
 
 async def test_what_the_stream_has_no_room_for_waits_in_the_outbox(sqlite_store: StoreHarness) -> None:
     store, stream = sqlite_store, MemoryStream()
-    dispatcher = Dispatcher(store.database, store.jobs, stream, name="pump", batch=4, ahead=5)
+    dispatcher = Dispatcher(store.database, store.jobs, stream, name="dispatcher", batch=4, ahead=5)
     await store.enqueue_many(12)
     while await dispatcher.dispatch_batch():
         pass
@@ -52,7 +52,7 @@ async def test_a_backlog_is_told_of_once_however_often_there_is_a_little_room(
     sqlite_store: StoreHarness, published_messages: io.StringIO
 ) -> None:
     store, stream = sqlite_store, MemoryStream()
-    dispatcher = Dispatcher(store.database, store.jobs, stream, name="pump", batch=4, ahead=20)
+    dispatcher = Dispatcher(store.database, store.jobs, stream, name="dispatcher", batch=4, ahead=20)
     for backlog in (1, 2):
         await store.enqueue_many(60)
         while await dispatcher.dispatch_batch():

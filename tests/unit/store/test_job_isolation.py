@@ -157,7 +157,7 @@ async def test_expired_jobs_behind_a_whole_batch_of_failing_ones_are_freed(
 async def test_the_reconciler_requeues_the_neighbours_of_a_poisoned_job(store: StoreHarness, owner: Poisoned) -> None:
     jobs = await store.enqueue_many(3, "fragile")
     stream = MemoryStream()
-    await Dispatcher(store.database, store.jobs, stream, name="pump").dispatch_batch()
+    await Dispatcher(store.database, store.jobs, stream, name="dispatcher").dispatch_batch()
     stream.flush()
     await store.clock.advance(ms=60_000)
     owner.poison = {jobs[0]}
@@ -177,7 +177,7 @@ async def test_row_that_can_never_be_delivered_becomes_a_dead_letter(
         lambda tx: tx.execute(adhoc_statement("UPDATE jobs SET payload = '[1]' WHERE id = :id"), id=bad)
     )
     owner.poison = {bad} if poisoned else set()
-    dispatcher = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
+    dispatcher = Dispatcher(store.database, store.jobs, MemoryStream(), name="dispatcher")
     for _ in range(8):
         await dispatcher.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
@@ -196,7 +196,7 @@ async def test_failing_dead_letters_do_not_stop_the_dispatcher(store: StoreHarne
     bad, good = await store.enqueue_many(2, "fragile"), await store.enqueue("fragile")
     await store.write("UPDATE jobs SET payload = '[1]' WHERE id <> :id", id=good)
     owner.poison = set(bad)
-    dispatcher = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
+    dispatcher = Dispatcher(store.database, store.jobs, MemoryStream(), name="dispatcher")
     for _ in range(6):
         await dispatcher.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
@@ -211,7 +211,7 @@ async def test_a_stream_that_is_away_buries_nothing(store: StoreHarness) -> None
             raise Unavailable("the stream is away")
 
     job_id = await store.enqueue("sturdy")
-    dispatcher = Dispatcher(store.database, store.jobs, Away(), name="pump")
+    dispatcher = Dispatcher(store.database, store.jobs, Away(), name="dispatcher")
     for _ in range(6):
         await dispatcher.dispatch_batch()
         await store.clock.advance(ms=3_600_000)

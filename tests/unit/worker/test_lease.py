@@ -1,4 +1,4 @@
-"""The keeper of leases, apart from the work and the database."""
+"""The lease keeper, without jobs and a database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adjudge.worker.leases import LeaseKeeper
 
 
 class RecordingDatabase:
-    """A database on which every renewal succeeds, and what was renewed."""
+    """A database that grants every renewal and records the fences."""
 
     def __init__(self) -> None:
         self.fences: list[Fence] = []
@@ -129,7 +129,7 @@ async def test_a_renewal_that_fails_for_whatever_reason_is_not_the_last() -> Non
 
 
 async def test_a_ring_asks_for_what_was_canceled_and_renews_nothing() -> None:
-    """Every worker hears every bell: a renewal each time would meet the ends that are being written."""
+    """Every worker gets every notification: a renewal each time would contend with finishing writes."""
     canceled, kept = Fence("canceled", 1, "worker"), Fence("kept", 1, "worker")
     lost: asyncio.Queue[tuple[str, RefusalReason]] = asyncio.Queue()
 
