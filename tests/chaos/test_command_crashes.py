@@ -108,7 +108,7 @@ async def _walk(url: str, redis: RedisServer, folder: Path, role: Role, operatio
 
 
 @pytest.mark.slow
-async def test_the_commands_lose_and_double_no_verdict_wherever_they_die(
+async def test_commands_killed_anywhere_lose_and_duplicate_no_verdict(
     postgres_databases: PostgresDatabases, redis_server: RedisServer, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(warm_up)

@@ -76,7 +76,7 @@ async def _walk(url: str, redis: RedisServer, role: Role, operation: CrashOperat
 
 
 @pytest.mark.slow
-async def test_a_death_at_any_commit_or_redis_call_loses_and_doubles_nothing(
+async def test_crash_at_any_commit_or_redis_call_loses_and_duplicates_nothing(
     postgres_databases: PostgresDatabases, redis_server: RedisServer
 ) -> None:
     urls = [postgres_databases.url(await asyncio.to_thread(postgres_databases.create)) for _ in LANES]

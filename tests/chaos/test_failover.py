@@ -85,7 +85,7 @@ async def until_put_off(cluster: Cluster, words: str) -> None:
         pytest.param(_break_key, _mend_key, "WRONGTYPE", id="WRONGTYPE"),
     ],
 )
-async def test_processes_survive_what_redis_refuses_and_finish_the_jobs_after(
+async def test_processes_survive_redis_errors_and_finish_the_jobs_later(
     postgres_databases: PostgresDatabases, cause: Fault, mend: Fault, words: str
 ) -> None:
     server = RedisServer().start()

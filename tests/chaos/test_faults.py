@@ -157,7 +157,7 @@ async def test_kill_9_of_a_worker(loaded_cluster: LoadedCluster) -> None:
     assert await loaded_cluster.cluster.count("job_attempts WHERE lease_owner = 'worker-1' AND outcome <> 'succeeded'")
 
 
-async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refused(
+async def test_worker_that_sleeps_past_its_lease_is_fenced_off(
     loaded_cluster: LoadedCluster,
 ) -> None:
     pid = await loaded_cluster.hold_at_work((await loaded_cluster.gather())["worker-1"])

@@ -51,7 +51,7 @@ async def _load(
     return web, found
 
 
-async def test_as_many_requests_are_sent_as_asked_for_and_no_two_are_alike() -> None:
+async def test_requested_number_of_distinct_requests_is_sent() -> None:
     asked = request("POST", "/x", "adj_1", b'{"source": "' + MARK + b'"}')
     web, found = await _load(b"HTTP/1.1 202 \r\ncontent-length: 2\r\n\r\nok", asked, connections=3, count=20)
     assert found["statuses"] == {"202": 20}
@@ -62,7 +62,7 @@ async def test_as_many_requests_are_sent_as_asked_for_and_no_two_are_alike() -> 
     assert b"Authorization: Bearer adj_1\r\n" in web.asked[0]
 
 
-async def test_a_refusal_is_counted_and_shown() -> None:
+async def test_unexpected_response_is_counted_and_shown() -> None:
     _, found = await _load(
         b"HTTP/1.1 429 \r\ncontent-length: 4\r\n\r\nslow", b"GET / HTTP/1.1\r\n\r\n", connections=1, count=2
     )
@@ -70,7 +70,7 @@ async def test_a_refusal_is_counted_and_shown() -> None:
     assert str(found["wrong"]).endswith("slow")
 
 
-async def test_streams_count_what_they_hear() -> None:
+async def test_sse_connections_count_events() -> None:
     generator = LoadGenerator()
     web = RecordingServer(b"HTTP/1.1 200 \r\n\r\n: alive\n\nevent: status\ndata: {}\n\n")
     async with await asyncio.start_server(web.serve, "127.0.0.1", 0) as server:
@@ -82,13 +82,13 @@ async def test_streams_count_what_they_hear() -> None:
             await asyncio.sleep(0)
 
 
-def test_every_mark_becomes_a_number_of_its_own() -> None:
+def test_every_placeholder_becomes_a_unique_number() -> None:
     numbers = iter(range(1, 9))
     assert Template(b"a" + MARK + b"b" + MARK).written(lambda: next(numbers)) == b"a0000000001b0000000002"
     assert Template(b"plain").written(lambda: next(numbers)) == b"plain"
 
 
-def test_turns_are_taken_backwards_every_other_round_and_the_first_only_warms_up() -> None:
+def test_rounds_alternate_direction_and_the_first_is_warm_up() -> None:
     order: list[str] = []
 
     def contender(name: str) -> LoadResult:
@@ -106,7 +106,7 @@ async def api_fixture(tmp_path: Path) -> ApiFixture:
     return await seed_database(f"sqlite:///{tmp_path}/a.db", 2)
 
 
-async def test_the_floor_writes_what_the_store_writes(api_fixture: ApiFixture) -> None:
+async def test_baseline_writes_what_the_store_writes(api_fixture: ApiFixture) -> None:
     async with AsyncExitStack() as stack:
         bares, recorder = await open_bare(api_fixture.url, 2, stack)
         assert isinstance(bares[0], RawSqlite)
@@ -124,7 +124,7 @@ async def test_the_floor_writes_what_the_store_writes(api_fixture: ApiFixture) -
     assert counts == [12] * 4
 
 
-async def test_requests_are_good_submissions_of_people_who_exist(api_fixture: ApiFixture) -> None:
+async def test_requests_are_valid_submissions_of_existing_users(api_fixture: ApiFixture) -> None:
     (asked,) = api_fixture.submits(1)
     head, _, body = asked.partition("\r\n\r\n")
     assert json.loads(body) == {"problem": SLUG, "language": "cpp17", "source": SOURCE}
@@ -139,7 +139,7 @@ async def test_requests_are_good_submissions_of_people_who_exist(api_fixture: Ap
     assert named[SLUG].published_revision_id == api_fixture.revision_id
 
 
-async def test_the_constant_is_as_long_as_it_is_told() -> None:
+async def test_constant_response_has_the_requested_length() -> None:
     transport = httpx.ASGITransport(app=constant_app(100, "application/json"))
     async with httpx.AsyncClient(transport=transport, base_url="http://constant") as client:
         answer = await client.get("/constant")
@@ -147,7 +147,7 @@ async def test_the_constant_is_as_long_as_it_is_told() -> None:
     assert isinstance(answer.json(), str)
 
 
-def test_rows_are_held_to_the_goals_of_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_compared_with_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = {"ours": LoadResult(700, 1, 5), "raw driver": LoadResult(1_000, 1, 4)}
     monkeypatch.setattr(api, "interleave_rounds", lambda _: ran)
     bench = Bench("api")

@@ -39,7 +39,7 @@ def runner(name: str, module: str, role: str, url: str, folder: Path, stack: Exi
 
 
 @pytest.mark.slow
-def test_ours_runs_every_shape_to_its_end(tmp_path: Path) -> None:
+def test_adjudge_finishes_every_shape(tmp_path: Path) -> None:
     url = create_sqlite(tmp_path, "ours")
     with ExitStack() as stack:
         ours = runner("ours", "bench.chains_adjudge", "embedded", url, tmp_path, stack)
@@ -54,7 +54,7 @@ def test_ours_runs_every_shape_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_floor_takes_its_steps_by_claim_and_finish(tmp_path: Path) -> None:
+def test_baseline_claims_and_finishes_each_step(tmp_path: Path) -> None:
     url = create_sqlite(tmp_path, "raw")
     with ExitStack() as stack:
         assert runner("raw", "bench.chains_baseline", "submitter", url, tmp_path, stack).rate(4) > 0
@@ -64,7 +64,7 @@ def test_the_floor_takes_its_steps_by_claim_and_finish(tmp_path: Path) -> None:
     assert rows == [("succeeded", 1)] * (4 + chains.WARM)
 
 
-def test_a_peer_that_is_missing_has_a_row_that_says_so() -> None:
+def test_missing_peer_has_a_row_with_the_reason() -> None:
     class Quick(chains.ChainSystem):
         def __init__(self) -> None: ...
 

@@ -62,7 +62,7 @@ def test_former_name_runs_the_renamed_benchmark(monkeypatch: pytest.MonkeyPatch)
     assert modules == ["bench.queue"]
 
 
-def test_each_peer_that_cannot_be_had_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_unavailable_peer_has_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def no_apt(packages: object) -> None:
         raise InstallError("not root, so apt cannot be used")
 

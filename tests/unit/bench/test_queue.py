@@ -51,7 +51,7 @@ def test_marks_of_one_process_are_read_by_another(tmp_path: Path) -> None:
     assert all(wait >= 0 for wait in read.waits_ms(3, 2))
 
 
-def test_a_quantile_is_one_of_the_figures() -> None:
+def test_quantile_is_one_of_the_values() -> None:
     figures = [float(number) for number in range(1, 101)]
     assert (quantile(figures, 0.5), quantile(figures, 0.99), quantile([7.0], 0.99)) == (50.0, 99.0, 7.0)
 
@@ -83,7 +83,7 @@ def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_contender_is_measured_by_its_board(on_path: Path) -> None:
+def test_system_is_measured_by_its_progress_file(on_path: Path) -> None:
     with ExitStack() as stack:
         contender = _contender(on_path, stack)
         contender.wait_ready()
@@ -92,14 +92,16 @@ def test_a_contender_is_measured_by_its_board(on_path: Path) -> None:
         assert contender.board.done_of(0, 100) == 55
 
 
-def test_a_process_that_dies_says_why(on_path: Path) -> None:
+def test_process_that_ends_early_reports_its_error(on_path: Path) -> None:
     with ExitStack() as stack:
         contender = _contender(on_path, stack, "dying", "raise SystemExit('no such server')")
         with pytest.raises(RuntimeError, match="no such server"):
             contender.wait_ready()
 
 
-def test_a_peer_that_cannot_be_installed_gets_a_row_saying_so(on_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peer_that_cannot_be_installed_has_a_row_with_the_reason(
+    on_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("PEERS", raising=False)
     monkeypatch.setattr(peers, "PEERS", on_path)
     with monkeypatch.context() as patch:

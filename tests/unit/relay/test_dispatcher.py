@@ -13,7 +13,7 @@ from adjudge.stream import MemoryStream
 from tests.support.store_harness import StoreHarness
 
 
-async def test_what_the_stream_has_no_room_for_waits_in_the_outbox(sqlite_store: StoreHarness) -> None:
+async def test_full_stream_leaves_rows_in_the_outbox(sqlite_store: StoreHarness) -> None:
     store, stream = sqlite_store, MemoryStream()
     dispatcher = Dispatcher(store.database, store.jobs, stream, name="dispatcher", batch=4, ahead=5)
     await store.enqueue_many(12)
@@ -48,9 +48,7 @@ def published_messages() -> Iterator[io.StringIO]:
     logs.configure("warning")
 
 
-async def test_a_backlog_is_told_of_once_however_often_there_is_a_little_room(
-    sqlite_store: StoreHarness, published_messages: io.StringIO
-) -> None:
+async def test_backlog_is_logged_once(sqlite_store: StoreHarness, published_messages: io.StringIO) -> None:
     store, stream = sqlite_store, MemoryStream()
     dispatcher = Dispatcher(store.database, store.jobs, stream, name="dispatcher", batch=4, ahead=20)
     for backlog in (1, 2):

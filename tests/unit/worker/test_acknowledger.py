@@ -35,7 +35,7 @@ async def _read(stream: BlockedStream, count: int) -> list[Message]:
     return await stream.read(consumer="w", limit=count, wait_ms=0)
 
 
-async def test_what_waits_is_acknowledged_in_one_call() -> None:
+async def test_pending_acknowledgements_are_sent_in_one_call() -> None:
     stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 10)
     waiting = [asyncio.create_task(acks.ack([message])) for message in messages]
@@ -50,7 +50,7 @@ async def test_what_waits_is_acknowledged_in_one_call() -> None:
     assert sum((await stream.pending_counts()).values()) == 0
 
 
-async def test_one_who_no_longer_waits_takes_nothing_from_the_others() -> None:
+async def test_canceled_waiter_does_not_affect_other_acknowledgements() -> None:
     stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 2)
     gone, stays = (asyncio.create_task(acks.ack([message])) for message in messages)
@@ -62,7 +62,7 @@ async def test_one_who_no_longer_waits_takes_nothing_from_the_others() -> None:
     assert sum((await stream.pending_counts()).values()) == 0
 
 
-async def test_a_stream_that_is_away_is_asked_once_more_and_then_left() -> None:
+async def test_unavailable_stream_is_retried_once() -> None:
     stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 1)
     stream.go_on.set()
@@ -72,7 +72,7 @@ async def test_a_stream_that_is_away_is_asked_once_more_and_then_left() -> None:
     assert sum((await stream.pending_counts()).values()) == 1
 
 
-async def test_a_fault_reaches_whoever_asked_and_the_next_call_works() -> None:
+async def test_error_reaches_the_caller_and_the_next_call_succeeds() -> None:
     stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 2)
     stream.go_on.set()
@@ -84,7 +84,7 @@ async def test_a_fault_reaches_whoever_asked_and_the_next_call_works() -> None:
     assert sum((await stream.pending_counts()).values()) == 0
 
 
-async def test_what_is_told_without_waiting_is_acknowledged_before_the_end() -> None:
+async def test_deferred_acknowledgements_are_sent_before_close() -> None:
     stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 3)
     for message in messages:
@@ -97,7 +97,7 @@ async def test_what_is_told_without_waiting_is_acknowledged_before_the_end() -> 
     assert sum((await stream.pending_counts()).values()) == 0
 
 
-async def test_a_fault_that_nobody_waits_for_takes_nothing_from_those_who_come_later() -> None:
+async def test_error_without_a_waiter_does_not_affect_later_calls() -> None:
     stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 2)
     stream.go_on.set()

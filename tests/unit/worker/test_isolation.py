@@ -102,7 +102,7 @@ async def test_claims_with_a_lost_answer_are_refunded_once_their_leases_expire(
     assert [rows[job_id]["attempt_id"] for job_id in good] == ([1, 1] if commits else [1, 0])
 
 
-async def test_claims_that_all_fail_raise_nothing_and_give_no_job_up(store: StoreHarness, owner: FailingOwner) -> None:
+async def test_failing_claims_raise_nothing_and_lose_no_job(store: StoreHarness, owner: FailingOwner) -> None:
     """An error here would end the worker; its messages stay pending and come back."""
     job_ids = await store.enqueue_many(2, "fragile")
     owner.failing = set(job_ids)

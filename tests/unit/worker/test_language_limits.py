@@ -14,7 +14,7 @@ LANGUAGES = Languages.load()
 KNOWN = {"language": {"cpp", "cpp17", "java"}, "kind": {"judge"}, "node": {"sandbox"}}
 
 
-def test_a_limit_of_a_family_holds_for_all_its_languages_together() -> None:
+def test_family_limit_is_shared_by_its_languages() -> None:
     slots = Slots(4, parse_limits("language:cpp=2, language:cpp17=1"))
     slots.acquire(language_needs(LANGUAGES, {"language": "cpp17"}))
     assert not slots.has_capacity_for(language_needs(LANGUAGES, {"language": "cpp17"}), Counter())
@@ -24,7 +24,7 @@ def test_a_limit_of_a_family_holds_for_all_its_languages_together() -> None:
     assert slots.has_capacity_for(language_needs(LANGUAGES, {"language": "c"}), Counter())
 
 
-def test_a_language_that_is_its_own_family_takes_one_place() -> None:
+def test_language_that_is_its_own_family_counts_once() -> None:
     assert language_needs(LANGUAGES, {"language": "java"}) == ("language:java",)
     assert language_needs(LANGUAGES, {"language": "unheard-of"}) == ("language:unheard-of",)
     assert language_needs(LANGUAGES, {}) == ()
@@ -34,7 +34,7 @@ def test_a_language_that_is_its_own_family_takes_one_place() -> None:
     ("text", "known"),
     [("language:jawa=1", "cpp, cpp17, java"), ("kind:jugde=1", "judge"), ("node:sandbux=1", "sandbox")],
 )
-def test_a_limit_of_nothing_is_refused_with_what_there_is(text: str, known: str) -> None:
+def test_unknown_limit_is_rejected_with_the_known_ones(text: str, known: str) -> None:
     with pytest.raises(InvalidInput, match=rf"there is no '{text.partition('=')[0]}'; known are {known}\."):
         refuse_unknown(parse_limits(text), KNOWN)
 

@@ -30,7 +30,7 @@ class RecordingDatabase:
         return BatchResult(tuple(fences))
 
 
-async def test_an_attempt_is_lost_when_its_worker_wins_the_job_anew() -> None:
+async def test_attempt_is_lost_when_its_worker_claims_the_job_again() -> None:
     """The lease had run out unnoticed, and the job came back to the same worker: the older attempt must not go on."""
     renewals, lost = RecordingDatabase(), list[tuple[int, RefusalReason]]()
     keeper = LeaseKeeper(
@@ -46,7 +46,7 @@ async def test_an_attempt_is_lost_when_its_worker_wins_the_job_anew() -> None:
     assert len(lost) == 1
 
 
-async def test_what_is_refused_to_an_older_attempt_does_not_end_the_next_one() -> None:
+async def test_refused_renewal_of_an_older_attempt_does_not_stop_the_next_one() -> None:
     """A beat is under way while the job, whose lease ran out, is won anew: its answer is about the older attempt."""
     lost = list[tuple[int, RefusalReason]]()
     older, newer = Fence("job", 1, "worker"), Fence("job", 2, "worker")
@@ -94,7 +94,7 @@ async def beating(renewals: RecordingDatabase, clock: Clock) -> AsyncIterator[as
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_work_is_stopped_when_the_database_does_not_answer_for_as_long_as_the_lease() -> None:
+async def test_job_is_stopped_if_the_database_does_not_respond_before_the_lease_expires() -> None:
     """A database that is frozen refuses nothing: the renewal waits, and the lease runs out meanwhile."""
     asked = asyncio.Event()
 
@@ -111,7 +111,7 @@ async def test_work_is_stopped_when_the_database_does_not_answer_for_as_long_as_
         assert await asyncio.wait_for(lost.get(), 10) is RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH
 
 
-async def test_a_renewal_that_fails_for_whatever_reason_is_not_the_last() -> None:
+async def test_failed_renewal_is_retried() -> None:
     class Troubled(RecordingDatabase):
         async def transact(self, operation: Operation[Any]) -> Any:
             if not self.tried:
@@ -128,7 +128,7 @@ async def test_a_renewal_that_fails_for_whatever_reason_is_not_the_last() -> Non
         assert lost.empty()
 
 
-async def test_a_ring_asks_for_what_was_canceled_and_renews_nothing() -> None:
+async def test_notification_checks_for_canceled_jobs_and_renews_nothing() -> None:
     """Every worker gets every notification: a renewal each time would contend with finishing writes."""
     canceled, kept = Fence("canceled", 1, "worker"), Fence("kept", 1, "worker")
     lost: asyncio.Queue[tuple[str, RefusalReason]] = asyncio.Queue()

@@ -26,7 +26,7 @@ class FailingDatabase:
         return answer
 
 
-async def test_a_look_that_fails_leaves_running_nodes_watched() -> None:
+async def test_failed_stop_check_keeps_watching_running_nodes() -> None:
     watch = ChainRunStopWatcher(cast("Database", FailingDatabase({"run"})), poll_ms=1)
     with watch.watch_run("run") as stop:
         async with asyncio.timeout(120):

@@ -14,7 +14,7 @@ from adjudge.worker.handlers.progress import MAX_STEPS, ProgressWriter
 from tests.support.store_harness import StoreHarness, fence_of
 
 
-async def test_the_latest_word_of_every_job_is_written_together(store: StoreHarness) -> None:
+async def test_latest_progress_of_all_jobs_is_written_in_one_batch(store: StoreHarness) -> None:
     ids = await store.enqueue_many(3)
     jobs = (await store.claim(*ids, worker="w1")).done
     board = ProgressWriter(store.database, worker="w1")
@@ -29,7 +29,7 @@ async def test_the_latest_word_of_every_job_is_written_together(store: StoreHarn
     assert len(found[ids[0]].cases) == MAX_STEPS
 
 
-async def test_a_claim_that_is_over_reports_nothing(store: StoreHarness) -> None:
+async def test_finished_attempt_reports_no_progress(store: StoreHarness) -> None:
     (job_id,) = await store.enqueue_many(1)
     (job,) = (await store.claim(job_id, worker="w1")).done
     board = ProgressWriter(store.database, worker="w1")
@@ -46,7 +46,7 @@ async def test_a_claim_that_is_over_reports_nothing(store: StoreHarness) -> None
     assert await store.transact(lambda tx: progress.delete_old(tx, older_than_ms=1_000)) == 1
 
 
-async def test_a_database_that_is_away_costs_a_report_and_nothing_else(sqlite_store: StoreHarness) -> None:
+async def test_unavailable_database_loses_only_a_progress_report(sqlite_store: StoreHarness) -> None:
     fence_holder = await sqlite_store.enqueue_many(1)
     (job,) = (await sqlite_store.claim(*fence_holder, worker="w1")).done
 
@@ -59,7 +59,7 @@ async def test_a_database_that_is_away_costs_a_report_and_nothing_else(sqlite_st
     await board.flush()
 
 
-def test_authors_are_shown_what_the_result_will_show_them() -> None:
+def test_progress_shows_authors_what_the_result_will_show() -> None:
     groups = (
         Group(""),
         Group("open", feedback=Feedback.COMPLETE),

@@ -24,7 +24,7 @@ class RecordingRegistry(DatabaseRegistry):
         return alive
 
 
-async def test_a_worker_is_starting_until_it_knows_its_languages(sqlite_store: StoreHarness) -> None:
+async def test_worker_is_starting_until_its_languages_are_known(sqlite_store: StoreHarness) -> None:
     registry, has_looked = RecordingRegistry(sqlite_store), asyncio.Event()
     info = WorkerInfo("w-1", "host", 1, "1", 2)
 
