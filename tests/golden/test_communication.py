@@ -52,9 +52,7 @@ async def test_communication(judge: Judge, files: PackageBuilder, user_io: UserI
     assert result.verdict == verdict, result.message
 
 
-async def test_a_manager_that_listens_late_still_hears_a_process_that_has_ended(
-    judge: Judge, files: PackageBuilder
-) -> None:
+async def test_late_manager_reads_data_of_ended_process(judge: Judge, files: PackageBuilder) -> None:
     manager = MANAGER.replace("read -r back", "sleep 0.2\nread -r back")
     interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", manager))
     problem = files.problem(("21\n", ""), mode=ProblemMode.COMMUNICATION, interactor=interactor)
@@ -137,7 +135,7 @@ print(1.0 if open(sys.argv[1]).read() == "7\\n" else 0.0)
         pytest.param("import sys\nsys.exit(3)", "RE", id="fails"),
     ],
 )
-async def test_a_program_that_ends_without_a_word_gets_its_verdict_at_once(
+async def test_silent_exit_is_judged_immediately(
     judge: Judge, files: PackageBuilder, user_io: UserIO, manager: str, program: str, verdict: str
 ) -> None:
     result = await judged(judge, communication(files, manager, user_io=user_io), files, program, "python3")
@@ -146,9 +144,7 @@ async def test_a_program_that_ends_without_a_word_gets_its_verdict_at_once(
 
 
 @pytest.mark.parametrize("user_io", UserIO)
-async def test_a_process_whose_manager_has_ended_reads_the_end(
-    judge: Judge, files: PackageBuilder, user_io: UserIO
-) -> None:
+async def test_process_reads_eof_after_manager_ends(judge: Judge, files: PackageBuilder, user_io: UserIO) -> None:
     manager = "print(0.0)"
     program = """
 import sys
@@ -161,9 +157,7 @@ writer.write("x" * 1_000_000)
     assert result.verdict is Verdict.WA, result.message
 
 
-async def test_a_manager_that_rejects_decides_before_a_process_that_fails_because_of_it(
-    judge: Judge, files: PackageBuilder
-) -> None:
+async def test_manager_rejection_precedes_process_failure(judge: Judge, files: PackageBuilder) -> None:
     result = await judged(judge, communication(files, "print(0.0)"), files, "int(input())", "python3")
     assert result.verdict is Verdict.WA, result.message
 
@@ -203,9 +197,7 @@ if number == 0:
 
 
 @pytest.mark.parametrize("user_io", UserIO)
-async def test_a_process_cannot_write_into_the_pipes_of_another(
-    judge: Judge, files: PackageBuilder, user_io: UserIO
-) -> None:
+async def test_process_cannot_write_to_fifos_of_another(judge: Judge, files: PackageBuilder, user_io: UserIO) -> None:
     problem = communication(files, FORGED, user_io=user_io, processes=2)
     program = FORGER
     if user_io is UserIO.STD:
@@ -222,7 +214,7 @@ while True:
 """
 
 
-async def test_a_process_that_opens_its_fifo_in_a_loop_is_a_runtime_error(judge: Judge, files: PackageBuilder) -> None:
+async def test_process_that_opens_fifo_in_a_loop_is_runtime_error(judge: Judge, files: PackageBuilder) -> None:
     problem = communication(files, MANAGER_READS_FIRST, user_io=UserIO.FIFO)
     result = await judged(judge, problem, files, OPENS_IN_A_LOOP, "python3")
     assert result.verdict is Verdict.RE, result.message

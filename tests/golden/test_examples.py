@@ -132,12 +132,12 @@ SCORES: dict[str, dict[str, float]] = {
 }
 
 
-def test_every_example_has_its_table() -> None:
+def test_every_example_has_expected_results() -> None:
     assert sorted(JURY) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_package_is_read_without_a_finding(name: str) -> None:
+def test_example_package_has_no_findings(name: str) -> None:
     with load_package(PROBLEMS / name) as package:
         assert [str(item) for item in package.findings if item.severity is not Severity.INFO] == []
         used = {path for case in package.problem.cases for path in (case.input, case.answer) if path}
@@ -147,7 +147,7 @@ def test_package_is_read_without_a_finding(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", NAMES)
-async def test_jury_gets_what_it_must(judge: Judge, name: str) -> None:
+async def test_jury_solutions_get_expected_verdicts(judge: Judge, name: str) -> None:
     with load_package(PROBLEMS / name) as package:
         found = await Verifier(judge, package, 2).run()
     assert found.issues == []
@@ -233,7 +233,7 @@ async def test_group_that_depends_on_a_failed_one_earns_nothing_if_it_is_run(jud
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_source_that_does_not_compile_is_judged_on_no_test(judge: Judge, tmp_path: Path) -> None:
+async def test_compile_error_skips_all_tests(judge: Judge, tmp_path: Path) -> None:
     (tmp_path / "broken.cpp").write_text("int main() { return undeclared; }\n")
     with load_package(PROBLEMS / "multiples") as package:
         submission = SubmittedProgram(read_source(tmp_path / "broken.cpp"))
@@ -258,7 +258,7 @@ MISTAKES = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(), re.DOTALL)
         for mistake, verdict, name in zip(MISTAKES, (TLE, WA, Verdict.CE), ("slow", "wrong", "broken"), strict=True)
     ],
 )
-async def test_tutorial_tells_the_truth(judge: Judge, tmp_path: Path, mistake: str, verdict: Verdict) -> None:
+async def test_tutorial_output_is_correct(judge: Judge, tmp_path: Path, mistake: str, verdict: Verdict) -> None:
     (tmp_path / "mine.py").write_text(mistake)
     with load_package(PROBLEMS / "multiples") as package:
         submission = SubmittedProgram(read_source(tmp_path / "mine.py"))
@@ -273,7 +273,7 @@ GENERATORS = sorted(PROBLEMS.glob("*/gen*/generate.py"))
 
 
 @pytest.mark.parametrize("generator", GENERATORS, ids=lambda path: path.parents[1].name)
-def test_generator_makes_the_same_tests_again(generator: Path, tmp_path: Path) -> None:
+def test_generator_is_deterministic(generator: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, generator, tmp_path], check=True)
     problem = generator.parents[1]
     root = problem / "data" / "secret" if (problem / "data").is_dir() else problem
@@ -282,7 +282,7 @@ def test_generator_makes_the_same_tests_again(generator: Path, tmp_path: Path) -
     assert made == {path.relative_to(root): path.read_bytes() for path in tests}
 
 
-def test_public_copies_of_the_chests_are_the_chests() -> None:
+def test_public_chest_files_equal_test_inputs() -> None:
     halves = PROBLEMS / "halves"
     secret = {path.name: path.read_bytes() for path in (halves / "data" / "secret").glob("*.in")}
     assert secret == {path.name: path.read_bytes() for path in (halves / "attachments").glob("*.in")}

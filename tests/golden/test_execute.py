@@ -24,7 +24,7 @@ def source(text: str) -> ProgramSource:
     return ProgramSource((SourceFile("source", text.encode()),))
 
 
-async def test_a_program_runs_on_each_input(judge: Judge) -> None:
+async def test_program_runs_on_each_input(judge: Judge) -> None:
     program = source("import sys\nsys.stdout.buffer.write(b'%d\\xff' % (int(input()) * 2))\n")
     seen: list[int] = []
     found = await execute(
@@ -37,13 +37,13 @@ async def test_a_program_runs_on_each_input(judge: Judge) -> None:
     assert (found.verdict, seen) == (Verdict.RE, [1, 2])
 
 
-async def test_a_program_that_does_not_compile_runs_on_nothing(judge: Judge) -> None:
+async def test_compile_error_runs_nothing(judge: Judge) -> None:
     found = await execute(judge, judge.languages.get("c"), source("int main( {"), [b""], LIMITS)
     assert (found.verdict, found.runs) == (Verdict.CE, ())
     assert "error" in found.compile_message
 
 
-async def test_an_execution_waits_for_judging_that_is_under_way(judge: Judge) -> None:
+async def test_execution_waits_for_running_judging(judge: Judge) -> None:
     apart = replace(judge, exclusive_gate=ExclusiveGate(executions_apart=True))
     program, language = source("print(1)\n"), judge.languages.get("python3")
     await execute(apart, language, program, [], LIMITS)  # compiled: what waits below is the run
@@ -58,6 +58,6 @@ async def test_an_execution_waits_for_judging_that_is_under_way(judge: Judge) ->
 
 
 @pytest.mark.slow
-async def test_limits_hold(judge: Judge) -> None:
+async def test_execution_limits_are_enforced(judge: Judge) -> None:
     found = await execute(judge, judge.languages.get("c"), source("int main(){for(;;);}"), [b""], LIMITS)
     assert found.verdict is Verdict.TLE

@@ -56,20 +56,20 @@ WEIGHTS = {
     ("says", "verdict", "score"),
     [("100", Verdict.AC, 200), ("-5", Verdict.AC, -10), ("7", Verdict.AC, 2), ("x", Verdict.WA, 0)],
 )
-async def test_a_legacy_score_is_what_the_validator_wrote(
+async def test_legacy_score_is_taken_from_validator(
     judge: Judge, tmp_path: Path, says: str, verdict: Verdict, score: int
 ) -> None:
     result = await judged(judge, tmp_path, WEIGHTS, f"print({says!r})\n")
     assert (result.verdict, result.score, result.max_score) == (verdict, Fraction(score), None)
 
 
-async def test_a_legacy_score_out_of_its_stated_range_is_the_jurys_fault(judge: Judge, tmp_path: Path) -> None:
+async def test_legacy_score_out_of_range_is_jury_error(judge: Judge, tmp_path: Path) -> None:
     ranged = WEIGHTS | {"data/testdata.yaml": "range: 0 150\n"}
     assert (await judged(judge, tmp_path, ranged, "print(70)\n")).score == 140
     assert (await judged(judge, tmp_path, ranged, "print(100)\n")).verdict is Verdict.SE
 
 
-async def test_a_package_with_samples_only_is_judged_by_them(judge: Judge, tmp_path: Path) -> None:
+async def test_package_with_samples_only_is_judged(judge: Judge, tmp_path: Path) -> None:
     hello = {"problem.yaml": "name: Hello\n", "data/sample/1.in": "", "data/sample/1.ans": "Hello!\n"}
     assert (await judged(judge, tmp_path, hello, "print('Hello!')\n")).verdict is Verdict.AC
     assert (await judged(judge, tmp_path, hello, "print('Bye!')\n")).verdict is Verdict.WA
@@ -96,9 +96,7 @@ def signature(entry: str = "main.c", more: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize("entry", ["main.c", "main.cpp"])
 @pytest.mark.parametrize("name", ["a.c", "a.cpp"])
-async def test_a_signature_is_linked_in_the_language_of_the_submission(
-    judge: Judge, tmp_path: Path, entry: str, name: str
-) -> None:
+async def test_signature_is_linked_in_submission_language(judge: Judge, tmp_path: Path, entry: str, name: str) -> None:
     language = name.rpartition(".")[2]
     result = await judged(judge, tmp_path, signature(entry), ADD, name, language)
     assert result.verdict is Verdict.AC, result.message
@@ -114,18 +112,18 @@ async def test_a_signature_is_linked_in_the_language_of_the_submission(
     ],
     ids=["its main is renamed", "the macro is defined", "wrong", "no function"],
 )
-async def test_a_main_of_the_submissions_own_is_never_the_program(
+async def test_submitted_main_is_not_run_with_signature(
     judge: Judge, tmp_path: Path, text: str, verdict: Verdict
 ) -> None:
     assert (await judged(judge, tmp_path, signature(), text, "a.cpp")).verdict is verdict
 
 
-async def test_a_main_is_kept_where_it_is_allowed(judge: Judge, tmp_path: Path) -> None:
+async def test_allow_main_keeps_submitted_main(judge: Judge, tmp_path: Path) -> None:
     package = signature(more=", allow_main: true") | {"main.c": "int unused;\n"}
     assert (await judged(judge, tmp_path, package, OWN_MAIN, "a.c")).verdict is Verdict.AC
 
 
-async def test_a_language_that_the_signature_does_not_know_is_refused(judge: Judge, tmp_path: Path) -> None:
+async def test_language_without_signature_is_rejected(judge: Judge, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="allowed: c, cpp"):
         await judged(judge, tmp_path, signature(), "print(7)\n")
 
@@ -137,15 +135,13 @@ WRITES = {"file": "open('sum.out', 'w').write({})", "stdout": "sys.stdout.write(
 
 @pytest.mark.parametrize("reads", READS.values(), ids=READS)
 @pytest.mark.parametrize("writes", WRITES.values(), ids=WRITES)
-async def test_links_to_stdin_and_stdout_leave_both_usable(
-    judge: Judge, tmp_path: Path, reads: str, writes: str
-) -> None:
+async def test_symlinks_keep_stdin_and_stdout_usable(judge: Judge, tmp_path: Path, reads: str, writes: str) -> None:
     program = f"import sys\nsaid = str(sum(map(int, {reads}.split())))\n{writes.format('said')}\n"
     result = await judged(judge, tmp_path, LINKS, program)
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_what_is_written_to_both_counts_whole(judge: Judge, tmp_path: Path) -> None:
+async def test_output_to_file_and_stdout_is_combined(judge: Judge, tmp_path: Path) -> None:
     program = "print(7)\nopen('sum.out', 'w').write('8')\n"
     assert (await judged(judge, tmp_path, LINKS, program)).verdict is Verdict.WA
 
@@ -159,9 +155,7 @@ async def test_what_is_written_to_both_counts_whole(judge: Judge, tmp_path: Path
     ],
     ids=["case of no points", "batch of no points", "case of points"],
 )
-async def test_failing_what_is_worth_nothing_skips_the_rest(
-    judge: Judge, tmp_path: Path, item: str, ran: list[bool]
-) -> None:
+async def test_failed_zero_point_case_skips_the_rest(judge: Judge, tmp_path: Path, item: str, ran: list[bool]) -> None:
     right, batch = "{in: 1.in, out: 1.in, points: 5}", "{points: 5, batched: [{in: 1.in, out: 1.in}]}"
     package = {"init.yml": f"test_cases: [{right}, {item}, {right}, {batch}]\n", "1.in": "1\n", "2.in": "2\n"}
     result = await judged(judge, tmp_path, package, "print(input())\n")
@@ -184,7 +178,7 @@ async def test_unbuffered_output_needs_no_flush(judge: Judge, tmp_path: Path, na
     assert (await judged(judge, tmp_path / "2", unbuffered, NO_FLUSH[name], name)).verdict is Verdict.AC
 
 
-async def test_an_interactor_writes_unbuffered_unless_it_says_otherwise(judge: Judge, tmp_path: Path) -> None:
+async def test_interactor_is_unbuffered_by_default(judge: Judge, tmp_path: Path) -> None:
     asks = (
         "#include <cstdio>\nint main() {\n  int said = 0;\n"
         '  printf("20\\n");\n  return scanf("%d", &said) != 1 || said != 21;\n}\n'
@@ -194,7 +188,7 @@ async def test_an_interactor_writes_unbuffered_unless_it_says_otherwise(judge: J
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_a_checker_may_name_its_header_as_a_file(judge: Judge, tmp_path: Path) -> None:
+async def test_checker_files_may_include_header(judge: Judge, tmp_path: Path) -> None:
     yaml = "checker: {name: bridged, args: {files: [check.cpp, lib.h], lang: CPP17}}\n"
     checker = '#include "lib.h"\nint main(int, char** args) { return first(args[2]) != first(args[3]); }\n'
     header = (
@@ -207,7 +201,7 @@ async def test_a_checker_may_name_its_header_as_a_file(judge: Judge, tmp_path: P
     assert (await judged(judge, tmp_path, package, "print(8)\n")).verdict is Verdict.WA
 
 
-async def test_a_generator_over_its_own_limit_refuses_the_package(judge: Judge, tmp_path: Path) -> None:
+async def test_generator_over_limit_rejects_package(judge: Judge, tmp_path: Path) -> None:
     yaml = "generator: {source: gen.py, time_limit: 0.2}\ntest_cases: [{points: 1}]\n"
     with pytest.raises(PackageRefused, match="ended with TLE"):
         await judged(judge, tmp_path, {"init.yml": yaml, "gen.py": "while True: pass\n"}, "print(1)\n")

@@ -109,7 +109,7 @@ async def judged_bytes(judge: Judge, files: PackageBuilder, data: bytes, languag
 
 
 @pytest.mark.parametrize("name", SOURCES)
-async def test_a_hostile_source_gets_a_verdict(judge: Judge, files: PackageBuilder, name: str) -> None:
+async def test_hostile_source_gets_verdict(judge: Judge, files: PackageBuilder, name: str) -> None:
     language, text, verdict = SOURCES[name]
     result = await judged_bytes(judge, files, text.encode() if isinstance(text, str) else text, language)
     assert result.verdict == verdict, result.message
@@ -141,7 +141,7 @@ PIECES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", TEMPLATES)
-async def test_damaged_sources_get_a_verdict(judge: Judge, files: PackageBuilder, language: str) -> None:
+async def test_corrupted_sources_get_verdict(judge: Judge, files: PackageBuilder, language: str) -> None:
     chance = random.Random(f"damage to {language}")  # the same damage every time
     for _ in range(12):
         data = bytearray(TEMPLATES[language])
@@ -167,7 +167,7 @@ SETS_OF_FILES: dict[str, tuple[str, dict[str, bytes]]] = {
 
 
 @pytest.mark.parametrize("name", SETS_OF_FILES)
-async def test_hostile_sets_of_files_are_compile_errors(judge: Judge, files: PackageBuilder, name: str) -> None:
+async def test_hostile_file_sets_are_compile_errors(judge: Judge, files: PackageBuilder, name: str) -> None:
     language, contents = SETS_OF_FILES[name]
     source = ProgramSource(tuple(SourceFile(path, data) for path, data in contents.items()))
     result = await judge.judge(files.problem(("1\n", "1\n")), files, SubmittedProgram(source, language), JudgeOptions())
@@ -178,7 +178,7 @@ OUTPUTS = ("9" * 10_000, "1e999999999", "nan", "-inf", "0x1p99999", "\\0", "\\xf
 
 
 @pytest.mark.parametrize("kind", NativeChecker)
-async def test_hostile_outputs_get_a_verdict(judge: Judge, files: PackageBuilder, kind: NativeChecker) -> None:
+async def test_hostile_outputs_get_verdict(judge: Judge, files: PackageBuilder, kind: NativeChecker) -> None:
     for output in OUTPUTS:
         answer = "YES" if kind in (NativeChecker.YESNO, NativeChecker.NYESNO) else "1"
         problem = files.problem(("1\n", answer), checker=Checker(native=kind))
@@ -186,7 +186,7 @@ async def test_hostile_outputs_get_a_verdict(judge: Judge, files: PackageBuilder
         assert result.verdict is not Verdict.SE, (output[:20], result.message)
 
 
-async def test_a_program_that_is_too_large_is_a_compile_error(judge: Judge, files: PackageBuilder) -> None:
+async def test_oversized_program_is_compile_error(judge: Judge, files: PackageBuilder) -> None:
     limits = ProblemLimits(run=LIMITS, compile_memory_bytes=2048 * MIB)
     problem = replace(files.problem(("1\n", "1\n")), limits=limits)
     small = Judge(judge.sandbox, judge.languages, judge.cache, artifact_bytes=4 * MIB)
@@ -196,7 +196,7 @@ async def test_a_program_that_is_too_large_is_a_compile_error(judge: Judge, file
         assert result.verdict is verdict, result.message
 
 
-async def test_a_disk_of_ours_that_is_full_is_no_compile_error() -> None:
+async def test_full_host_disk_is_not_compile_error() -> None:
     report = SandboxRunReport(SandboxVerdict.OK, 1, 1, 1, 0, 0, collected=(CollectedFile("main", 0, 0, "ENOSPC"),))
     with pytest.raises(SandboxFailed, match="ENOSPC"):
         refuse_lost(report)

@@ -23,7 +23,7 @@ async def api(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiA
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
-async def test_the_jurys_table_decides_whether_it_is_published(api: AsgiApp, judge: Judge, tmp_path: Path) -> None:
+async def test_publish_requires_successful_verification(api: AsgiApp, judge: Judge, tmp_path: Path) -> None:
     _, setter = await api.user("setter")
     right = zip_files(
         icpc_package("Sum", **{"submissions/wrong_answer/difference.py": "a,b=map(int,input().split());print(a-b)\n"})

@@ -58,9 +58,7 @@ def _job(job_id: str) -> Job:
     return Job(**values | {"attempt_id": ATTEMPT, "max_attempts": 5, "submission_id": "s-1", "payload": {}})
 
 
-async def test_the_launcher_is_given_the_claimed_attempt(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_launcher_gets_job_and_attempt_id(judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = PackageBuilder(tmp_path)
     definition = json.dumps(problem_to_json(folder.problem(("1\n", "1\n"), ("2\n", "2\n"))))
 

@@ -76,7 +76,7 @@ PROBLEM = Problem(
 HURRIED = replace(PROBLEM, limits=ProblemLimits(run=replace(PATIENT, cpu_ms=1_000)))
 
 
-def test_the_core_languages_are_installed() -> None:
+def test_core_languages_are_installed() -> None:
     assert {language.id for language in INSTALLED} >= CORE
 
 

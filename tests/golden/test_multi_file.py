@@ -74,14 +74,12 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
-async def test_a_script_finds_its_siblings_in_the_working_directory(
-    judge: Judge, files: PackageBuilder, language: str
-) -> None:
+async def test_script_siblings_are_in_working_directory(judge: Judge, files: PackageBuilder, language: str) -> None:
     result = await judged_files(judge, files, language, SCRIPTS[language])
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_files_of_a_test_come_before_those_of_the_script(judge: Judge, files: PackageBuilder) -> None:
+async def test_case_files_have_precedence_over_script_files(judge: Judge, files: PackageBuilder) -> None:
     (files.root / "given").write_text("1\n")
     case = Case("1", "", "1.in", "1.ans", files=(FileRef("answer.txt", "given"),))
     problem = replace(files.problem(("1\n", "1\n")), cases=(case,))
@@ -90,7 +88,7 @@ async def test_files_of_a_test_come_before_those_of_the_script(judge: Judge, fil
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_siblings_are_there_in_interactive_problems(judge: Judge, files: PackageBuilder) -> None:
+async def test_script_siblings_in_interactive_problem(judge: Judge, files: PackageBuilder) -> None:
     interactor = Interactor(
         InteractorProtocol.TESTLIB, files.program("ask.sh", 'read -r said; cp /dev/null "$2"; [ "$said" = 1 ]')
     )

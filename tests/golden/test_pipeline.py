@@ -71,7 +71,7 @@ async def test_compile_bombs_end_as_compile_errors(judge: Judge, files: PackageB
     assert str(files.root) not in result.compiled.failure.log
 
 
-async def test_the_same_source_is_compiled_once(judge: Judge, files: PackageBuilder) -> None:
+async def test_same_source_is_compiled_once(judge: Judge, files: PackageBuilder) -> None:
     problem = files.problem(("1\n", "1\n"))
     text = '#include <stdio.h>\nint main(void) { puts("1"); return 0; } /* once */'
     first = await judged(judge, problem, files, text, "c")
@@ -81,7 +81,7 @@ async def test_the_same_source_is_compiled_once(judge: Judge, files: PackageBuil
     assert (first.compiled.cached, again.compiled.cached) == (False, True)
 
 
-async def test_sources_that_are_too_long_are_compile_errors(judge: Judge, files: PackageBuilder) -> None:
+async def test_oversized_source_is_compile_error(judge: Judge, files: PackageBuilder) -> None:
     problem = replace(files.problem(("1\n", "1\n")), limits=ProblemLimits(run=LIMITS, code_bytes=10))
     result = await judged(judge, problem, files, "echo 1 # too long")
     assert result.verdict is Verdict.CE
@@ -105,7 +105,7 @@ def grouped(files: PackageBuilder) -> tuple[Case, ...]:
 
 @pytest.mark.parametrize("stop", list(StopPolicy))
 @pytest.mark.parametrize("bad", [0, 1, 4, 8])
-async def test_side_by_side_says_what_one_by_one_says(
+async def test_parallel_judging_equals_sequential(
     judge: Judge, files: PackageBuilder, stop: StopPolicy, bad: int
 ) -> None:
     problem = files.problem(cases=grouped(files), groups=TREE, grading=Grading.SCORING)
@@ -118,7 +118,7 @@ async def test_side_by_side_says_what_one_by_one_says(
 
 
 @pytest.mark.slow
-async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, files: PackageBuilder) -> None:
+async def test_run_slightly_over_limit_is_repeated_exclusively(judge: Judge, files: PackageBuilder) -> None:
     """Both figures are kept, and only the second one is believed."""
     spin = "import time\nwhile time.process_time() < 0.35: pass\nprint(1)\n"
     limits = replace(LIMITS, cpu_ms=300)
@@ -135,7 +135,7 @@ async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, fil
 
 
 @pytest.mark.slow
-async def test_the_end_of_a_run_is_kept(judge: Judge, files: PackageBuilder) -> None:
+async def test_exit_status_is_recorded(judge: Judge, files: PackageBuilder) -> None:
     problem = files.problem(("1\n", "1\n"))
     killed = await judged(judge, problem, files, "kill -SEGV $$")
     assert killed.document()["cases"][0]["exit_signal"] == 11
@@ -146,7 +146,7 @@ async def test_the_end_of_a_run_is_kept(judge: Judge, files: PackageBuilder) -> 
     assert flood.document()["cases"][0]["limit"] in ("cpu", "wall")
 
 
-async def test_the_author_sees_nothing_of_the_tests(judge: Judge, files: PackageBuilder) -> None:
+async def test_author_view_hides_test_data(judge: Judge, files: PackageBuilder) -> None:
     problem = files.problem(cases=grouped(files), groups=TREE, grading=Grading.SCORING)
     secrets = ("SECRET-IN", "SECRET-ANS")
     for case in problem.cases:
@@ -165,7 +165,7 @@ async def test_the_author_sees_nothing_of_the_tests(judge: Judge, files: Package
         assert len([row for row in view["cases"] if row["group"] == "1"]) == 3
 
 
-async def test_samples_show_everything(judge: Judge, files: PackageBuilder) -> None:
+async def test_author_view_shows_samples(judge: Judge, files: PackageBuilder) -> None:
     sample = replace(files.cases(("1\n", "2\n"))[0], is_sample=True)
     result = await judged(judge, files.problem(cases=(sample,)), files, "echo 3")
     row = author_view(result.document())["cases"][0]
@@ -173,13 +173,13 @@ async def test_samples_show_everything(judge: Judge, files: PackageBuilder) -> N
     assert row["written"] == {"expected": "2\n", "got": "3\n"}
 
 
-async def test_only_the_beginning_of_a_wrong_output_is_kept(judge: Judge, files: PackageBuilder) -> None:
+async def test_wrong_output_excerpt_is_truncated(judge: Judge, files: PackageBuilder) -> None:
     sample = replace(files.cases(("1\n", "2\n"))[0], is_sample=True)
     result = await judged(judge, files.problem(cases=(sample,)), files, "yes | head -c 100000; printf '\\0'")
     written = result.document()["cases"][0]["written"]
     assert (len(written["got"]), written["got"][-1]) == (2049, "…")
 
 
-async def test_outputs_of_secret_tests_are_not_kept(judge: Judge, files: PackageBuilder) -> None:
+async def test_outputs_of_secret_tests_are_not_recorded(judge: Judge, files: PackageBuilder) -> None:
     result = await judged(judge, files.problem(("1\n", "2\n")), files, "echo 3")
     assert result.document()["cases"][0]["written"] is None

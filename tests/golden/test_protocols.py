@@ -133,7 +133,7 @@ async def test_bridged(judge: Judge, files: PackageBuilder, protocol: CheckerPro
     assert (await judged(judge, problem, files, "echo right")).verdict == verdict
 
 
-async def test_a_checker_that_does_not_compile_is_ours(judge: Judge, files: PackageBuilder) -> None:
+async def test_checker_compile_error_is_system_error(judge: Judge, files: PackageBuilder) -> None:
     problem = files.checked(CheckerProtocol.TESTLIB, "int main() { broken }", "checker.cpp")
     result = await judged(judge, problem, files, "echo right")
     assert result.verdict is Verdict.SE
@@ -187,7 +187,7 @@ async def test_multi_pass(judge: Judge, files: PackageBuilder, passes: int, answ
     assert result.cases[0].passes == min(passes + 1, 3)
 
 
-async def test_what_was_said_of_a_pass_is_kept_when_the_next_one_crashes(judge: Judge, files: PackageBuilder) -> None:
+async def test_feedback_of_pass_is_kept_if_next_crashes(judge: Judge, files: PackageBuilder) -> None:
     said = NEXT.replace("exit 42; fi", 'echo "pass $count is fine" >> "$3/judgemessage.txt"; exit 42; fi', 1)
     checker = Checker(CheckerProtocol.ICPC, programs=(files.program("next.sh", said),), args=("2",))
     problem = files.problem(("7\n", "9\n"), checker=checker, max_passes=3)
@@ -215,7 +215,7 @@ async def test_submitted_answers(judge: Judge, files: PackageBuilder) -> None:
     assert result.cases[1].message == "no file 2.txt was submitted"
 
 
-async def test_graders_are_compiled_with_the_submission(judge: Judge, files: PackageBuilder) -> None:
+async def test_graders_are_compiled_with_submission(judge: Judge, files: PackageBuilder) -> None:
     files.program("grader.cpp", '#include <cstdio>\n#include "task.h"\nint main() { std::printf("%d\\n", twice(4)); }')
     files.program("task.h", "int twice(int);")
     stub = Stub("cpp", (FileRef("grader.cpp", "grader.cpp"), FileRef("task.h", "task.h")))
@@ -239,7 +239,7 @@ exit 42
 """
 
 
-async def test_static_validators_look_at_the_source(judge: Judge, files: PackageBuilder) -> None:
+async def test_static_validator_inspects_source(judge: Judge, files: PackageBuilder) -> None:
     validator = files.program("static.sh", STATIC)
     plain = Group("", static_validator_args=("short",))
     problem = files.problem(("1\n", "1\n"), static_validator=validator, groups=(plain,))

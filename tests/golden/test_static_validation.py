@@ -51,7 +51,7 @@ async def judged_files(
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_no_name_of_a_source_disturbs_static_validation(judge: Judge, files: PackageBuilder, name: str) -> None:
+async def test_source_names_do_not_affect_static_validation(judge: Judge, files: PackageBuilder, name: str) -> None:
     problem = problem_of(files, NAMES[name])
     result = await judged_files(judge, problem, files, {"main.sh": ECHO, **NAMES[name]})
     assert result.verdict is Verdict.AC, result.message
@@ -59,9 +59,7 @@ async def test_no_name_of_a_source_disturbs_static_validation(judge: Judge, file
     assert (refused.verdict, refused.message) == (Verdict.WA, "static validation: forbidden word")
 
 
-async def test_sources_that_only_the_jurys_files_complete_are_a_compile_error(
-    judge: Judge, files: PackageBuilder
-) -> None:
+async def test_source_that_needs_jury_files_is_compile_error(judge: Judge, files: PackageBuilder) -> None:
     (files.root / "main.sh").write_bytes(ECHO)
     stub = Stub("bash", (FileRef("main.sh", "main.sh"),))
     problem = files.problem(("1\n", "1\n"), static_validator=files.program("static.sh", "exit 42"), stubs=(stub,))
@@ -76,9 +74,7 @@ for number in $(seq 70); do : > "$3/$number.txt"; done
 """
 
 
-async def test_more_feedback_than_the_next_pass_can_take_is_the_jurys_fault(
-    judge: Judge, files: PackageBuilder
-) -> None:
+async def test_excess_feedback_is_jury_error(judge: Judge, files: PackageBuilder) -> None:
     program = files.program("many.sh", MANY.replace("{then}", 'echo 1 > "$3/nextpass.in"; exit 42'))
     checker = Checker(CheckerProtocol.ICPC, programs=(program,))
     result = await judged(judge, files.problem(("1\n", "1\n"), checker=checker, max_passes=3), files, "cat")
@@ -87,7 +83,7 @@ async def test_more_feedback_than_the_next_pass_can_take_is_the_jurys_fault(
 
 
 @pytest.mark.parametrize(("programs", "verdict"), [(1, "AC"), (2, "SE")])
-async def test_much_feedback_matters_only_to_a_run_that_follows(
+async def test_excess_feedback_is_ignored_after_last_pass(
     judge: Judge, files: PackageBuilder, programs: int, verdict: str
 ) -> None:
     program = files.program("many.sh", MANY.replace("{then}", "exit 42"))

@@ -20,7 +20,7 @@ LANGUAGES = [language for language in Languages.load() if not language.id.starts
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.id)
 @pytest.mark.asyncio(loop_scope="session")
-async def test_a_template_adds_two_numbers(judge: Judge, tmp_path: Path, language: Language) -> None:
+async def test_template_adds_two_numbers(judge: Judge, tmp_path: Path, language: Language) -> None:
     source = template_for(language)
     assert source is not None
     if not judge.languages.toolchain(language).usable:

@@ -44,7 +44,7 @@ async def verified(judge: Judge, folder: Path, **more: str) -> VerificationRepor
         return await Verifier(lacking, read_package(files, "echo", Findings()), 2).run()
 
 
-async def test_solutions_in_a_missing_language_are_reported_and_the_others_judged(judge: Judge, tmp_path: Path) -> None:
+async def test_solutions_in_missing_language_are_reported(judge: Judge, tmp_path: Path) -> None:
     found = await verified(judge, tmp_path)
     rows = {item.submission.path: (item.outcome.verdict, " ".join(item.reasons)) for item in found.judged}
     assert rows["accepted/a.py"] == rows["accepted/d.py"] == (Verdict.AC, "")
@@ -54,14 +54,14 @@ async def test_solutions_in_a_missing_language_are_reported_and_the_others_judge
     assert not found.ok
 
 
-async def test_a_validator_in_a_missing_language_is_named_once(judge: Judge, tmp_path: Path) -> None:
+async def test_validator_in_missing_language_is_reported_once(judge: Judge, tmp_path: Path) -> None:
     right = {"input_validators/right.py": "import sys\nsys.exit(42)\n"}
     found = await verified(judge, tmp_path, **right, **{"input_validators/v.absent": "whatever\n"})
     assert [(item.where, "no-such-tool" in item.message) for item in found.issues] == [("v.absent", True)]
     assert [item.outcome.verdict for item in found.judged].count(Verdict.AC) == 2
 
 
-async def test_a_checker_in_a_missing_language_is_named(judge: Judge, tmp_path: Path) -> None:
+async def test_checker_in_missing_language_is_reported(judge: Judge, tmp_path: Path) -> None:
     found = await verified(judge, tmp_path, **{"output_validator/v.absent": "whatever\n"})
     assert [item.where for item in found.issues] == ["checker"]
     assert {item.outcome.verdict for item in found.judged} == {Verdict.SE}
@@ -87,7 +87,7 @@ class FailingJudge:
             self.stopped += 1
 
 
-async def test_when_the_sandbox_fails_nothing_goes_on_running(judge: Judge, tmp_path: Path) -> None:
+async def test_sandbox_failure_cancels_other_submissions(judge: Judge, tmp_path: Path) -> None:
     for name, text in PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

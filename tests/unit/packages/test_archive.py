@@ -55,31 +55,31 @@ def _refusal(path: Path, limits: ArchiveLimits | None = None) -> str:
         "n" * 2000,
     ],
 )
-def test_names_that_leave_or_deceive_are_refused(tmp_path: Path, name: str) -> None:
+def test_unsafe_names_are_rejected(tmp_path: Path, name: str) -> None:
     _refusal(_zip(tmp_path / "p.zip", [(name, b"x")]))
     assert not (tmp_path.parent / "evil").exists()
 
 
-def test_a_zip_bomb_is_stopped_by_what_it_unpacks_to(tmp_path: Path) -> None:
+def test_zip_bomb_is_stopped_while_unpacking(tmp_path: Path) -> None:
     path = _zip(tmp_path / "bomb.zip", [(f"{n}.in", b"\0" * 1_000_000) for n in range(20)])
     assert "unpacks to more" in _refusal(path, ArchiveLimits(ratio=10, ratio_floor_bytes=1_000_000))
     assert "unpacks to more" in _refusal(path, ArchiveLimits(total_bytes=5_000_000))
     assert "unpacks to more" in _refusal(path, ArchiveLimits(file_bytes=999_999))
 
 
-def test_the_declared_size_is_not_believed(tmp_path: Path) -> None:
+def test_declared_size_is_not_trusted(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [("a.in", b"\0" * 100_000)])
     data = path.read_bytes().replace((100_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
     path.write_bytes(data)
     _refusal(path)
 
 
-def test_too_many_entries_are_refused(tmp_path: Path) -> None:
+def test_too_many_entries_are_rejected(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [(f"{n}.in", b"") for n in range(30)])
     assert "more than 20 files" in _refusal(path, ArchiveLimits(entries=20))
 
 
-def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
+def test_encrypted_entry_is_rejected(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [("a.in", b"secret")])
     data = bytearray(path.read_bytes())
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -89,12 +89,12 @@ def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_doubled_names_are_refused(tmp_path: Path) -> None:
+def test_duplicate_names_are_rejected(tmp_path: Path) -> None:
     assert "twice" in _refusal(_zip(tmp_path / "p.zip", [("a.in", b"1"), ("a.in", b"2")]))
     assert "both a file and a folder" in _refusal(_zip(tmp_path / "q.zip", [("a", b"1"), ("a/b", b"2")]))
 
 
-def test_devices_are_refused(tmp_path: Path) -> None:
+def test_devices_are_rejected(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [("a.in", b"")], mode=stat.S_IFCHR | 0o666)
     assert "neither a file nor a folder" in _refusal(path)
     folder = tmp_path / "folder"
@@ -104,7 +104,7 @@ def test_devices_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../etc/passwd", "../.."])
-def test_links_that_leave_are_refused(tmp_path: Path, target: str) -> None:
+def test_links_out_of_package_are_rejected(tmp_path: Path, target: str) -> None:
     assert "leaves the package" in _refusal(_with_links(tmp_path / "p.zip", {"d/a.in": b"1"}, {"d/b.in": target}))
     folder = tmp_path / "folder" / "d"
     folder.mkdir(parents=True)
@@ -140,7 +140,7 @@ def _repository(root: Path) -> Path:
     return root / "sum"
 
 
-def test_a_folder_of_the_operators_may_share_files_of_its_repository(tmp_path: Path) -> None:
+def test_links_inside_repository_can_be_allowed(tmp_path: Path) -> None:
     package = _repository(tmp_path / "contest")
     assert "leaves the package" in _refusal(package)
     with open_package(package, links=Links.REPOSITORY) as files:
@@ -149,7 +149,7 @@ def test_a_folder_of_the_operators_may_share_files_of_its_repository(tmp_path: P
 
 
 @pytest.mark.parametrize("target", ["../../outside.txt", "../.git/config", "/etc/passwd"])
-def test_links_that_leave_the_repository_need_to_be_allowed(tmp_path: Path, target: str) -> None:
+def test_links_out_of_repository_need_permission(tmp_path: Path, target: str) -> None:
     package = _repository(tmp_path / "contest")
     (tmp_path / "outside.txt").write_bytes(b"outside")
     (package / "a.in").symlink_to(target)
@@ -181,7 +181,7 @@ def test_links_in_an_archive_never_leave_it(tmp_path: Path, links: Links) -> Non
 
 
 @pytest.mark.parametrize("links", [{"a": "b", "b": "a"}, {"a": "."}, {"d/a": ".."}, {"a": "nowhere"}])
-def test_links_in_circles_or_to_nowhere_are_refused(tmp_path: Path, links: dict[str, str]) -> None:
+def test_circular_and_dangling_links_are_rejected(tmp_path: Path, links: dict[str, str]) -> None:
     assert "link" in _refusal(_with_links(tmp_path / "p.zip", {"d/x.in": b"1"}, links))
     folder = tmp_path / "folder" / "d"
     folder.mkdir(parents=True)
@@ -191,7 +191,7 @@ def test_links_in_circles_or_to_nowhere_are_refused(tmp_path: Path, links: dict[
     assert "link" in _refusal(tmp_path / "folder")
 
 
-def test_one_top_folder_is_dropped_and_junk_is_left_out(tmp_path: Path) -> None:
+def test_single_top_folder_and_junk_are_removed(tmp_path: Path) -> None:
     entries = [
         ("sum/problem.yaml", b""),
         ("sum/data/secret/1.in", b"1"),
@@ -204,7 +204,7 @@ def test_one_top_folder_is_dropped_and_junk_is_left_out(tmp_path: Path) -> None:
         assert package.names() == ["data/secret/1.in"]
 
 
-def test_names_in_undeclared_utf_8_are_read_as_such(tmp_path: Path) -> None:
+def test_undeclared_utf_8_names_are_decoded(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [("aufgabe-ü.in", b"1")])
     data = bytearray(path.read_bytes())
     for signature, offset in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
@@ -214,7 +214,7 @@ def test_names_in_undeclared_utf_8_are_read_as_such(tmp_path: Path) -> None:
         assert package.names() == ["aufgabe-ü.in"]
 
 
-def test_what_is_no_archive_is_refused_and_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_invalid_archive_and_missing_path(tmp_path: Path) -> None:
     broken = tmp_path / "p.zip"
     broken.write_bytes(b"PK\x03\x04 not really")
     assert "not a valid ZIP" in _refusal(broken)
@@ -222,7 +222,7 @@ def test_what_is_no_archive_is_refused_and_what_is_not_there_is_not_found(tmp_pa
         pass
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_temporary_files_are_deleted(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [("a.in", b"1")])
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -232,6 +232,6 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert not list(scratch.iterdir())
 
 
-def test_executable_bits_survive(tmp_path: Path) -> None:
+def test_executable_bits_are_kept(tmp_path: Path) -> None:
     with open_package(_zip(tmp_path / "p.zip", [("build", b"#!")], mode=stat.S_IFREG | 0o755)) as package:
         assert os.access(package.locate("build"), os.X_OK)

@@ -20,7 +20,7 @@ def _tests(count: int) -> dict[str, str]:
     return {f"{kind}/{kind}{n}.txt": "1\n" for kind in ("input", "output") for n in range(count)}
 
 
-def test_a_task_with_subtasks_from_gen(read: Read) -> None:
+def test_subtasks_from_gen(read: Read) -> None:
     gen = "#ST: 0\n1 2 # first\n#ST: 40\n#COPY: a.txt\n3\n# just words\n\n#ST: 60\n4\n"
     package, findings = read(
         {"task.yaml": YAML + "n_input: 4\npublic_testcases: 0,2\n", **_tests(4), "gen/GEN": gen, "sol/solution.cpp": ""}
@@ -72,7 +72,7 @@ def test_score_types(read: Read, kind: str, parameters: str, members: list[int])
         assert problem.groups[2].threshold == 3.5
 
 
-def test_a_sum_without_subtasks(read: Read) -> None:
+def test_sum_without_subtasks(read: Read) -> None:
     package, _ = read({"task.yaml": YAML + "infile:\noutfile: ''\n", **_tests(4)})
     assert [case.points for case in package.problem.cases] == [25.0] * 4
     assert (package.problem.input_file, package.problem.output_file) == ("", "")
@@ -108,14 +108,14 @@ def test_only_languages_with_a_grader_can_be_submitted(read: Read) -> None:
     assert (package.problem.stubs, package.problem.languages) == ((), ())
 
 
-def test_keys_that_nothing_reads_are_reported(read: Read) -> None:
+def test_unknown_keys_are_reported(read: Read) -> None:
     known = "score_mode: max\ntoken_mode: disabled\ntotal_value: 100\nnum_processes: 1\n"
     _, findings = read({"task.yaml": YAML + known + "time_limt: 3\n", **_tests(1)})
     said = [str(item) for item in findings.items if "not a key" in item.message]
     assert said == ["task.yaml:9: warning: time_limt: is not a key of this format. Remove it."]
 
 
-def test_missing_tests_are_named(read: Read) -> None:
+def test_missing_tests_are_reported(read: Read) -> None:
     tests = _tests(3)
     del tests["output/output1.txt"], tests["input/input2.txt"]
     _, findings = read({"task.yaml": YAML + "n_input: 3\n", **tests})
@@ -123,7 +123,7 @@ def test_missing_tests_are_named(read: Read) -> None:
     assert any(error.startswith("task.yaml:5: error: n_input") for error in _errors(findings))
 
 
-def test_a_plain_folder_runs_in_the_order_of_its_numbers(read: Read) -> None:
+def test_plain_folder_runs_in_numeric_order(read: Read) -> None:
     package, findings = read(
         {
             "10.in": "1\r\n",
@@ -144,7 +144,7 @@ def test_a_plain_folder_runs_in_the_order_of_its_numbers(read: Read) -> None:
     assert any(str(item).startswith("10.in:1: info: has Windows line endings") for item in findings.items)
 
 
-def test_a_plain_input_without_answer_is_named(read: Read) -> None:
+def test_plain_input_without_answer_is_reported(read: Read) -> None:
     _, findings = read({"a.in": "1\n"})
     assert any(
         error.startswith("a.in: error: has no answer beside it. Add a.out or a.ans.") for error in _errors(findings)

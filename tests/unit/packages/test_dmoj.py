@@ -44,14 +44,14 @@ def test_cases_and_batches_with_dependencies(read: Read) -> None:
     assert package.files.locate("1.out").read_bytes() == b"1\n"
 
 
-def test_pretests_come_first_and_everything_needs_them(read: Read) -> None:
+def test_pretests_run_first_and_are_required(read: Read) -> None:
     yaml = "pretest_test_cases:\n- {in: 1.in, out: 1.out, points: 9}\ntest_cases:\n- {in: 1.in, out: 1.out}\n"
     package, _ = read({"init.yml": yaml, "1.in": "", "1.out": ""})
     assert [case.points for case in package.problem.cases] == [0, 1]
     assert package.problem.group("secret").depends_on == ("pretest",)
 
 
-def test_everything_after_a_case_or_batch_worth_nothing_depends_on_it(read: Read) -> None:
+def test_zero_point_case_or_batch_is_a_gate(read: Read) -> None:
     case = "{in: 1.in, out: 1.out, points: %d}"
     yaml = "test_cases:\n" + "".join(
         f"- {line}\n"
@@ -89,7 +89,7 @@ def test_everything_after_a_case_or_batch_worth_nothing_depends_on_it(read: Read
     assert [case.points for case in problem.cases] == [5, 0, 0, 7, 0, 9, 3]
 
 
-def test_points_by_name_may_be_nothing_too(read: Read) -> None:
+def test_points_by_name_may_be_zero(read: Read) -> None:
     yaml = "archive: t.zip\ntest_cases: {case_points: [0, 5]}\n"
     package, findings = read({"init.yml": yaml, "t.zip": _zip(["1.in", "1.out", "2.in", "2.out"])})
     assert not _errors(findings)
@@ -106,14 +106,14 @@ def test_points_by_name_may_be_nothing_too(read: Read) -> None:
         ),
     ],
 )
-def test_cases_are_found_in_the_archive_by_their_names(read: Read, names: list[str], expected: list[str]) -> None:
+def test_cases_in_archive_are_matched_by_name(read: Read, names: list[str], expected: list[str]) -> None:
     package, findings = read({"init.yml": "archive: t.zip\n", "t.zip": _zip(names)})
     assert not _errors(findings)
     assert [case.input.removeprefix("t.zip/") for case in package.problem.cases] == expected
     assert package.files.locate(package.problem.cases[0].input).read_bytes() == b"1\n2\n"
 
 
-def test_cases_are_found_by_patterns_and_points_are_given(read: Read) -> None:
+def test_cases_are_matched_by_patterns_with_points(read: Read) -> None:
     yaml = (
         "archive: t.zip\ntest_cases:\n  input_format: ^in(?P<batch>[a-z])(?P<case>\\d+)$\n"
         "  output_format: ^res(?P<batch>[a-z])(?P<case>\\d+)$\n  case_points: [10, 90]\n"
@@ -125,13 +125,13 @@ def test_cases_are_found_by_patterns_and_points_are_given(read: Read) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(?=x).*", "((a|b)*)*", "(.)\\1", "[", ".*.*.*.*.*.*.*.*x"])
-def test_patterns_that_could_take_long_are_refused(read: Read, pattern: str) -> None:
+def test_expensive_patterns_are_rejected(read: Read, pattern: str) -> None:
     yaml = f"archive: t.zip\ntest_cases:\n  input_format: '{pattern}'\n"
     _, findings = read({"init.yml": yaml, "t.zip": _zip(["a" * 40 + str(n) + ".in" for n in range(50)])})
     assert any("input_format" in error for error in _errors(findings))
 
 
-def test_generators_become_recipes(read: Read) -> None:
+def test_generators_become_generated_files(read: Read) -> None:
     yaml = "generator: gen.py\ntest_cases:\n- {generator_args: [5, yes]}\n- {in: 1.in, out: 1.out}\n"
     package, findings = read({"init.yml": yaml, "gen.py": "", "1.in": "", "1.out": ""})
     assert not _errors(findings)
@@ -141,7 +141,7 @@ def test_generators_become_recipes(read: Read) -> None:
     assert package.problem.cases[0].answer == recipe.error_target
 
 
-def test_a_generator_runs_under_its_own_limits(read: Read) -> None:
+def test_generator_has_its_own_limits(read: Read) -> None:
     yaml = (
         "generator: {source: gen.py, args: [7], time_limit: 5, memory_limit: 65536, flags: [-O1]}\n"
         "test_cases:\n- {points: 1}\n- {generator_args: [8]}\n"
@@ -156,7 +156,7 @@ def test_a_generator_runs_under_its_own_limits(read: Read) -> None:
     assert (plain.generated_files[0].time_ms, plain.generated_files[0].memory_bytes) == (20_000, 512 << 20)
 
 
-def test_a_checker_and_an_interactor_run_under_their_own_limits(read: Read) -> None:
+def test_checker_and_interactor_have_their_own_limits(read: Read) -> None:
     tests = "test_cases:\n- {in: 1.in, out: 1.out}\n"
     bridged = "checker: {name: bridged, args: {files: c.cpp, time_limit: 3, memory_limit: 1024}}\n"
     package, _ = read({"init.yml": bridged + tests, "c.cpp": "", "1.in": "", "1.out": ""})
@@ -214,7 +214,7 @@ def test_bridged_checkers_interactors_and_file_io(read: Read) -> None:
         ("archive: no.zip\n", "init.yml: error: archive: 'no.zip' is not in the package"),
     ],
 )
-def test_what_is_refused(read: Read, yaml: str, expected: str) -> None:
+def test_unsupported_values_are_rejected(read: Read, yaml: str, expected: str) -> None:
     _, findings = read({"init.yml": yaml, "1.in": ""})
     assert any(error.startswith(expected) for error in _errors(findings)), _errors(findings)
 
@@ -232,7 +232,7 @@ def test_what_is_refused(read: Read, yaml: str, expected: str) -> None:
         ("pretest_test_cases: [{in: 1.in, out: 1.in, point: 3}]\n", "init.yml:2: warning: point:"),
     ],
 )
-def test_keys_that_nothing_reads_are_reported(read: Read, yaml: str, where: str) -> None:
+def test_unknown_keys_are_reported(read: Read, yaml: str, where: str) -> None:
     tests = "test_cases: [{in: 1.in, out: 1.in}]\n"
     _, findings = read({"init.yml": tests + yaml, "1.in": "", "c.cpp": ""})
     assert not _errors(findings)
@@ -249,7 +249,7 @@ def test_known_keys_are_not_reported_in_either_spelling(read: Read) -> None:
     assert package.problem.limits.run.output_bytes == 100
 
 
-def test_headers_named_with_a_checker_are_no_sources(read: Read) -> None:
+def test_headers_of_checker_are_not_sources(read: Read) -> None:
     yaml = (
         "checker: {name: bridged, args: {files: [testlib.h, c.cpp], lang: CPP17, type: testlib}}\n"
         "test_cases: [{in: 1.in, out: 1.in}]\n"
@@ -265,7 +265,7 @@ def test_headers_named_with_a_checker_are_no_sources(read: Read) -> None:
 
 
 @pytest.mark.parametrize("allow_main", [False, True])
-def test_a_signature_is_called_by_the_jurys_entry_in_the_submissions_language(read: Read, allow_main: bool) -> None:
+def test_signature_entry_uses_submission_language(read: Read, allow_main: bool) -> None:
     yaml = (
         f"signature_grader: {{entry: main.c, header: f.h, allow_main: {allow_main}}}\n"
         "test_cases: [{in: 1.in, out: 1.in}]\n"
@@ -281,7 +281,7 @@ def test_a_signature_is_called_by_the_jurys_entry_in_the_submissions_language(re
         assert ("#define main" in stub.prelude) is not allow_main
 
 
-def test_what_is_converted_keeps_the_limits_that_held(read: Read) -> None:
+def test_conversion_keeps_limits(read: Read) -> None:
     package, _ = read({"init.yml": "test_cases: [{in: 1.in, out: 1.in}]\n", "1.in": ""})
     exported = Findings()
     made = export_icpc(package.problem, exported).problem
@@ -289,11 +289,11 @@ def test_what_is_converted_keeps_the_limits_that_held(read: Read) -> None:
     assert any("time_limit" in item.message for item in exported.items)
 
 
-def test_a_hostile_archive_inside_is_refused(read: Read) -> None:
+def test_hostile_inner_archive_is_rejected(read: Read) -> None:
     _, findings = read({"init.yml": "archive: t.zip\n", "t.zip": _zip(["../1.in", "1.out"])})
     assert any("leaves the package" in error for error in _errors(findings))
 
 
-def test_what_is_no_map_is_refused(read: Read) -> None:
+def test_non_map_is_rejected(read: Read) -> None:
     with pytest.raises(PackageRefused):
         read({"init.yml": "- 1\n"})

@@ -68,18 +68,18 @@ def test_single_expectations(item: Expectation, is_met: bool) -> None:
     assert (not unmet_expectations([item], _outcome(AC, WA, score=50))) is is_met
 
 
-def test_compile_errors_are_unexpected_unless_expected() -> None:
+def test_compile_error_is_unexpected_by_default() -> None:
     outcome = VerifyResult(CE)
     assert unmet_expectations([DEFAULTS["accepted"]], outcome) == ("ended with CE",)
     every = frozenset(Verdict)
     assert not unmet_expectations([Expectation(permitted=every, required=every, result=frozenset({CE}))], outcome)
 
 
-def test_reasons_name_the_test_and_the_rule() -> None:
+def test_unmet_expectation_names_test_and_rule() -> None:
     assert unmet_expectations([DEFAULTS["accepted"]], _outcome(AC, WA)) == ("WA on secret/1, permitted: AC/PA",)
 
 
-def test_expected_in_words() -> None:
+def test_describe_expectations() -> None:
     assert describe_expectations([DEFAULTS["accepted"]]) == "AC"
     assert describe_expectations([DEFAULTS["time_limit_exceeded"]]) == "TLE"
     assert describe_expectations([Expectation(cases="secret")]) == "by test"
@@ -91,7 +91,7 @@ ACCEPTED = ("accepted/a", [DEFAULTS["accepted"]])
 SLOW = ("time_limit_exceeded/t", [DEFAULTS["time_limit_exceeded"]])
 
 
-def test_the_smallest_multiple_that_keeps_both_margins() -> None:
+def test_suggested_limit_is_smallest_within_bounds() -> None:
     judged = [
         (*ACCEPTED, _outcome(AC, AC, times=(600, 900))),
         ("wrong_answer/w", [DEFAULTS["wrong_answer"]], _outcome(AC, WA, times=(100, 1000))),
@@ -103,7 +103,7 @@ def test_the_smallest_multiple_that_keeps_both_margins() -> None:
     assert (found.slowest, found.fastest) == ("wrong_answer/w", "time_limit_exceeded/t")
 
 
-def test_no_limit_keeps_both_margins() -> None:
+def test_no_limit_within_bounds() -> None:
     judged = [
         (*ACCEPTED, _outcome(AC, times=(900,))),
         (*SLOW, VerifyResult(TLE, cases=(VerifyCaseResult("secret/1", TLE, 2900.0),))),
@@ -113,14 +113,14 @@ def test_no_limit_keeps_both_margins() -> None:
     assert found.time_limit_ms is None
 
 
-def test_what_was_stopped_bounds_nothing_from_above() -> None:
+def test_stopped_run_gives_no_upper_bound() -> None:
     found = suggest_time_limit(LIMITS, [(*ACCEPTED, _outcome(AC, times=(900,))), (*SLOW, _outcome(TLE, times=(1500,)))])
     assert found
     assert found.upper_ms == float("inf")
     assert found.time_limit_ms == 2000
 
 
-def test_who_bounds_the_limit() -> None:
+def test_submissions_that_bound_the_limit() -> None:
     assert must_exceed_time_limit([DEFAULTS["time_limit_exceeded"]])
     assert not must_exceed_time_limit([DEFAULTS["brute_force"]])
     assert must_exceed_time_limit([Expectation(time_bound=TimeBound.UPPER)])

@@ -57,18 +57,18 @@ def test_export_then_import_is_identity(problem: Problem) -> None:
 
 @PROPERTY
 @given(problem=problems())
-def test_a_document_is_json_and_comes_back_as_the_same_problem(problem: Problem) -> None:
+def test_problem_json_round_trip(problem: Problem) -> None:
     assert problem_from_json(json.loads(json.dumps(problem_to_json(problem)))) == problem
 
 
-def test_a_damaged_document_is_refused(read: Read) -> None:
+def test_corrupt_document_is_rejected(read: Read) -> None:
     with pytest.raises(InvalidInput, match="schema_version"):
         problem_from_json({"problem": {}})
     with pytest.raises(InvalidInput, match="corrupt"):
         problem_from_json({"schema_version": 1, "problem": {"short_name": "x", "origin": 5}})
 
 
-def test_infinite_ranges_survive_the_document(read: Read) -> None:
+def test_infinite_ranges_round_trip(read: Read) -> None:
     tests = {"data/secret/1.in": "", "data/secret/1.ans": ""}
     package, _ = read({"problem.yaml": "type: scoring\n", "data/testdata.yaml": "range: -inf +inf\n", **tests})
     document = json.loads(json.dumps(problem_to_json(package.problem), allow_nan=False))
@@ -98,7 +98,7 @@ def _export(package: Package, folder: Path) -> tuple[Problem, Findings]:
     return again, findings
 
 
-def test_other_formats_become_icpc_with_every_change_said(read: Read, tmp_path: Path) -> None:
+def test_conversion_to_icpc_reports_changes(read: Read, tmp_path: Path) -> None:
     package, _ = read(DMOJ)
     problem, findings = _export(package, tmp_path / "out")
     groups = [(group.aggregate, group.max_points) for group in problem.groups if group.path.startswith("secret/")]
@@ -131,7 +131,7 @@ def test_legacy_folders_become_groups(read: Read, tmp_path: Path) -> None:
         ({"groups": (Group(""), Group("secret", Aggregate.MUL, max_points=10.0))}, "scoring 'mul'"),
     ],
 )
-def test_what_cannot_be_expressed_is_refused(read: Read, change: dict[str, object], expected: str) -> None:
+def test_inexpressible_features_are_rejected(read: Read, change: dict[str, object], expected: str) -> None:
     package, _ = read({"init.yml": "test_cases:\n- {in: a, out: a}\n", "a": "1\n"})
     problem = replace(package.problem, **change)  # type: ignore[arg-type]  # parametrised by name
     with pytest.raises(PackageRefused) as caught:
@@ -139,7 +139,7 @@ def test_what_cannot_be_expressed_is_refused(read: Read, change: dict[str, objec
     assert expected in " ".join(item.message for item in caught.value.findings)
 
 
-def test_nothing_is_overwritten(read: Read, tmp_path: Path) -> None:
+def test_export_does_not_overwrite(read: Read, tmp_path: Path) -> None:
     package, _ = read({"1.in": "", "1.out": ""})
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
@@ -147,7 +147,7 @@ def test_nothing_is_overwritten(read: Read, tmp_path: Path) -> None:
         write_folder(export_icpc(package.problem, Findings()).contents, package.files, tmp_path / "out")
 
 
-def test_the_same_problem_is_the_same_archive(read: Read, tmp_path: Path) -> None:
+def test_export_is_deterministic(read: Read, tmp_path: Path) -> None:
     package, _ = read({"1.in": "1\n", "1.out": "2\n"})
     contents = export_icpc(package.problem, Findings()).contents
     for name in ("one.zip", "two.zip"):
@@ -155,7 +155,7 @@ def test_the_same_problem_is_the_same_archive(read: Read, tmp_path: Path) -> Non
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
-def test_the_revision_follows_what_decides_verdicts_and_nothing_else(read: Read) -> None:
+def test_revision_digest_covers_only_judging_data(read: Read) -> None:
     base = {
         "problem.yaml": "problem_format_version: 2025-09\nname: X\nuuid: 1\n",
         "data/secret/1.in": "1\n",
@@ -178,7 +178,7 @@ def test_the_revision_follows_what_decides_verdicts_and_nothing_else(read: Read)
     assert len({first, *changed}) == 5
 
 
-def test_the_manifest_names_each_file_once(read: Read) -> None:
+def test_manifest_lists_each_file_once(read: Read) -> None:
     package, _ = read(DMOJ)
     entries = manifest(package.problem, package.files)
     assert [(entry.path, entry.size_bytes) for entry in entries] == [("a", 2), ("b", 2)]
@@ -188,9 +188,7 @@ def test_the_manifest_names_each_file_once(read: Read) -> None:
     ("contents", "reason"),
     list(zip(SEEDS, ["", "", "", "named files", "interactor", "communication", ""], strict=True)),
 )
-def test_every_seed_comes_back_as_it_was_exported_or_says_why_not(
-    read: Read, tmp_path: Path, contents: dict[str, bytes], reason: str
-) -> None:
+def test_seeds_round_trip_or_report_reason(read: Read, tmp_path: Path, contents: dict[str, bytes], reason: str) -> None:
     package, _ = read(contents)
     for recipe in package.generated_files:
         for path in (recipe.target, recipe.error_target):

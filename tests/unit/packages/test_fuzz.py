@@ -24,20 +24,20 @@ BRIEF = settings(deadline=None, max_examples=150)
 
 
 @pytest.mark.parametrize("contents", SEEDS, ids=range(len(SEEDS)))
-def test_the_seeds_are_good_packages(read: Read, contents: dict[str, bytes]) -> None:
+def test_seeds_are_valid_packages(read: Read, contents: dict[str, bytes]) -> None:
     _, findings = read(contents)
     assert not findings.has_errors, findings.items
 
 
 @pytest.mark.parametrize("block", range(7))
-def test_broken_packages_are_read_or_refused(tmp_path: Path, block: int) -> None:
+def test_mutated_packages_are_read_or_rejected(tmp_path: Path, block: int) -> None:
     for seed in range(block * 40, (block + 1) * 40):
         step(seed, tmp_path)
 
 
 @BRIEF
 @given(text=st.text(st.sampled_from("ab:-[]{}&*!|>'\"#%,\n \t01\r\0é"), max_size=60))
-def test_yaml_is_parsed_or_found_faulty(text: str) -> None:
+def test_any_yaml_is_parsed_or_reported(text: str) -> None:
     findings = Findings()
     node = parse_yaml(text, "x", findings)
     assert node is None or not findings.items
@@ -71,7 +71,7 @@ def _bare(node: YamlNode | None) -> object:
 
 @BRIEF
 @given(node=NODES)
-def test_yaml_keeps_every_scalar_as_it_was_written(node: YamlNode) -> None:
+def test_yaml_scalars_keep_their_text(node: YamlNode) -> None:
     assert _bare(parse_yaml(_flow(node), "x", Findings())) == _bare(node)
 
 
@@ -79,13 +79,13 @@ def test_yaml_keeps_every_scalar_as_it_was_written(node: YamlNode) -> None:
     "text",
     ["[" * 5000, "a: &a [*a]", "a: *b", "- &a [1]\n" + "- [*a, *a]\n" * 3, "a: 1\na: 2", "? [1]\n: 2", "--- 1\n--- 2"],
 )
-def test_deep_circular_and_doubled_yaml(text: str) -> None:
+def test_deep_circular_and_duplicate_yaml(text: str) -> None:
     findings = Findings()
     node = parse_yaml(text, "x", findings)
     assert (node is None) == findings.has_errors
 
 
-def test_a_yaml_bomb_is_counted_before_it_goes_off() -> None:
+def test_yaml_alias_bomb_is_rejected() -> None:
     text = "a0: &a0 [x, x, x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
     findings = Findings()
     assert parse_yaml(text, "x", findings) is None
@@ -94,7 +94,7 @@ def test_a_yaml_bomb_is_counted_before_it_goes_off() -> None:
 
 @BRIEF
 @given(data=st.binary(max_size=80))
-def test_xml_is_parsed_or_found_faulty(data: bytes) -> None:
+def test_any_xml_is_parsed_or_reported(data: bytes) -> None:
     findings = Findings()
     assert (parse_xml(data, "x", findings) is None) == bool(findings.items)
 
@@ -136,14 +136,14 @@ def test_globs(pattern: str, path: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["**", "a{b", "*" + "a*" * 9, "x" * 600])
-def test_globs_that_are_refused(pattern: str) -> None:
+def test_invalid_globs_are_rejected(pattern: str) -> None:
     with pytest.raises(InvalidInput):
         matches(pattern, "a")
 
 
 @BRIEF
 @given(text=st.text("ab.*+?()[]{}|\\^$d12", max_size=12))
-def test_a_pattern_is_safe_or_refused(text: str) -> None:
+def test_any_pattern_is_safe_or_rejected(text: str) -> None:
     names = ["a" * 30 + "b", "b1"]
     try:
         pattern = compile_safe_regex(text, names)
@@ -153,7 +153,7 @@ def test_a_pattern_is_safe_or_refused(text: str) -> None:
         pattern.match(name)
 
 
-def test_a_package_of_no_format_is_refused_with_what_is_missing(tmp_path: Path) -> None:
+def test_unknown_format_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(InvalidInput, match=r"problem\.yaml"):
         read_package(PackageFiles({"readme.txt": tmp_path / "x"}, tmp_path), "x", Findings())

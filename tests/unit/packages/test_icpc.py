@@ -19,7 +19,7 @@ def errors(findings: Findings) -> list[str]:
     return [str(item) for item in findings.in_order() if item.severity is Severity.ERROR]
 
 
-def test_metadata_is_read_by_schema_and_never_by_yaml_types(read: Read) -> None:
+def test_metadata_is_parsed_by_schema(read: Read) -> None:
     yaml = (
         "problem_format_version: 2025-09\nname: {en: 'No', sv: on}\nuuid: 1e3\nversion: 5:00:00\n"
         "type: [scoring]\nkeywords: [yes, 1_000]\nlicense: cc by\nrights_owner: 0x10\n"
@@ -61,23 +61,23 @@ def test_metadata_is_read_by_schema_and_never_by_yaml_types(read: Read) -> None:
         ("a: [\n", "problem.yaml:2: error: is not valid YAML"),
     ],
 )
-def test_faults_are_named_with_file_and_line(read: Read, yaml: str, expected: str) -> None:
+def test_errors_have_file_and_line(read: Read, yaml: str, expected: str) -> None:
     _, findings = read({"problem.yaml": yaml, **TESTS, **SOLUTION})
     assert any(error.startswith(expected) for error in errors(findings)), errors(findings)
 
 
-def test_all_findings_come_at_once(read: Read) -> None:
+def test_all_findings_are_reported_at_once(read: Read) -> None:
     _, findings = read({"problem.yaml": NEW + "a: 1\nb: 2\n", "data/secret/1.in": "1\n", **SOLUTION})
     assert len(errors(findings)) == 3
 
 
-def test_a_file_that_is_not_utf_8_is_named_with_its_line(read: Read) -> None:
+def test_non_utf_8_file_is_reported_with_line(read: Read) -> None:
     _, findings = read({"problem.yaml": b"# ok\nname: \xff\n", **TESTS, **SOLUTION})
     assert "problem.yaml:2: error: is not UTF-8: byte 0xff. Save it as UTF-8." in errors(findings)
 
 
 @pytest.mark.parametrize("kind", ["interactive", "pass-fail interactive", "[pass-fail, interactive]"])
-def test_type_may_be_a_word_words_or_a_list(read: Read, kind: str) -> None:
+def test_type_as_word_words_or_list(read: Read, kind: str) -> None:
     package, _ = read({"problem.yaml": NEW + f"type: {kind}\n", **TESTS, **SOLUTION, "output_validator/v.py": ""})
     problem = package.problem
     assert problem.mode is ProblemMode.INTERACTIVE
@@ -96,7 +96,7 @@ def test_multi_pass_and_submit_answer(read: Read) -> None:
     assert package.problem.cases[0].output_name == "secret/01.out"
 
 
-def test_an_interactive_problem_needs_a_validator(read: Read) -> None:
+def test_interactive_problem_requires_validator(read: Read) -> None:
     _, findings = read({"problem.yaml": NEW + "type: interactive\n", **TESTS, **SOLUTION})
     assert any(error.startswith("output_validator: error") for error in errors(findings))
 
@@ -132,13 +132,13 @@ def test_case_settings_files_and_arguments(read: Read) -> None:
     assert two.checker_args == ()
 
 
-def test_the_default_validator_s_arguments_are_checked(read: Read) -> None:
+def test_default_validator_arguments_per_case_are_checked(read: Read) -> None:
     group = {"data/secret/test_group.yaml": "output_validator_args: [floats, float_tolerance]\n"}
     _, findings = read({"problem.yaml": NEW, **TESTS, **SOLUTION, **group})
     assert len([error for error in errors(findings) if error.startswith("data/secret/01.in")]) == 2
 
 
-def test_scoring_groups_by_the_new_rules(read: Read) -> None:
+def test_scoring_groups_2025_09(read: Read) -> None:
     tests = {
         f"data/secret/{group}/{n}.{extension}": "1\n" for group in "abc" for n in (1, 2) for extension in ("in", "ans")
     }
@@ -176,7 +176,7 @@ def test_scoring_groups_by_the_new_rules(read: Read) -> None:
         ({"data/sample/1.in": "", "data/sample/1.ans": "", "data/sample/test_group.yaml": "max_score: 1\n"}, "samples"),
     ],
 )
-def test_faults_of_groups(read: Read, contents: dict[str, str], expected: str) -> None:
+def test_invalid_groups_are_reported(read: Read, contents: dict[str, str], expected: str) -> None:
     _, findings = read({"problem.yaml": NEW, **TESTS, **SOLUTION, **contents})
     assert any(expected in error for error in errors(findings)), errors(findings)
 
@@ -240,7 +240,7 @@ def test_legacy_validators_and_multipliers(read: Read) -> None:
     assert not problem.limits.has_explicit_time_limit
 
 
-def test_several_legacy_validators_are_several_and_headers_make_one(read: Read) -> None:
+def test_legacy_validators_and_headers(read: Read) -> None:
     base = {"problem.yaml": "validation: custom\n", **TESTS, **SOLUTION}
     package, _ = read({**base, "output_validators/a.py": "", "output_validators/b.py": ""})
     assert len(package.problem.checker.programs) == 2
@@ -249,14 +249,14 @@ def test_several_legacy_validators_are_several_and_headers_make_one(read: Read) 
     assert len(package.problem.checker.programs[0].files) == 3
 
 
-def test_a_legacy_title_comes_from_the_statement(read: Read) -> None:
+def test_legacy_title_from_statement(read: Read) -> None:
     statement = {"problem_statement/problem.sv.tex": "%% plainproblemname: Summa\n\\problemname{$\\Sigma$}\n"}
     package, _ = read({"problem.yaml": "", **TESTS, **SOLUTION, **statement, "problem_statement/pic.png": "x"})
     assert package.problem.titles == {"sv": "Summa"}
     assert package.problem.statements[0].assets[0].name == "pic.png"
 
 
-def test_domjudge_s_files(read: Read) -> None:
+def test_domjudge_files(read: Read) -> None:
     package, findings = read(
         {
             "domjudge-problem.ini": "name = 'Sum it'\ntimelimit=\"2.5\"\nshort-name = sum\ncolor=red\n",
@@ -279,7 +279,7 @@ def test_domjudge_s_files(read: Read) -> None:
 
 
 @pytest.mark.parametrize("text", ["1s", "-1", "fast"])
-def test_a_time_limit_file_must_be_a_number(read: Read, text: str) -> None:
+def test_time_limit_file_must_be_a_number(read: Read, text: str) -> None:
     _, findings = read({"problem.yaml": "", ".timelimit": text, **TESTS, **SOLUTION})
     assert any(error.startswith(".timelimit:1: error") for error in errors(findings))
 
@@ -290,7 +290,7 @@ def test_time_limits_must_agree(read: Read) -> None:
     assert any("says 2000 ms, but the package says 1000 ms" in error for error in errors(findings))
 
 
-def test_submissions_and_what_is_expected_of_them(read: Read) -> None:
+def test_submissions_and_expectations(read: Read) -> None:
     rules = (
         "time_limit_exceeded: {permitted: [AC, WA, TLE]}\n"
         "'{accepted,other}/*.py': {authors: Eve}\n"
@@ -331,7 +331,7 @@ def test_submissions_and_what_is_expected_of_them(read: Read) -> None:
     assert [ref.name for ref in found["run_time_error/multi"].program.files] == ["lib.py", "main.py"]
 
 
-def test_constants_are_replaced_where_the_format_says_so(read: Read) -> None:
+def test_constants_are_substituted(read: Read) -> None:
     package, _ = read(
         {
             "problem.yaml": NEW + "constants: {n: 10, big: {value: 5, tex: '$5$'}}\n",
@@ -349,7 +349,7 @@ def test_constants_are_replaced_where_the_format_says_so(read: Read) -> None:
     assert package.problem.cases[0].input_validator_args == ("10",)
 
 
-def test_a_draft_package_follows_legacy_groups_until_it_has_new_ones(read: Read) -> None:
+def test_draft_package_uses_legacy_groups(read: Read) -> None:
     base = {"problem.yaml": "problem_format_version: 2023-07-draft\nname: X\n", **TESTS, **SOLUTION}
     package, findings = read({**base, "data/secret/01.args": "-a 'b c'\n"})
     assert not errors(findings)

@@ -14,7 +14,7 @@ SAMPLES = {"data/sample/1.in": "1\n", "data/sample/1.ans": "1\n"}
 
 
 @pytest.mark.parametrize("yaml", ["name: Hello\n", NEW], ids=["legacy", "2025-09"])
-def test_a_package_with_samples_only_is_accepted_with_a_warning(read: Read, yaml: str) -> None:
+def test_package_with_samples_only_has_warning(read: Read, yaml: str) -> None:
     package, findings = read({"problem.yaml": yaml, **SAMPLES, **SOLUTION})
     assert not errors(findings)
     assert [case.is_sample for case in package.problem.cases] == [True]
@@ -23,14 +23,14 @@ def test_a_package_with_samples_only_is_accepted_with_a_warning(read: Read, yaml
 
 
 @pytest.mark.parametrize("tests", [{}, SAMPLES], ids=["no tests", "samples"])
-def test_tests_that_are_still_to_be_generated_are_named(read: Read, tests: dict[str, str]) -> None:
+def test_ungenerated_tests_are_reported(read: Read, tests: dict[str, str]) -> None:
     _, findings = read({"problem.yaml": NEW, "generators/generators.yaml": "data: {}\n", **tests, **SOLUTION})
     said = next(item for item in findings.items if item.path == "data/secret")
     assert said.fix == "generators/generators.yaml is there: generate the tests first."
     assert said.severity is (Severity.WARNING if tests else Severity.ERROR)
 
 
-def test_a_legacy_score_has_no_maximum_unless_a_range_states_one(read: Read) -> None:
+def test_legacy_score_is_unbounded_without_range(read: Read) -> None:
     yaml = {"problem.yaml": "type: scoring\nvalidation: custom score\n", "output_validators/v.py": "exit(42)\n"}
     package, findings = read({**yaml, **TESTS, **SOLUTION, "data/testdata.yaml": "accept_score: 2\n"})
     problem = package.problem
@@ -41,7 +41,7 @@ def test_a_legacy_score_has_no_maximum_unless_a_range_states_one(read: Read) -> 
     assert [group.score_range for group in problem.groups] == [None, None]
 
 
-def test_a_new_score_has_the_maximum_of_its_group(read: Read) -> None:
+def test_score_2025_09_has_group_maximum(read: Read) -> None:
     yaml = {"problem.yaml": NEW + "type: scoring\n", "output_validator/v.py": "exit(42)\n"}
     package, _ = read({**yaml, **TESTS, **SOLUTION})
     assert package.problem.checker.score_unit is ScoreUnit.ABSOLUTE
@@ -84,7 +84,7 @@ def test_arguments_of_the_default_validator_are_checked(read: Read, flags: str, 
     assert expected in " ".join(errors(findings))
 
 
-def test_a_legacy_package_may_repeat_a_tolerance_and_is_converted_to_the_one_that_holds(read: Read) -> None:
+def test_repeated_legacy_tolerance_is_converted(read: Read) -> None:
     flags = "validator_flags: float_tolerance 1e-6 case_sensitive float_absolute_tolerance 1e-4 float_tolerance 1e-5\n"
     package, findings = read({"problem.yaml": flags, **TESTS, **SOLUTION})
     assert not errors(findings)

@@ -33,12 +33,12 @@ STATED: dict[str, Callable[[str], Contents]] = {
 
 @pytest.mark.parametrize("value", ["1e308", "1e15", "1e14"])
 @pytest.mark.parametrize("name", STATED)
-def test_a_limit_that_cannot_be_honoured_is_an_error(read: Read, name: str, value: str) -> None:
+def test_excessive_limit_is_an_error(read: Read, name: str, value: str) -> None:
     _, findings = read(STATED[name](value))
     assert errors(findings)
 
 
 @pytest.mark.parametrize("name", STATED)
-def test_a_usual_limit_is_none(read: Read, name: str) -> None:
+def test_ordinary_limit_is_accepted(read: Read, name: str) -> None:
     _, findings = read(STATED[name]("2"))
     assert not errors(findings)

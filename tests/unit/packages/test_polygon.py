@@ -70,7 +70,7 @@ def test_source_types_name_languages(kind: str, language: str) -> None:
     assert language_of(kind) == language
 
 
-def test_a_full_package(read: Read) -> None:
+def test_full_package(read: Read) -> None:
     package, findings = read({"problem.xml": _xml(), **SOURCES, **FULL})
     problem = package.problem
     assert not _errors(findings)
@@ -88,7 +88,7 @@ def test_a_full_package(read: Read) -> None:
     assert problem.keywords == ("math",)
 
 
-def test_a_standard_package_is_made_from_its_sources(read: Read) -> None:
+def test_standard_package_is_generated_from_sources(read: Read) -> None:
     package, findings = read({"problem.xml": _xml(), **SOURCES, "tests/01": "1\n"})
     assert not _errors(findings)
     targets = [(recipe.target, recipe.program.name, recipe.args, recipe.stdin) for recipe in package.generated_files]
@@ -99,7 +99,7 @@ def test_a_standard_package_is_made_from_its_sources(read: Read) -> None:
     ]
 
 
-def test_what_cannot_be_made_is_refused_with_the_reason(read: Read) -> None:
+def test_file_that_cannot_be_generated_is_rejected_with_reason(read: Read) -> None:
     tests = '<test method="manual"/><test method="generated" cmd="other 5"/>'
     _, findings = read({"problem.xml": _xml(tests), **SOURCES})
     errors = _errors(findings)
@@ -113,7 +113,7 @@ def test_what_cannot_be_made_is_refused_with_the_reason(read: Read) -> None:
     ("name", "native", "options"),
     [("std::wcmp.cpp", NativeChecker.WCMP, {}), ("std::rcmp6.cpp", NativeChecker.RCMP, {"epsilon": "1e-6"})],
 )
-def test_stock_checkers_are_our_own(read: Read, name: str, native: NativeChecker, options: dict[str, str]) -> None:
+def test_standard_checkers_are_built_in(read: Read, name: str, native: NativeChecker, options: dict[str, str]) -> None:
     assets = f'<checker name="{name}" type="testlib"><source path="files/check.cpp" type="cpp"/></checker>' + SOLUTIONS
     package, _ = read({"problem.xml": _xml(assets=assets), **SOURCES, **FULL})
     assert (package.problem.checker.native, package.problem.checker.options) == (native, options)
@@ -146,7 +146,7 @@ def test_points_and_groups(read: Read) -> None:
     assert problem.checker.score_unit is ScoreUnit.PERCENT
 
 
-def test_an_interactor_files_and_self_tests(read: Read) -> None:
+def test_interactor_files_and_self_tests(read: Read) -> None:
     checker = (
         '<checker type="testlib"><source path="files/check.cpp" type="cpp.g++17"/>'
         "<testset><test-count>1</test-count><input-path-pattern>files/tests/checker-tests/%02d</input-path-pattern>"
@@ -200,7 +200,7 @@ def test_faults(read: Read, xml: str, expected: str) -> None:
         b"\xff\xfe<problem/>",
     ],
 )
-def test_hostile_xml_is_refused(read: Read, xml: str | bytes) -> None:
+def test_hostile_xml_is_rejected(read: Read, xml: str | bytes) -> None:
     with pytest.raises(PackageRefused):
         read({"problem.xml": xml})
 
@@ -213,7 +213,7 @@ VALIDATOR = (
 
 
 @pytest.mark.parametrize("valid", ["1\r\n", "1\n"], ids=["windows", "linux"])
-def test_line_ends_of_validator_tests_are_converted(read: Read, valid: str) -> None:
+def test_line_endings_of_validator_tests_are_converted(read: Read, valid: str) -> None:
     plain = {name: text.replace("\r", "") for name, text in FULL.items()}
     inputs = {"files/tests/validator-tests/01": valid, "files/tests/validator-tests/02": "2\r\n"}
     package, findings = read(

@@ -12,7 +12,7 @@ def test_text_between_elements_is_joined_in_order() -> None:
     assert (root.text, root.children[0].text, root.children[1].text) == ("onetwothree", "inner", "")
 
 
-def test_text_in_very_many_pieces_is_whole() -> None:
+def test_text_in_many_pieces_is_complete() -> None:
     """Each piece used to be joined to all that came before, which copied gigabytes for a document of some megabytes."""
     root = parse_xml(b"<a>" + b"0123456789<b/>" * 200_000 + b"</a>", "x", Findings())
     assert root is not None

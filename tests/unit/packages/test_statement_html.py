@@ -31,7 +31,7 @@ def shown(text: str, kind: str = "md") -> str:
         ("![a tree](tree.png)", '<p><img src="/files/tree.png" alt="a tree"></p>'),
     ],
 )
-def test_markdown_with_maths(text: str, html: str) -> None:
+def test_markdown_with_formulas(text: str, html: str) -> None:
     assert shown(text) == html
 
 
@@ -77,11 +77,11 @@ _LIVE = re.compile(
 
 @pytest.mark.parametrize("kind", ["md", "html", "tex", "txt"])
 @pytest.mark.parametrize("probe", PROBES)
-def test_nothing_that_acts_gets_through(probe: str, kind: str) -> None:
+def test_active_content_is_removed(probe: str, kind: str) -> None:
     assert not _LIVE.search(shown(f"before {probe} after", kind))
 
 
-def test_links_leave_without_a_trace() -> None:
+def test_links_have_no_referrer_or_opener() -> None:
     html = shown("[x](https://elsewhere.example/)")
     assert html == '<p><a href="https://elsewhere.example/" rel="noopener noreferrer nofollow">x</a></p>'
 
@@ -111,7 +111,7 @@ def test_simple_tex() -> None:
     assert "kept" in html
 
 
-def test_polygons_tex_leaves_out_what_the_page_shows_itself() -> None:
+def test_polygon_tex_omits_header() -> None:
     html = shown(
         "\\begin{problem}{Title}{stdin}{stdout}{1 s}{256 MB}\nDo it.\n\\InputFile\nA number.\n"
         "\\Example\n\\begin{example}\\exmpfile{a.01}{a.01.a}%\n\\end{example}\n\\end{problem}",
@@ -121,5 +121,5 @@ def test_polygons_tex_leaves_out_what_the_page_shows_itself() -> None:
 
 
 @pytest.mark.parametrize("mark", ["\\[", "$$ ", "\\begin{verbatim}", "{", "\\textbf{", "$"])
-def test_a_row_of_open_marks_costs_no_more_than_its_length(mark: str) -> None:
+def test_unclosed_marks_take_linear_time(mark: str) -> None:
     assert shown(mark * 3_000, "tex") is not None

@@ -14,7 +14,7 @@ LIMITS = "title: Sum\nlimits: {time_limit: 1.5, memory: 64}\n"
 
 
 @pytest.mark.parametrize("contents", [DMOJ, PLAIN], ids=["dmoj", "plain"])
-def test_a_format_without_limits_takes_them_from_adjudge_yaml(read: Read, contents: dict[str, str]) -> None:
+def test_limits_from_adjudge_yaml(read: Read, contents: dict[str, str]) -> None:
     silent, findings = read(contents)
     assert not silent.problem.limits.has_explicit_time_limit
     assert any("adjudge.yaml" in item.fix for item in findings.items)
@@ -39,12 +39,12 @@ def test_a_format_without_limits_takes_them_from_adjudge_yaml(read: Read, conten
         ("- 1\n", "adjudge.yaml:1: error: must be a map"),
     ],
 )
-def test_what_is_wrong_in_adjudge_yaml_is_named(read: Read, yaml: str, expected: str) -> None:
+def test_invalid_adjudge_yaml_is_reported(read: Read, yaml: str, expected: str) -> None:
     _, findings = read({**PLAIN, "adjudge.yaml": yaml})
     assert any(error.startswith(expected) for error in errors(findings)), errors(findings)
 
 
-def test_a_format_with_limits_does_not_use_adjudge_yaml(read: Read) -> None:
+def test_adjudge_yaml_is_ignored_if_format_has_limits(read: Read) -> None:
     package, findings = read({"problem.yaml": NEW, **TESTS, **SOLUTION, "adjudge.yaml": LIMITS})
     assert not package.problem.limits.has_explicit_time_limit
     assert any(item.path == "adjudge.yaml" and item.severity is Severity.WARNING for item in findings.items)
@@ -78,7 +78,7 @@ def _severity_of(findings: Findings, path: str) -> Severity | None:
     ],
     ids=["generator", "checker", "interactor", "output validator"],
 )
-def test_a_program_that_judging_needs_is_in_a_known_language(read: Read, contents: dict[str, str], path: str) -> None:
+def test_required_program_in_unknown_language_is_an_error(read: Read, contents: dict[str, str], path: str) -> None:
     _, findings = read(contents)
     assert _severity_of(findings, path) is Severity.ERROR
 
@@ -93,7 +93,7 @@ def test_other_programs_in_an_unknown_language_are_warnings(read: Read) -> None:
     assert _severity_of(findings, "generators/README.txt") is None, "judges do not run generators of this format"
 
 
-def test_answers_that_are_submitted_are_in_no_language(read: Read) -> None:
+def test_submitted_answers_need_no_language(read: Read) -> None:
     answers = {"submissions/accepted/right/secret/01.out": "1\n"}
     _, findings = read({"problem.yaml": NEW + "type: submit-answer\n", **TESTS, **answers})
     assert not [item for item in findings.items if "no language" in item.message]

@@ -47,7 +47,7 @@ def judged(folder: Path, said: str) -> tuple[int, dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_points_become_a_score_where_the_problem_is_scored(tmp_path: Path) -> None:
+def test_points_become_score_if_problem_is_scored(tmp_path: Path) -> None:
     folder = built(tmp_path, ScoreUnit.ABSOLUTE)
     for said, code, files in [
         ("0 ok", 42, {}),
@@ -72,7 +72,7 @@ def test_points_become_a_score_where_the_problem_is_scored(tmp_path: Path) -> No
         (ScoreUnit.PERCENT, {"score_multiplier.txt": "0.005000"}),
     ],
 )
-def test_points_mean_what_the_problem_says(tmp_path: Path, unit: ScoreUnit | None, files: dict[str, str]) -> None:
+def test_points_use_score_unit(tmp_path: Path, unit: ScoreUnit | None, files: dict[str, str]) -> None:
     folder = built(tmp_path, unit)
     assert judged(folder, "7 points 0.5") == (42, files)
     assert judged(folder, "1 wrong answer") == (43, {})
