@@ -60,7 +60,7 @@ class S3BlobStore:
     def __init__(self, settings: S3Options) -> None:
         if not settings.bucket:
             raise InvalidInput("s3_bucket: must not be empty.", field="s3_bucket")
-        self._place = f"{settings.endpoint or 'AWS'}/{settings.bucket}"
+        self._endpoint = f"{settings.endpoint or 'AWS'}/{settings.bucket}"
         self._store = _connect(settings)
 
     async def put(self, source: BlobSource, *, expected: Digest | None = None) -> Digest:
@@ -152,7 +152,7 @@ class S3BlobStore:
                         offset += len(piece)
                         yield bytes(piece)
                 if offset < size:
-                    raise Unavailable(f"S3 at {self._place}: response truncated.")
+                    raise Unavailable(f"S3 at {self._endpoint}: response truncated.")
             except Unavailable:
                 broken += 1
                 if size is None or broken > _RESUMES:
@@ -164,7 +164,7 @@ class S3BlobStore:
         try:
             yield
         except (BaseError, OSError) as error:
-            failure = translated(error, self._place, digest)
+            failure = translated(error, self._endpoint, digest)
             raise failure from (None if isinstance(failure, NotFound) else error)
 
 

@@ -34,16 +34,16 @@ REACTIONS: Final[Reactions] = MappingProxyType(
 _NOT_ALLOWED: Final = re.compile(r"status code: 40[13]\b")
 
 
-def translated(error: Exception, place: str, digest: str = "") -> AdjudgeError:
+def translated(error: Exception, endpoint: str, digest: str = "") -> AdjudgeError:
     """Convert an error of obstore, raised while accessing ``digest`` if that is set."""
-    words = str(error)
+    message = str(error)
     if reaction_to(error, REACTIONS) is Reaction.REFUSE and digest:
         return NotFound("blob", digest)
-    if isinstance(error, errors.NotFoundError | FileNotFoundError) or "NoSuchBucket" in words:
-        return Unavailable(f"S3 has no bucket {place}: create it.")
+    if isinstance(error, errors.NotFoundError | FileNotFoundError) or "NoSuchBucket" in message:
+        return Unavailable(f"S3 has no bucket {endpoint}: create it.")
     refused = (errors.PermissionDeniedError, errors.UnauthenticatedError)
-    if isinstance(error, refused) or _NOT_ALLOWED.search(words):  # errors of a listing have no class of their own
-        return Unavailable(f"S3 at {place}: access denied ({type(error).__name__}).")
+    if isinstance(error, refused) or _NOT_ALLOWED.search(message):  # errors of a listing have no class of their own
+        return Unavailable(f"S3 at {endpoint}: access denied ({type(error).__name__}).")
     if reaction_to(error, REACTIONS) is Reaction.WAIT:
-        return Unavailable(f"S3 at {place} is unavailable ({type(error).__name__}).")
-    return InternalFault(f"S3 at {place}: request failed ({type(error).__name__}: {words[:200]}).")
+        return Unavailable(f"S3 at {endpoint} is unavailable ({type(error).__name__}).")
+    return InternalFault(f"S3 at {endpoint}: request failed ({type(error).__name__}: {message[:200]}).")

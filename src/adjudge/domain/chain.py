@@ -127,11 +127,11 @@ class Dag:
     @cached_property
     def dependents(self) -> Mapping[str, tuple[str, ...]]:
         """Node id → ids of the nodes that depend on it, in document order."""
-        found: dict[str, list[str]] = {node.id: [] for node in self.nodes}
+        result: dict[str, list[str]] = {node.id: [] for node in self.nodes}
         for node in self.nodes:
             for dep in node.deps:
-                found[dep].append(node.id)
-        return {node_id: tuple(ids) for node_id, ids in found.items()}
+                result[dep].append(node.id)
+        return {node_id: tuple(ids) for node_id, ids in result.items()}
 
     @cached_property
     def has_concurrency_limits(self) -> bool:
@@ -155,13 +155,13 @@ class Dag:
 
     def downstream(self, node_id: str) -> set[str]:
         """The node and all nodes that depend on it, directly or indirectly."""
-        found, front = {node_id}, [node_id]
+        result, front = {node_id}, [node_id]
         while front:
             for dependent in self.dependents[front.pop()]:
-                if dependent not in found:
-                    found.add(dependent)
+                if dependent not in result:
+                    result.add(dependent)
                     front.append(dependent)
-        return found
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,16 +283,16 @@ def nodes_to_reopen(dag: Dag, states: States, began: Callable[[str], bool], node
     Nodes that were skipped because of it, or stopped before they started, and nodes skipped because of those. Nodes
     that ran keep their status.
     """
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     front = [node_id]
     while front:
         for dependent in dag.dependents[front.pop()]:
             status = states[dependent]
             again = status is NodeStatus.SKIPPED or (status is NodeStatus.STOPPED and not began(dependent))
-            if again and dependent not in found:
-                found[dependent] = None
+            if again and dependent not in result:
+                result[dependent] = None
                 front.append(dependent)
-    return list(found)
+    return list(result)
 
 
 def final_run_status(states: Iterable[NodeStatus]) -> str | None:

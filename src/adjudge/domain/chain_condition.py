@@ -203,15 +203,15 @@ def _text_of(token: str) -> str:
 
 
 def _followed(steps: Sequence[str | int], scope: Scope) -> Any:
-    found: Any = scope
+    result: Any = scope
     for step in steps:
-        if isinstance(step, str) and isinstance(found, Mapping):
-            found = found.get(step)
-        elif isinstance(step, int) and isinstance(found, list) and step < len(found):
-            found = found[step]
+        if isinstance(step, str) and isinstance(result, Mapping):
+            result = result.get(step)
+        elif isinstance(step, int) and isinstance(result, list) and step < len(result):
+            result = result[step]
         else:
             return None
-    return found
+    return result
 
 
 def _truth(value: Any) -> bool:

@@ -57,8 +57,8 @@ def parse_dag(document: Any, check: CheckNode | None = None, check_type: CheckTy
             reader.problems += [f"node {node.id!r}: {problem}" for problem in check(node)]
     if check_type is not None:
         for path, limits in (("", dag.max_parallel_by_type), ("over_runs.", dag.chain_limits.max_parallel_by_type)):
-            found = map(check_type, limits)
-            reader.problems += [f"{path}max_parallel_by_type: {problem}" for problem in found if problem]
+            result = map(check_type, limits)
+            reader.problems += [f"{path}max_parallel_by_type: {problem}" for problem in result if problem]
     if reader.problems:
         text = " ".join(_sentence(problem) for problem in reader.problems)
         raise InvalidInput(text, field="dag", problems=list(reader.problems))

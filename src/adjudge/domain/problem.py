@@ -332,13 +332,13 @@ class Problem:
     def children(self, path: str) -> tuple[Group | Case, ...]:
         """The children of a group in running order; groups without cases come last."""
         below = {group.path: group for group in self.groups if group.parent == path}
-        found: list[Group | Case] = []
+        result: list[Group | Case] = []
         for case in self.cases:
             if case.group == path:
-                found.append(case)
+                result.append(case)
             elif (step := _step_below(path, case.group)) in below:
-                found.append(below.pop(step))
-        return (*found, *below.values())
+                result.append(below.pop(step))
+        return (*result, *below.values())
 
 
 def _step_below(ancestor: str, path: str) -> str:

@@ -67,8 +67,8 @@ def parse_difficulty(value: float | None, field: str = "difficulty") -> float | 
 
 def search_words(*texts: str) -> tuple[str, ...]:
     """The words that a text is indexed by: case-folded, Unicode-normalized, without duplicates."""
-    found = (word[:_LONGEST_WORD] for text in texts for word in _WORD.findall(_folded(text).replace("_", " ")))
-    return tuple(dict.fromkeys(found))
+    result = (word[:_LONGEST_WORD] for text in texts for word in _WORD.findall(_folded(text).replace("_", " ")))
+    return tuple(dict.fromkeys(result))
 
 
 def _folded(text: str) -> str:

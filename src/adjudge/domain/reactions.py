@@ -33,10 +33,10 @@ def reaction_to(error: BaseException | type[BaseException], table: Reactions) ->
     return next((table[base] for base in kind.__mro__ if base in table), Reaction.FATAL)
 
 
-def of_database(reaction: Reaction, name: str, words: str) -> AdjudgeError:
+def of_database(reaction: Reaction, name: str, message: str) -> AdjudgeError:
     """Convert a database error to an AdjudgeError."""
     if reaction is Reaction.WAIT:
-        return Unavailable(f"{name} is unavailable: {words}.")
+        return Unavailable(f"{name} is unavailable: {message}.")
     if reaction is Reaction.REFUSE:
-        return InvalidInput(f"Invalid value for the database: {words}.")
-    return InternalFault(f"{name}: statement failed: {words}.")
+        return InvalidInput(f"Invalid value for the database: {message}.")
+    return InternalFault(f"{name}: statement failed: {message}.")

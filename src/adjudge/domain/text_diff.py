@@ -112,12 +112,12 @@ def _joined(pairs: Sequence[tuple[int, int]], old_end: int, new_end: int) -> Ite
 
 def unified(old: Sequence[str], new: Sequence[str], path: str, budget: Budget | None = None) -> Iterator[str]:
     """The lines of a unified diff (``diff -u``); none if there is no difference."""
-    found = blocks(old, new, budget)
-    if not any(not block.is_same for block in found):
+    result = blocks(old, new, budget)
+    if not any(not block.is_same for block in result):
         return
     yield f"--- {path}"
     yield f"+++ {path}"
-    for hunk in _hunks(found):
+    for hunk in _hunks(result):
         first, last = hunk[0], hunk[-1]
         yield f"@@ -{_range(first.old_from, last.old_to)} +{_range(first.new_from, last.new_to)} @@"
         for block in hunk:
@@ -128,16 +128,16 @@ def unified(old: Sequence[str], new: Sequence[str], path: str, budget: Budget | 
                 yield from (f"+{line}" for line in new[block.new_from : block.new_to])
 
 
-def _hunks(found: Sequence[Block]) -> Iterator[list[Block]]:
+def _hunks(result: Sequence[Block]) -> Iterator[list[Block]]:
     """Group nearby changes with their context lines."""
     hunk: list[Block] = []
-    for number, block in enumerate(found):
+    for number, block in enumerate(result):
         length = block.old_to - block.old_from
         if not block.is_same:
             hunk.append(block)
         elif not hunk:
             hunk.append(_tail(block, _CONTEXT))
-        elif number == len(found) - 1 or length > 2 * _CONTEXT:
+        elif number == len(result) - 1 or length > 2 * _CONTEXT:
             hunk.append(_head(block, _CONTEXT))
             yield hunk
             hunk = [_tail(block, _CONTEXT)]

@@ -277,14 +277,14 @@ def _with_siblings(files: tuple[InputFile, ...], siblings: tuple[InputFile, ...]
     return (*files, *beside) if len(files) + len(beside) <= FILES_MAX else files
 
 
-def check_result_from_comparison(said: Comparison) -> CheckResult:
+def check_result_from_comparison(check: Comparison) -> CheckResult:
     """A comparison as a checker's result."""
-    score = None if said.score is None else CheckerScore(said.score, ScoreUnit.FRACTION)
-    if said.status is ComparisonStatus.JURY_ERROR:
-        return CheckResult(Verdict.SE, f"the jury's answer cannot be compared: {said.message}")
+    score = None if check.score is None else CheckerScore(check.score, ScoreUnit.FRACTION)
+    if check.status is ComparisonStatus.JURY_ERROR:
+        return CheckResult(Verdict.SE, f"the jury's answer cannot be compared: {check.message}")
     if score is not None and score.value > 0:
-        return CheckResult(Verdict.AC, said.message, score=score)
-    return CheckResult(Verdict.AC if said.accepted else Verdict.WA, said.message)
+        return CheckResult(Verdict.AC, check.message, score=score)
+    return CheckResult(Verdict.AC if check.accepted else Verdict.WA, check.message)
 
 
 def is_near_limit(run: ResourceUsage, report: SandboxRunReport) -> bool:
@@ -294,8 +294,8 @@ def is_near_limit(run: ResourceUsage, report: SandboxRunReport) -> bool:
 
 def failure_message(run: ResourceUsage, report: SandboxRunReport) -> str:
     """How the program ended, and the end of its stderr."""
-    said = report.stderr[-2000:].decode("utf-8", "replace").strip()
-    return truncate_message(f"{run.reason}\n{said}" if said else run.reason)
+    check = report.stderr[-2000:].decode("utf-8", "replace").strip()
+    return truncate_message(f"{run.reason}\n{check}" if check else run.reason)
 
 
 def _written(question: CheckRequest, scratch: Scratch) -> OutputExcerpt:

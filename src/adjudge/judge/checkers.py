@@ -65,12 +65,12 @@ class ProgramChecker:
 
     async def check(self, question: CheckRequest) -> CheckResult:
         """Run all programs; all must accept, and the score of the last one counts."""
-        said = CheckResult(Verdict.SE, "the problem has no checker program")
+        check = CheckResult(Verdict.SE, "the problem has no checker program")
         for program in self.programs:
-            said = await self._ask(program, question)
-            if said.verdict not in (Verdict.AC, Verdict.PA):
+            check = await self._ask(program, question)
+            if check.verdict not in (Verdict.AC, Verdict.PA):
                 break
-        return said
+        return check
 
     async def _ask(self, program: Executable, question: CheckRequest) -> CheckResult:
         if self.checker.protocol is CheckerProtocol.ICPC:
@@ -166,8 +166,8 @@ def checker_failure(report: SandboxRunReport, what: str) -> CheckResult | None:
     how = signal_name(report.exit_signal) if report.exit_signal else ""
     if report.limit is not None:
         how = f"{report.limit.value} limit"
-    said = truncate_message((report.stderr or report.stdout).decode("utf-8", "replace"))
-    return CheckResult(Verdict.SE, f"the {what} failed: {how or report.verdict.value}{': ' + said if said else ''}")
+    check = truncate_message((report.stderr or report.stdout).decode("utf-8", "replace"))
+    return CheckResult(Verdict.SE, f"the {what} failed: {how or report.verdict.value}{': ' + check if check else ''}")
 
 
 def _text(data: bytes) -> str:
@@ -211,14 +211,18 @@ def read_dmoj(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
 
 def read_peg(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
     """The exit code decides; two lines ``a`` and ``b`` on stdout mean a of b points."""
-    said = read_dmoj(report, unit)
+    check = read_dmoj(report, unit)
     lines = report.stdout.split()
-    if said.verdict is Verdict.SE or len(lines) < 2 or not all(line.isdigit() and len(line) < 10 for line in lines[:2]):
-        return said
+    if (
+        check.verdict is Verdict.SE
+        or len(lines) < 2
+        or not all(line.isdigit() and len(line) < 10 for line in lines[:2])
+    ):
+        return check
     earned, most = int(lines[0]), int(lines[1])
     if most == 0 or earned > most:
         return CheckResult(Verdict.SE, f"invalid score: {earned} of {most} points")
-    return CheckResult(Verdict.AC, said.message, score=CheckerScore(Fraction(earned, most), ScoreUnit.FRACTION))
+    return CheckResult(Verdict.AC, check.message, score=CheckerScore(Fraction(earned, most), ScoreUnit.FRACTION))
 
 
 def read_cms(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
@@ -243,9 +247,9 @@ def read_icpc(report: SandboxRunReport, feedback: Path) -> CheckResult:
     if failure := checker_failure(report, "output validator"):
         return failure
     if report.exit_code not in (ACCEPT, REJECT):
-        said = "\n".join(filter(None, (message, _text(report.stderr), _text(report.stdout))))
+        check = "\n".join(filter(None, (message, _text(report.stderr), _text(report.stdout))))
         return CheckResult(
-            Verdict.SE, truncate_message(f"the output validator failed (exit code {report.exit_code}): {said}")
+            Verdict.SE, truncate_message(f"the output validator failed (exit code {report.exit_code}): {check}")
         )
     if report.exit_code == REJECT:
         forbidden = next((name for name in (*_SCORE_FILES, "nextpass.in") if (place / name).is_file()), "")

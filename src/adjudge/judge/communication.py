@@ -53,13 +53,13 @@ class CommunicationRunner:
         users = [runner.ended(report) for report in users]
         manager = ended(manager, self.program, "the manager")
         run = _together([runner.usage(report) for report in users], runner.limits.stated.cpu_ms)
-        said = checker_failure(manager, "manager") or read_cms(manager, ScoreUnit.FRACTION)
+        check = checker_failure(manager, "manager") or read_cms(manager, ScoreUnit.FRACTION)
         if run.verdict is Verdict.AC:
-            return PassResult(run, said)
+            return PassResult(run, check)
         failed = next((report for report in users if not report.ok), users[0])
-        if said.verdict is Verdict.WA and manager.ended_ns < failed.ended_ns:
+        if check.verdict is Verdict.WA and manager.ended_ns < failed.ended_ns:
             # The manager had rejected before; how a process ends after that does not count.
-            return PassResult(run, said)
+            return PassResult(run, check)
         return PassResult(run, CheckResult(run.verdict, failure_message(run, failed)))
 
     async def _manage(

@@ -67,9 +67,9 @@ class InteractiveRunner:
         report = runner.ended(report)
         other = ended(other, self.program, "the interactor")
         run = runner.usage(report)
-        said = self._read(other, question, report)
-        checked = _blame(run, report, said, interactor_first=first == _INTERACTOR_FIRST)
-        if checked is said and said.verdict is Verdict.AC and self._checks_tout:
+        check = self._read(other, question, report)
+        checked = _blame(run, report, check, interactor_first=first == _INTERACTOR_FIRST)
+        if checked is check and check.verdict is Verdict.AC and self._checks_tout:
             _lay_out(scratch)
             checked = await runner.check(case, question, scratch)
         return PassResult(run, checked), is_near_limit(run, report) and checked.verdict is Verdict.TLE
@@ -114,15 +114,15 @@ class InteractiveRunner:
         return read(report, ScoreUnit.ABSOLUTE)
 
 
-def _blame(run: ResourceUsage, report: SandboxRunReport, said: CheckResult, *, interactor_first: bool) -> CheckResult:
-    if said.verdict is Verdict.SE:
+def _blame(run: ResourceUsage, report: SandboxRunReport, check: CheckResult, *, interactor_first: bool) -> CheckResult:
+    if check.verdict is Verdict.SE:
         # An interactor that waited for a hanging submission is not the cause.
-        return CheckResult(run.verdict, failure_message(run, report)) if run.verdict is Verdict.TLE else said
-    if interactor_first and said.verdict is Verdict.WA:
-        return said
+        return CheckResult(run.verdict, failure_message(run, report)) if run.verdict is Verdict.TLE else check
+    if interactor_first and check.verdict is Verdict.WA:
+        return check
     if run.verdict is not Verdict.AC:
         return CheckResult(run.verdict, failure_message(run, report))
-    return said
+    return check
 
 
 def _lay_out(scratch: Scratch) -> None:

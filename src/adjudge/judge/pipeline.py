@@ -223,10 +223,10 @@ class _JudgePipeline:
             self.problem, ProgramSource(layout.files), self.language, layout.main_class or layout.main
         )
 
-    def _refused(self, said: CheckResult) -> JudgeResult:
+    def _refused(self, check: CheckResult) -> JudgeResult:
         """A source that the static validator rejects fails completely: all test cases are skipped."""
         rows = tuple(_skipped(case, "skipped: the source was rejected") for case in self.problem.cases)
-        result = self._result(said.verdict, f"static validation: {said.message}".rstrip(": "))
+        result = self._result(check.verdict, f"static validation: {check.message}".rstrip(": "))
         return replace(result, cases=rows)
 
     def _runner(self, workspace: Workspace) -> CaseRunner:

@@ -288,8 +288,8 @@ def _author_message(document: Document, first: Document | None) -> str:
         return "System error: the judge failed; you need not do anything."
     if first is None:
         return ""
-    said = f": {first['author_message']}" if first["author_message"] else ""
-    return f"{Verdict(first['verdict']).title} on test {first['name']}{said}"
+    check = f": {first['author_message']}" if first["author_message"] else ""
+    return f"{Verdict(first['verdict']).title} on test {first['name']}{check}"
 
 
 def _visible_rows(rows: Sequence[Document]) -> list[Document]:

@@ -57,10 +57,10 @@ class StaticValidator:
                 report = ended(await self.sandbox.run(spec), self.program, "the static validator")
                 if place != FEEDBACK and (scratch.feedback / place).exists():
                     (scratch.feedback / place).rename(scratch.feedback / FEEDBACK)
-                said = read_icpc(report, scratch.feedback)
-                outcome.accepted[group.path] = said.verdict is Verdict.AC
-                if said.verdict is Verdict.SE or (said.verdict is not Verdict.AC and not group.static_points):
-                    return StaticValidationResult(outcome.accepted, said)
+                check = read_icpc(report, scratch.feedback)
+                outcome.accepted[group.path] = check.verdict is Verdict.AC
+                if check.verdict is Verdict.SE or (check.verdict is not Verdict.AC and not group.static_points):
+                    return StaticValidationResult(outcome.accepted, check)
         return outcome
 
 

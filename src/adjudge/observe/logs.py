@@ -29,7 +29,7 @@ Fields = Mapping[str, object]
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie", "api_key", "source_code")
 _LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio", "alembic")
-_TELLTALES: Final = ("httpx", "httpcore")
+_URL_LOGGING_LIBRARIES: Final = ("httpx", "httpcore")
 """Libraries that log every URL they request, which may contain a key: only their warnings are logged."""
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _COLOURS: Final = {"debug": "\033[2m", "info": "\033[32m", "warning": "\033[33m", "error": "\033[31m"}
@@ -42,7 +42,7 @@ class _LogOutput:
     def __init__(self) -> None:
         self.least = logging.WARNING
         self.stream: TextIO | None = None
-        self.render: Callable[[Fields, str], str] = _for_eyes
+        self.render: Callable[[Fields, str], str] = _as_text
 
     def write(self, line: str) -> None:
         stream = self.stream or sys.stderr
@@ -71,39 +71,39 @@ class Logger:
         self._name = name
 
     def debug(self, event: str, /, **fields: object) -> None:
-        if _road.least <= logging.DEBUG:
-            self._say("debug", event, fields)
+        if _output.least <= logging.DEBUG:
+            self._write("debug", event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
-        if _road.least <= logging.INFO:
-            self._say("info", event, fields)
+        if _output.least <= logging.INFO:
+            self._write("info", event, fields)
 
     def info_many(self, event: str, each: Iterable[Fields], /) -> None:
         """One line for each item of a batch."""
-        if _road.least <= logging.INFO:
+        if _output.least <= logging.INFO:
             head = _head("info", event, self._name)
-            _road.write_all(_line(head, fields) for fields in each)
+            _output.write_all(_line(head, fields) for fields in each)
 
     def warning(self, event: str, /, **fields: object) -> None:
-        if _road.least <= logging.WARNING:
-            self._say("warning", event, fields)
+        if _output.least <= logging.WARNING:
+            self._write("warning", event, fields)
 
     def error(self, event: str, /, **fields: object) -> None:
-        self._say("error", event, fields)
+        self._write("error", event, fields)
 
     def exception(self, event: str, /, **fields: object) -> None:
         """An error, with the exception that is being handled."""
-        self._say("error", event, {"exc_info": True, **fields})
+        self._write("error", event, {"exc_info": True, **fields})
 
-    def _say(self, level: str, event: str, fields: Fields) -> None:
-        _road.write(_line(_head(level, event, self._name), fields))
+    def _write(self, level: str, event: str, fields: Fields) -> None:
+        _output.write(_line(_head(level, event, self._name), fields))
 
 
 def configure(level: Level = "info", log_format: Format = "console", stream: TextIO | None = None) -> None:
     """Configure logging for the whole process, including libraries."""
-    _road.least, _road.stream = _LEVELS[level], stream
+    _output.least, _output.stream = _LEVELS[level], stream
     is_terminal = (stream or sys.stderr).isatty()
-    _road.render = _as_json if log_format == "json" else _for_colour_eyes if is_terminal else _for_eyes
+    _output.render = _as_json if log_format == "json" else _as_colored_text if is_terminal else _as_text
     root = logging.getLogger()
     root.handlers = [_Libraries()]
     root.setLevel(level.upper())
@@ -113,7 +113,7 @@ def configure(level: Level = "info", log_format: Format = "console", stream: Tex
         library.setLevel(
             logging.WARNING if level == "info" else logging.NOTSET
         )  # their info records are not relevant here
-    for name in _TELLTALES:
+    for name in _URL_LOGGING_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
@@ -146,7 +146,7 @@ class _Libraries(logging.Handler):
         raised = record.exc_info[1] if record.exc_info else None
         fields: Fields = {} if raised is None else {"exc_info": raised}
         try:
-            _road.write(_line(_head(level, record.getMessage(), record.name), fields))
+            _output.write(_line(_head(level, record.getMessage(), record.name), fields))
         except Exception:  # noqa: BLE001 — a library's record that cannot be written must not fail the library
             self.handleError(record)
 
@@ -158,10 +158,10 @@ def _head(level: str, event: str, logger: str) -> Fields:
 
 
 def _line(head: Fields, fields: Fields) -> str:
-    said = {**head, **fields}
-    for key in _secrets_among(tuple(said)):
-        said[key] = REDACTED
-    return _road.render(said, _trace(said.pop("exc_info"))) if "exc_info" in said else _road.render(said, "")
+    line = {**head, **fields}
+    for key in _secrets_among(tuple(line)):
+        line[key] = REDACTED
+    return _output.render(line, _trace(line.pop("exc_info"))) if "exc_info" in line else _output.render(line, "")
 
 
 @lru_cache(maxsize=1024)
@@ -176,19 +176,19 @@ def _trace(exc_info: object) -> str:
     return "" if raised is None else "".join(traceback.format_exception(raised)).rstrip()
 
 
-def _as_json(said: Fields, trace: str) -> str:
-    return _encode({**said, "exception": trace} if trace else said) + "\n"
+def _as_json(fields: Fields, trace: str) -> str:
+    return _encode({**fields, "exception": trace} if trace else fields) + "\n"
 
 
-def _for_eyes(said: Fields, trace: str) -> str:
-    timestamp, level, event, logger, *rest = said.items()
+def _as_text(fields: Fields, trace: str) -> str:
+    timestamp, level, event, logger, *rest = fields.items()
     shown = "".join([f" {key}={_shown(value)}" for key, value in rest])
     return f"{timestamp[1]} [{level[1]:<7}] {event[1]!s:<24} [{logger[1]}]{shown}\n" + (f"{trace}\n" if trace else "")
 
 
-def _for_colour_eyes(said: Fields, trace: str) -> str:
-    level = str(said["level"])
-    return _for_eyes(said, trace).replace(f"[{level}", f"[{_COLOURS[level]}{level}{_PLAIN}", 1)
+def _as_colored_text(fields: Fields, trace: str) -> str:
+    level = str(fields["level"])
+    return _as_text(fields, trace).replace(f"[{level}", f"[{_COLOURS[level]}{level}{_PLAIN}", 1)
 
 
 def _shown(value: object) -> object:
@@ -201,4 +201,4 @@ def _shown(value: object) -> object:
 _encode: Final = json.JSONEncoder(default=repr).encode
 """Created once: ``json.dumps`` creates an encoder for every call with options."""
 _context: Final[ContextVar[Fields]] = ContextVar("log_context", default={})  # noqa: B039 — nobody changes it in place
-_road: Final = _LogOutput()
+_output: Final = _LogOutput()

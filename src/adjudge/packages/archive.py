@@ -64,8 +64,8 @@ def open_package(
         raise NotFound("package", str(source))
     work = Path(tempfile.mkdtemp(prefix="adjudge-package-", dir=scratch))
     try:
-        found = _from_folder(source, limits, links) if source.is_dir() else _from_zip(source, work / "objects", limits)
-        yield PackageFiles(_without_top_folder(found), work / "derived")
+        result = _from_folder(source, limits, links) if source.is_dir() else _from_zip(source, work / "objects", limits)
+        yield PackageFiles(_without_top_folder(result), work / "derived")
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -78,13 +78,13 @@ def mount_archive(files: PackageFiles, name: str, limits: ArchiveLimits | None =
         files.put(f"{name}/{entry}", real)
 
 
-def _without_top_folder(found: dict[str, Path]) -> dict[str, Path]:
+def _without_top_folder(result: dict[str, Path]) -> dict[str, Path]:
     """Drop a single top-level folder, as in archives of a folder; ``data`` alone is not dropped."""
-    tops = {name.partition("/")[0] for name in found}
-    if len(tops) != 1 or any("/" not in name for name in found) or tops & {"data", "tests", "input"}:
-        return found
+    tops = {name.partition("/")[0] for name in result}
+    if len(tops) != 1 or any("/" not in name for name in result) or tops & {"data", "tests", "input"}:
+        return result
     top = tops.pop()
-    return {name[len(top) + 1 :]: real for name, real in found.items()}
+    return {name[len(top) + 1 :]: real for name, real in result.items()}
 
 
 # ---- folders
@@ -93,7 +93,7 @@ def _without_top_folder(found: dict[str, Path]) -> dict[str, Path]:
 def _from_folder(root: Path, limits: ArchiveLimits, links: Links) -> dict[str, Path]:
     real_root = root.resolve(strict=True)
     bounds = _Bounds(real_root, links)
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     pending: list[tuple[str, Path, tuple[Path, ...]]] = [("", real_root, (real_root,))]
     total = 0
     while pending:
@@ -111,12 +111,12 @@ def _from_folder(root: Path, limits: ArchiveLimits, links: Links) -> dict[str, P
                     raise package_error(name, "is a link to a folder that it is in.", "Remove the link.")
                 pending.append((f"{name}/", real, (*chain, real)))
             elif stat.S_ISREG(mode):
-                found[name] = real
+                result[name] = real
                 total += real.stat().st_size
-                _bound(name, len(found), total, real.stat().st_size, limits)
+                _bound(name, len(result), total, real.stat().st_size, limits)
             else:
                 raise package_error(name, "is neither a file nor a folder.", "Remove it.")
-    return found
+    return result
 
 
 class _Bounds:
@@ -170,7 +170,7 @@ def _from_zip(source: Path, objects: Path, limits: ArchiveLimits) -> dict[str, P
 def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits: ArchiveLimits) -> dict[str, Path]:
     entries = _entries(archive, limits)
     ceiling = min(limits.total_bytes, max(limits.ratio_floor_bytes, packed_bytes * limits.ratio))
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     links: dict[str, str] = {}
     total = 0
     for number, (name, entry) in enumerate(entries.items()):
@@ -183,8 +183,8 @@ def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits
         target = objects / f"{number:06d}"
         total += _unpack(archive, entry, target, min(limits.file_bytes, ceiling - total), name)
         target.chmod(0o755 if mode & 0o111 else 0o644)
-        found[name] = target
-    return _with_links(found, links, limits)
+        result[name] = target
+    return _with_links(result, links, limits)
 
 
 def _entries(archive: zipfile.ZipFile, limits: ArchiveLimits) -> dict[str, zipfile.ZipInfo]:

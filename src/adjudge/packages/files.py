@@ -25,8 +25,8 @@ _CHUNK = 1024 * 1024
 class PackageFiles:
     """The files of one package; implements ``domain.programs.ProblemFiles``."""
 
-    def __init__(self, found: dict[str, Path], derived_dir: Path) -> None:
-        self._files = found
+    def __init__(self, result: dict[str, Path], derived_dir: Path) -> None:
+        self._files = result
         self._derived_dir = derived_dir
         self._digests: dict[str, str] = {}
         self._order: list[bytes] = []

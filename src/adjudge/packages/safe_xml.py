@@ -33,10 +33,10 @@ class XmlElement:
 
     def all(self, path: str) -> list[XmlElement]:
         """All elements at a path of tags."""
-        found = [self]
+        result = [self]
         for step in path.split("/"):
-            found = [child for element in found for child in element.children if child.tag == step]
-        return found
+            result = [child for element in result for child in element.children if child.tag == step]
+        return result
 
     def text_at(self, path: str, default: str = "") -> str:
         """The text of the first element at a path."""

@@ -81,18 +81,18 @@ class Verifier:
 
     async def run(self) -> VerificationReport:
         """Validate the inputs, then judge the submissions; each concurrently on all slots."""
-        found = VerificationReport()
+        result = VerificationReport()
         problem = self._problem
-        found.issues += await self._jury.check_validators()
+        result.issues += await self._jury.check_validators()
         cases = problem.cases if problem.input_validators else ()
         for issues in await self._all("validating", cases, self._jury.validate_case):
-            found.issues += issues
+            result.issues += issues
         for issues in await self._all("running self-tests", problem.self_tests, self._jury.self_test):
-            found.issues += [item for item in issues if item not in found.issues]
-        found.judged = await self._judged_all()
-        triples = [(item.submission.path, item.submission.expectations, item.outcome) for item in found.judged]
-        found.suggestion = suggest_time_limit(problem.limits, triples)
-        return found
+            result.issues += [item for item in issues if item not in result.issues]
+        result.judged = await self._judged_all()
+        triples = [(item.submission.path, item.submission.expectations, item.outcome) for item in result.judged]
+        result.suggestion = suggest_time_limit(problem.limits, triples)
+        return result
 
     async def _all(self, what: str, items: Sequence[Item], work: Callable[[Item], Awaitable[Made]]) -> list[Made]:
         done = 0
@@ -192,13 +192,13 @@ def _outcome(result: JudgeResult, problem: Problem, stretch: float) -> VerifyRes
     return VerifyResult(final, float(result.score), tuple(cases), groups)
 
 
-def verification_to_json(problem: Problem, found: VerificationReport) -> dict[str, Any]:
+def verification_to_json(problem: Problem, result: VerificationReport) -> dict[str, Any]:
     """The report as a JSON document."""
-    suggestion = found.suggestion
+    suggestion = result.suggestion
     return {
-        "ok": found.ok,
+        "ok": result.ok,
         "problem": problem.short_name,
-        "complaints": [{"where": item.where, "message": item.message} for item in found.issues],
+        "complaints": [{"where": item.where, "message": item.message} for item in result.issues],
         "submissions": [
             {
                 "path": item.submission.path,
@@ -212,7 +212,7 @@ def verification_to_json(problem: Problem, found: VerificationReport) -> dict[st
                 "reasons": list(item.reasons),
                 "message": item.message,
             }
-            for item in found.judged
+            for item in result.judged
         ],
         "time_limit": {
             "stated_ms": problem.limits.run.cpu_ms if problem.limits.has_explicit_time_limit else None,

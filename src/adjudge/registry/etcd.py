@@ -131,7 +131,7 @@ class EtcdRegistry:
 
     async def _call(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Call the first endpoint that replies; it is tried first from now on."""
-        words = "no answer"
+        message = "no answer"
         for _ in range(len(self._endpoints) + 1):
             try:
                 async with asyncio.timeout(_TIMEOUT_SEC):
@@ -139,9 +139,9 @@ class EtcdRegistry:
             except (httpx.HTTPError, OSError, Unavailable) as error:
                 if not isinstance(error, Unavailable) and reaction_to(error, REACTIONS) is not Reaction.WAIT:
                     raise InternalFault(f"etcd: request {path} failed: {error!r}.") from error
-                words = error.message if isinstance(error, Unavailable) else type(error).__name__
+                message = error.message if isinstance(error, Unavailable) else type(error).__name__
                 self._endpoints.append(self._endpoints.pop(0))
-        raise Unavailable(f"etcd at {', '.join(map(_place, self._endpoints))} is unavailable ({words}).")
+        raise Unavailable(f"etcd at {', '.join(map(_place, self._endpoints))} is unavailable ({message}).")
 
     async def _ask(self, endpoint: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if self._credentials is not None and self._token is None:

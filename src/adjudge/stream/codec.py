@@ -15,8 +15,8 @@ from adjudge.stream.driver import Message, MessageBody, MessageDefect
 
 SCHEMA_VERSION: Final = 1
 CONTENT_TYPE: Final = "application/json"
-_MOST_CHARACTERS: Final = 256
-_MOST_KEYS: Final = 32
+_MAX_CHARACTERS: Final = 256
+_MAX_KEYS: Final = 32
 _write: Final = json.JSONEncoder(separators=(",", ":")).encode
 """Created once: ``json.dumps`` creates an encoder for every call with options."""
 
@@ -29,8 +29,8 @@ def check_identifiers_only(hint: MessageBody) -> MessageBody:
         raise InvalidInput("priority: must be an integer.", field="priority")
     if hint.trace_id is not None:
         _identifier("trace_id", hint.trace_id)
-    if len(hint.payload) > _MOST_KEYS:
-        raise InvalidInput(f"payload: {len(hint.payload)} values exceed the limit of {_MOST_KEYS}.", field="payload")
+    if len(hint.payload) > _MAX_KEYS:
+        raise InvalidInput(f"payload: {len(hint.payload)} values exceed the limit of {_MAX_KEYS}.", field="payload")
     for key, value in hint.payload.items():
         _identifier("payload", key)
         if value is not None and type(value) is not int:
@@ -80,9 +80,9 @@ def _hint(payload: str | None, priority: int) -> MessageBody:
 
 def _identifier(field: str, value: object) -> None:
     """Reject everything that is not one short line; the value is not repeated, because it may be a secret."""
-    if not isinstance(value, str) or not 0 < len(value) <= _MOST_CHARACTERS or not value.isprintable():
+    if not isinstance(value, str) or not 0 < len(value) <= _MAX_CHARACTERS or not value.isprintable():
         raise InvalidInput(
-            f"{field}: must be 1 to {_MOST_CHARACTERS} printable characters (messages carry identifiers only).",
+            f"{field}: must be 1 to {_MAX_CHARACTERS} printable characters (messages carry identifiers only).",
             field=field,
         )
 

@@ -71,17 +71,17 @@ _UNKNOWN_TO_IT: Final = "unauthenticated multibulk length"
 _LOCKED_OUT: Final = (errors.AuthenticationError, errors.AuthorizationError, errors.NoPermissionError)
 
 
-def code_of(words: str) -> str:
+def code_of(message: str) -> str:
     """The code at the beginning of an error message, also of an error inside a script; empty if there is none."""
-    first, *_ = words.split(maxsplit=1) or [""]
-    if first in CODES or "Error running script" not in words:
+    first, *_ = message.split(maxsplit=1) or [""]
+    if first in CODES or "Error running script" not in message:
         return first if first in CODES else ""
-    return next((code for word in words.split() if (code := word.lstrip("-")) in CODES), "")
+    return next((code for word in message.split() if (code := word.lstrip("-")) in CODES), "")
 
 
-def is_waited_out(words: str) -> bool:
+def is_waited_out(message: str) -> bool:
     """Whether an error that a script recorded for a row concerns Redis, not the row."""
-    return CODES.get(code_of(words)) is Reaction.WAIT
+    return CODES.get(code_of(message)) is Reaction.WAIT
 
 
 def reaction_of(error: BaseException) -> Reaction:
@@ -91,21 +91,21 @@ def reaction_of(error: BaseException) -> Reaction:
     return reaction_to(error, REACTIONS)
 
 
-def translated(error: Exception, place: str) -> AdjudgeError:
+def translated(error: Exception, endpoint: str) -> AdjudgeError:
     """Convert an error of redis-py; ``place`` is the URL without credentials."""
-    words = str(error)[:200]
-    if isinstance(error, _LOCKED_OUT) or code_of(words) in {"NOAUTH", "NOPERM"} or _UNKNOWN_TO_IT in words:
+    message = str(error)[:200]
+    if isinstance(error, _LOCKED_OUT) or code_of(message) in {"NOAUTH", "NOPERM"} or _UNKNOWN_TO_IT in message:
         return Unavailable(
-            f"Redis at {place}: authentication failed or permission denied; check the user and password in the URL, "
-            f"and that user's ACL. Redis said: {words}"
+            f"Redis at {endpoint}: authentication failed or permission denied; check the user and password in the URL, "
+            f"and that user's ACL. Redis said: {message}"
         )
     if reaction_of(error) is Reaction.FATAL:
-        return InternalFault(f"Redis at {place}: unexpected error: {words}")
+        return InternalFault(f"Redis at {endpoint}: unexpected error: {message}")
     if isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError) and not isinstance(
         error, errors.BusyLoadingError
     ):
-        return Unavailable(f"Redis at {place} is unavailable ({type(error).__name__}).")
-    return Unavailable(f"Redis at {place} is unavailable: {_named(error)}{words}")
+        return Unavailable(f"Redis at {endpoint} is unavailable ({type(error).__name__}).")
+    return Unavailable(f"Redis at {endpoint} is unavailable: {_named(error)}{message}")
 
 
 def _named(error: Exception) -> str:

@@ -26,7 +26,7 @@ class RedisConnection:
     """One Redis and the namespace of one environment."""
 
     def __init__(self, url: str, *, environment: str, timeout_sec: float = TIMEOUT_SEC) -> None:
-        self._url, self.place = url, _place(url)
+        self._url, self.place = url, _endpoint(url)
         self._timeout_sec = timeout_sec
         if not _ENVIRONMENT.fullmatch(environment):
             raise InvalidInput(
@@ -68,7 +68,7 @@ class RedisConnection:
             raise translated(error, self.place) from error
 
 
-def _place(url: str) -> str:
+def _endpoint(url: str) -> str:
     """Host, port and database: the part of a URL that may be logged."""
     try:
         parts = urlsplit(url)

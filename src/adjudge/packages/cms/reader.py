@@ -199,7 +199,7 @@ def _checker(files: PackageFiles) -> Checker:
 def _stubs(files: PackageFiles, stem: str) -> tuple[Stub, ...]:
     """Find ``grader`` or ``stub`` in every language, with its headers."""
     headers = [path for path in files.names("sol") if path.endswith(".h")]
-    found = []
+    result = []
     for extension, language in _SOURCES.items():
         path = f"sol/{stem}{extension}"
         if path not in files:
@@ -209,13 +209,13 @@ def _stubs(files: PackageFiles, stem: str) -> tuple[Stub, ...]:
             extra = [other for other in files.names("sol") if other.endswith("lib.pas")]
         refs = tuple(FileRef(other.rpartition("/")[2], other) for other in (path, *extra))
         entry = f"{stem}{extension}" if language in ("python3", "pascal") else stem if language == "java" else ""
-        found.append(Stub(language, refs, entry_point=entry))
-    return tuple(found)
+        result.append(Stub(language, refs, entry_point=entry))
+    return tuple(result)
 
 
 def _submissions(files: PackageFiles) -> tuple[JurySubmission, ...]:
     """The sources in ``sol/`` are submissions; only those named as the solution are expected to be accepted."""
-    found = []
+    result = []
     for path in files.names("sol"):
         base = path[4:]
         stem, dot, extension = base.rpartition(".")
@@ -223,7 +223,7 @@ def _submissions(files: PackageFiles) -> tuple[JurySubmission, ...]:
         if not is_source or stem in ("grader", "stub"):
             continue
         is_model = stem in _MODEL
-        found.append(
+        result.append(
             JurySubmission(
                 path=f"{'accepted' if is_model else 'other'}/{base}",
                 program=program_at(files, path),
@@ -231,15 +231,15 @@ def _submissions(files: PackageFiles) -> tuple[JurySubmission, ...]:
                 is_model=is_model,
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _statements(files: PackageFiles, section: YamlSection) -> tuple[ProblemStatement, ...]:
     primary = section.take_text("primary_language", "it")
-    found = []
+    result = []
     for path in (*files.names("statement"), *files.names("testo")):
         base = path.rpartition("/")[2]
         if base.endswith(".pdf"):
             stem = base.removesuffix(".pdf")
-            found.append(ProblemStatement(primary if stem in ("statement", "testo") else stem, "pdf", path))
-    return tuple(found)
+            result.append(ProblemStatement(primary if stem in ("statement", "testo") else stem, "pdf", path))
+    return tuple(result)

@@ -83,18 +83,18 @@ def _from_gen(files: PackageFiles, codenames: tuple[str, ...], findings: Finding
 
 def _taken(counts: list[tuple[int, int]], codenames: tuple[str, ...]) -> list[tuple[int, tuple[str, ...]]]:
     rest = list(codenames)
-    found = []
+    result = []
     for points, count in counts:
-        found.append((points, tuple(rest[:count])))
+        result.append((points, tuple(rest[:count])))
         del rest[:count]
-    return found
+    return result
 
 
 def _from_parameters(section: YamlSection, node: YamlNode, codenames: tuple[str, ...]) -> tuple[Subtask, ...]:
     """Read parameters: ``[points, tests]`` or ``[points, tests, threshold]``, or objects with those keys."""
     if isinstance(node, YamlScalar):
         node = _parsed(section, node)
-    found, rest = [], list(codenames)
+    result, rest = [], list(codenames)
     for item in node.items if isinstance(node, YamlList) else []:
         parts = _parts(item)
         points = parse_number(parts[0].text) if parts and isinstance(parts[0], YamlScalar) else None
@@ -102,10 +102,10 @@ def _from_parameters(section: YamlSection, node: YamlNode, codenames: tuple[str,
             section.error("score_type_parameters", "each entry must be [points, tests].")
             continue
         threshold = parse_number(parts[2].text) if len(parts) > 2 and isinstance(parts[2], YamlScalar) else None
-        found.append(Subtask(points, _members(section, parts[1], codenames, rest), threshold or 0.0))
-    if not found:
+        result.append(Subtask(points, _members(section, parts[1], codenames, rest), threshold or 0.0))
+    if not result:
         section.error("score_type_parameters", "must be a list of [points, tests].")
-    return tuple(found)
+    return tuple(result)
 
 
 def _parsed(section: YamlSection, node: YamlScalar) -> YamlNode:
@@ -161,8 +161,8 @@ def apply_scoring(scoring: CmsScoring, cases: dict[str, Case]) -> tuple[tuple[Ca
     root = Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)
     secret = Group(SECRET, on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST, feedback=Feedback.COMPLETE)
     if not scoring.subtasks:
-        found = tuple(replace(case, points=scoring.points_per_test) for case in cases.values())
-        return found, (root, secret)
+        result = tuple(replace(case, points=scoring.points_per_test) for case in cases.values())
+        return result, (root, secret)
     groups, placed = [root, secret], []
     for index, subtask in enumerate(scoring.subtasks, 1):
         path = f"{SECRET}/{index:02d}"

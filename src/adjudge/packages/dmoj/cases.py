@@ -42,7 +42,7 @@ class DmojCases:
 class _CaseReader:
     files: PackageFiles
     archive: str
-    found: DmojCases
+    result: DmojCases
     root: str = SECRET
 
     def resolve(self, name: str) -> str | None:
@@ -54,13 +54,13 @@ class _CaseReader:
 
     def add_batch(self, path: str, points: float, depends_on: tuple[str, ...] = ()) -> None:
         """Start a group for a batch; one worth 0 points is a gate."""
-        found = self.found
-        gates = tuple(gate for gate in found.gates if gate not in depends_on)
-        found.groups.append(_batch_group(path, points, (*gates, *depends_on)))
-        found.batches.append(path)
-        found.run = ""
+        result = self.result
+        gates = tuple(gate for gate in result.gates if gate not in depends_on)
+        result.groups.append(_batch_group(path, points, (*gates, *depends_on)))
+        result.batches.append(path)
+        result.run = ""
         if points == 0 and self.root != PRETEST:
-            found.gates.append(path)
+            result.gates.append(path)
 
     def place(self, index: int, points: float) -> tuple[str, str]:
         """The name and the group of a case outside batches.
@@ -68,35 +68,35 @@ class _CaseReader:
         Single cases share the root's group until one is worth 0 points. Those become groups of their own, on which
         everything after them depends; pretests at the root always do.
         """
-        found = self.found
+        result = self.result
         own = f"{self.root}/{index:03d}"
         is_gate = points == 0 and self.root != PRETEST
-        if not is_gate and not found.gates:
+        if not is_gate and not result.gates:
             return own, self.root
-        if not found.run or is_gate is not (found.run in found.gates):
-            group = _plain_group(own, tuple(found.gates))
-            found.groups.append(replace(group, on_reject=OnReject.BREAK) if is_gate else group)
-            found.run = own
+        if not result.run or is_gate is not (result.run in result.gates):
+            group = _plain_group(own, tuple(result.gates))
+            result.groups.append(replace(group, on_reject=OnReject.BREAK) if is_gate else group)
+            result.run = own
             if is_gate:
-                found.gates.append(own)
-        return f"{found.run}/{index:03d}", found.run
+                result.gates.append(own)
+        return f"{result.run}/{index:03d}", result.run
 
 
 def read_cases(files: PackageFiles, top: Scope, archive: str) -> DmojCases:
     """Read pretests and tests."""
-    found = DmojCases(groups=[Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)])
+    result = DmojCases(groups=[Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)])
     pretests = top.node("pretest_test_cases")
     if pretests is not None:
-        found.groups.append(replace(_plain_group(PRETEST), on_reject=OnReject.BREAK))
-        _read_list(_CaseReader(files, archive, found, PRETEST), top, pretests)
-    found.groups.append(_plain_group(SECRET, (PRETEST,) if pretests is not None else ()))
-    reader = _CaseReader(files, archive, found)
+        result.groups.append(replace(_plain_group(PRETEST), on_reject=OnReject.BREAK))
+        _read_list(_CaseReader(files, archive, result, PRETEST), top, pretests)
+    result.groups.append(_plain_group(SECRET, (PRETEST,) if pretests is not None else ()))
+    reader = _CaseReader(files, archive, result)
     node = top.node("test_cases")
     if isinstance(node, YamlList):
         _read_list(reader, top, node)
     else:
         _read_names(reader, top, node if isinstance(node, YamlMap) else None)
-    return found
+    return result
 
 
 def _plain_group(path: str, depends_on: tuple[str, ...] = ()) -> Group:
@@ -128,11 +128,11 @@ def _read_list(reader: _CaseReader, top: Scope, node: object) -> None:
 
 def _read_batch(reader: _CaseReader, scope: Scope, batch: YamlList, path: str, points: float) -> None:
     numbers = [parse_number(text) for text in scope.texts("dependencies")]
-    known = [int(value) for value in numbers if value and 1 <= value <= len(reader.found.batches)]
+    known = [int(value) for value in numbers if value and 1 <= value <= len(reader.result.batches)]
     if len(known) != len(numbers):
         fix = "Batches are counted from 1, and only earlier ones can be named."
         scope.findings.error(FILE, "dependencies: must name earlier batches.", fix, scope.levels[0].line)
-    reader.add_batch(path, points, tuple(reader.found.batches[value - 1] for value in known))
+    reader.add_batch(path, points, tuple(reader.result.batches[value - 1] for value in known))
     for index, item in enumerate(batch.items, 1):
         if isinstance(item, YamlMap) and "batched" not in item.items:
             _read_case(reader, scope.inner(item), f"{path}/{index:03d}", path, points)
@@ -174,7 +174,7 @@ def _read_case(reader: _CaseReader, scope: Scope, name: str, group: str, points:
     if own is None and group != SECRET and len(scope.levels) > 2:
         own = scope.levels[1].items.get("checker")
     checker = read_checker(reader.files, scope, own) if own else None
-    reader.found.cases.append(Case(name, group, input_path, answer_path, checker=checker, points=points))
+    reader.result.cases.append(Case(name, group, input_path, answer_path, checker=checker, points=points))
 
 
 def _generated(reader: _CaseReader, scope: Scope, name: str, answer: str | None) -> tuple[str | None, str | None]:
@@ -186,7 +186,7 @@ def _generated(reader: _CaseReader, scope: Scope, name: str, answer: str | None)
         return empty, answer
     target, error_target = f"generated/{name}.in", None if answer else f"generated/{name}.out"
     stdin = scope.text("generator_in")
-    reader.found.recipes.append(
+    reader.result.recipes.append(
         GeneratedFile(
             target,
             made.program,
@@ -280,12 +280,12 @@ def _add_found(reader: _CaseReader, top: Scope, pair: tuple[str, str], place: tu
         for path in paths:
             normalize_line_endings(reader.files, path, top.findings, final_newline=True)
     name, group, points = place
-    reader.found.cases.append(Case(name, group, *paths, points=points))
+    reader.result.cases.append(Case(name, group, *paths, points=points))
 
 
 def _by_position(names: list[str], section: YamlSection, key: str, mark: str) -> dict[tuple[str, str], str]:
     """Map (batch, case) to the file at that position."""
-    found: dict[tuple[str, str], str] = {}
+    result: dict[tuple[str, str], str] = {}
     text = section.take_text(key)
     pattern = None
     if text:
@@ -303,8 +303,8 @@ def _by_position(names: list[str], section: YamlSection, key: str, mark: str) ->
         else:
             continue
         if position is not None:
-            found.setdefault(position, name)
-    return found
+            result.setdefault(position, name)
+    return result
 
 
 def _guess(name: str, mark: str) -> tuple[str, str] | None:

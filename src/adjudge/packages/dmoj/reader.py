@@ -102,10 +102,10 @@ def _limits(top: Scope, interactor: Interactor | None) -> ProblemLimits:
 def _linked_files(top: Scope) -> tuple[str, str]:
     """Read file input and output from ``symlinks``, by which DMOJ emulates them; stdin and stdout stay usable."""
     node = top.node("symlinks")
-    found = {"/dev/stdin": "", "/dev/stdout": ""}
+    result = {"/dev/stdin": "", "/dev/stdout": ""}
     for link, target in node.items.items() if isinstance(node, YamlMap) else ():
-        if isinstance(target, YamlScalar) and target.text in found and "/" not in link:
-            found[target.text] = link
+        if isinstance(target, YamlScalar) and target.text in result and "/" not in link:
+            result[target.text] = link
         else:
             top.findings.error(FILE, f"symlinks: {link[:60]!r} does not lead to stdin or stdout.", "Remove it.")
-    return found["/dev/stdin"], found["/dev/stdout"]
+    return result["/dev/stdin"], result["/dev/stdout"]

@@ -27,7 +27,7 @@ class Scope:
 
     def node(self, key: str) -> YamlNode | None:
         """Look up a key in all levels."""
-        return next((found for level in self.levels if (found := _lookup(level, key)) is not None), None)
+        return next((result for level in self.levels if (result := _lookup(level, key)) is not None), None)
 
     def section(self) -> YamlSection:
         """The innermost map as a section."""

@@ -56,12 +56,12 @@ def folders(files: PackageFiles, folder: str) -> list[str]:
 
 def case_names(files: PackageFiles, folder: str, *, deep: bool = False) -> list[str]:
     """The base names of the cases directly in a folder (with ``deep``, anywhere below it), sorted."""
-    found = []
+    result = []
     for name in files.names(folder):
         inner = name[len(folder) + 1 :]
         if is_case_input(name) and (deep or "/" not in inner) and ".files/" not in inner:
-            found.append(name.removesuffix(".in"))
-    return sorted(found, key=str.encode)
+            result.append(name.removesuffix(".in"))
+    return sorted(result, key=str.encode)
 
 
 def read_section(files: PackageFiles, path: str, findings: Findings) -> YamlSection:

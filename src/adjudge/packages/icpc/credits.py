@@ -20,12 +20,12 @@ def read_credits(section: YamlSection, *, is_legacy: bool) -> dict[str, tuple[st
     if isinstance(node, YamlScalar):
         return {"authors": (node.text,)}
     inner = section.take_section("credits")
-    found = {role: people(inner, role) for role in ROLES}
+    result = {role: people(inner, role) for role in ROLES}
     translators = inner.take_section("translators")
     for language in translators.keys():  # noqa: SIM118  # not a dict
-        found[f"translators.{language}"] = people(translators, language)
+        result[f"translators.{language}"] = people(translators, language)
     inner.report_unknown_keys()
-    return {role: names for role, names in found.items() if names}
+    return {role: names for role, names in result.items() if names}
 
 
 def people(section: YamlSection, key: str) -> tuple[str, ...]:

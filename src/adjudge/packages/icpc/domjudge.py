@@ -46,7 +46,7 @@ def _time_ms(text: str, path: str, findings: Findings) -> int | None:
 
 def _ini(files: PackageFiles, findings: Findings) -> dict[str, str]:
     text = (files.text(INI, findings) or "") if INI in files else ""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line, content in enumerate(text.split("\n"), 1):
         stripped = content.strip()
         if not stripped or stripped[0] in ";#[":
@@ -59,5 +59,5 @@ def _ini(files: PackageFiles, findings: Findings) -> dict[str, str]:
             findings.error(INI, f"{key} names a program of some DOMjudge installation.", fix, line)
         elif key not in _KNOWN:
             findings.warning(INI, f"{key[:40]}: is not a key of this format.", "Remove it.", line)
-        found[key] = value.strip("'\"")
-    return found
+        result[key] = value.strip("'\"")
+    return result

@@ -72,14 +72,16 @@ LEGACY_DEFAULTS: dict[str, Expectation] = {
 
 def from_section(section: YamlSection, cases: str = "", base: Expectation | None = None) -> Expectation:
     """Read the keys of an expectation, with ``base`` as defaults."""
-    found = base or Expectation()
+    result = base or Expectation()
     if "permitted" in section:
-        found = replace(found, permitted=_set(section, "permitted"))
+        result = replace(result, permitted=_set(section, "permitted"))
     if "required" in section:
-        found = replace(found, required=_set(section, "required"))
+        result = replace(result, required=_set(section, "required"))
     if "score" in section:
-        found = replace(found, score=_score(section))
-    return replace(found, cases=cases, message=section.take_text("message", found.message), time_bound=_bound(section))
+        result = replace(result, score=_score(section))
+    return replace(
+        result, cases=cases, message=section.take_text("message", result.message), time_bound=_bound(section)
+    )
 
 
 def _set(section: YamlSection, key: str) -> frozenset[Verdict]:
@@ -115,28 +117,28 @@ def from_comments(files: PackageFiles, paths: Iterable[str], findings: Findings)
     """Read DOMjudge's comments in the sources: the allowed final verdicts."""
     for path in paths:
         head = files.head(path, 256 * 1024)
-        found = Expectation(permitted=frozenset(Verdict), required=frozenset(Verdict))
+        result = Expectation(permitted=frozenset(Verdict), required=frozenset(Verdict))
         if comment := _COMMENT.search(head):
             line = head.count(b"\n", 0, comment.start()) + 1
-            found = replace(found, result=_results(comment[1].decode(errors="replace"), path, line, findings))
+            result = replace(result, result=_results(comment[1].decode(errors="replace"), path, line, findings))
         if (comment := _SCORE_COMMENT.search(head)) and (value := parse_number(comment[1].decode())) is not None:
-            found = replace(found, score=(value, value))
-        if found.result or found.score:
-            return (found,)
+            result = replace(result, score=(value, value))
+        if result.result or result.score:
+            return (result,)
     return ()
 
 
 def _results(text: str, path: str, line: int, findings: Findings) -> frozenset[Verdict]:
-    found: set[Verdict] = set()
+    result: set[Verdict] = set()
     for word in text.replace("*/", "").replace("-->", "").split(","):
         name = word.strip().upper().replace("-", "_")
         if name in ("COMPILER_ERROR", "COMPILE_ERROR"):
-            found.add(Verdict.CE)
+            result.add(Verdict.CE)
         elif name in _DOMJUDGE:
-            found |= ICPC_VERDICTS[_DOMJUDGE[name]]
+            result |= ICPC_VERDICTS[_DOMJUDGE[name]]
         elif name and name != "CHECK_MANUALLY":
             findings.warning(path, f"@EXPECTED_RESULTS@: {word.strip()[:40]!r} is not a verdict.", line=line)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def to_icpc_expectation(item: Expectation) -> Expectation:

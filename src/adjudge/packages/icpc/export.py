@@ -94,7 +94,7 @@ def _metadata(problem: Problem) -> dict[str, Any]:
     if problem.mode is not ProblemMode.BATCH:
         kinds.append(str(problem.mode))
     names = dict(problem.titles)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "problem_format_version": "2025-09",
         "type": kinds,
         "name": names["en"] if list(names) == ["en"] else names,
@@ -111,38 +111,38 @@ def _metadata(problem: Problem) -> dict[str, Any]:
         "allow_file_writing": problem.allow_file_writing,
         "constants": _constants(problem),
     }
-    return {key: value for key, value in found.items() if value not in ("", [], {}, False)}
+    return {key: value for key, value in result.items() if value not in ("", [], {}, False)}
 
 
 def _credits(problem: Problem) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for role, people in problem.credits.items():
         kind, _, language = role.partition(".")
         if language:
-            found.setdefault(kind, {})[language] = list(people)
+            result.setdefault(kind, {})[language] = list(people)
         else:
-            found[kind] = list(people)
-    return found
+            result[kind] = list(people)
+    return result
 
 
 def _constants(problem: Problem) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     variants = {name.partition(".")[0] for name in problem.constants if "." in name}
     for name, value in problem.constants.items():
         base, _, variant = name.partition(".")
         if base in variants:
-            found.setdefault(base, {})[variant or "value"] = value
+            result.setdefault(base, {})[variant or "value"] = value
         else:
-            found[base] = value
-    return found
+            result[base] = value
+    return result
 
 
 def _limits(problem: Problem) -> dict[str, Any]:
     limits = problem.limits
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if limits.has_explicit_time_limit:
-        found["time_limit"] = _number(limits.run.cpu_ms / 1000)
-    found |= {
+        result["time_limit"] = _number(limits.run.cpu_ms / 1000)
+    result |= {
         "time_multipliers": {
             "ac_to_time_limit": _number(limits.ac_to_time_limit),
             "time_limit_to_tle": _number(limits.time_limit_to_tle),
@@ -158,8 +158,8 @@ def _limits(problem: Problem) -> dict[str, Any]:
         "validation_output": limits.validation_output_bytes // MIB,
     }
     if problem.max_passes > 1:
-        found["validation_passes"] = problem.max_passes
-    return found
+        result["validation_passes"] = problem.max_passes
+    return result
 
 
 def _add_settings(problem: Problem, contents: PackageContents) -> None:
@@ -187,18 +187,18 @@ _DEFAULTS: dict[str, Any] = {"args": [], "input_validator_args": [], "output_val
 
 
 def _settings(case: Case) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "args": list(case.args),
         "input_validator_args": list(case.input_validator_args),
         "output_validator_args": list(case.checker_args),
     }
     if case.full_feedback != case.is_sample:
-        found["full_feedback"] = case.full_feedback
+        result["full_feedback"] = case.full_feedback
     if case.hint:
-        found["hint"] = case.hint
+        result["hint"] = case.hint
     if case.description:
-        found["description"] = case.description
-    return found
+        result["description"] = case.description
+    return result
 
 
 def _shared(cases: Sequence[Case]) -> dict[str, Any]:
@@ -214,13 +214,13 @@ def _shared(cases: Sequence[Case]) -> dict[str, Any]:
 def _scoring(group: Group) -> dict[str, Any]:
     if group.path in ("", "sample"):
         return {}
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "max_score": "unbounded" if group.max_points is None else int(group.max_points),
         "score_aggregation": _AGGREGATES[group.aggregate],
     }
     if group.depends_on:
-        found["require_pass"] = list(group.depends_on)
-    return found
+        result["require_pass"] = list(group.depends_on)
+    return result
 
 
 _BOUNDS: dict[TimeBound, Any] = {TimeBound.NEITHER: False, TimeBound.LOWER: "lower", TimeBound.UPPER: "upper"}
@@ -228,10 +228,10 @@ _BOUNDS: dict[TimeBound, Any] = {TimeBound.NEITHER: False, TimeBound.LOWER: "low
 
 def submissions_yaml(problem: Problem) -> dict[str, Any]:
     """The content of ``submissions.yaml``: what the folder of a submission does not express."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for submission in problem.submissions:
-        found |= _rules(submission)
-    return found
+        result |= _rules(submission)
+    return result
 
 
 def _rules(submission: JurySubmission) -> dict[str, Any]:
@@ -254,25 +254,25 @@ def _rules(submission: JurySubmission) -> dict[str, Any]:
     for item in rest:
         if item.cases:
             about[item.cases] = _keys(item)
-    found = {submission.path: about} if about else {}
+    result = {submission.path: about} if about else {}
     for number, item in enumerate(whole[1:], 1):
-        found["{" * number + submission.path + "}" * number] = _keys(item)
-    return found
+        result["{" * number + submission.path + "}" * number] = _keys(item)
+    return result
 
 
 def _keys(item: Expectation) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if item.permitted != ANY_VERDICT:
-        found["permitted"] = _names(item.permitted)
+        result["permitted"] = _names(item.permitted)
     if item.required != ANY_VERDICT:
-        found["required"] = _names(item.required)
+        result["required"] = _names(item.required)
     if item.score is not None:
-        found["score"] = list(item.score)
+        result["score"] = list(item.score)
     if item.message:
-        found["message"] = item.message
+        result["message"] = item.message
     if item.time_bound in _BOUNDS:
-        found["use_for_time_limit"] = _BOUNDS[item.time_bound]
-    return found
+        result["use_for_time_limit"] = _BOUNDS[item.time_bound]
+    return result
 
 
 def _names(verdicts: frozenset[Verdict]) -> list[str]:

@@ -72,7 +72,7 @@ def read_cases(
 
 def read_self_tests(files: PackageFiles, findings: Findings) -> tuple[SelfTest, ...]:
     """Read the tests of the jury programs."""
-    found = []
+    result = []
     for kind in (SelfTestKind.INVALID_INPUT, SelfTestKind.INVALID_OUTPUT, SelfTestKind.VALID_OUTPUT):
         folder = f"{DATA}/{kind}"
         outer = read_section(files, group_file(files, folder), findings)
@@ -82,7 +82,7 @@ def read_self_tests(files: PackageFiles, findings: Findings) -> tuple[SelfTest, 
                 if f"{base}.{extension}" not in files:
                     findings.error(f"{base}.in", f"has no .{extension} file beside it.", f"Add {base}.{extension}.")
             settings = read_section(files, f"{base}.yaml", findings)
-            found.append(
+            result.append(
                 SelfTest(
                     kind=kind,
                     name=base.removeprefix(f"{DATA}/"),
@@ -95,7 +95,7 @@ def read_self_tests(files: PackageFiles, findings: Findings) -> tuple[SelfTest, 
                     ),
                 )
             )
-    return tuple(found)
+    return tuple(result)
 
 
 def _sample(context: _Context) -> _GroupSettings:

@@ -101,7 +101,7 @@ def _settings(walk: _Walk, folder: str, inherited: _LegacyGroupSettings) -> _Leg
         section.error("grading", "custom graders are not supported.", "Use the default grader and its flags.")
     if "range" in section:
         group = _ranged(section, group)
-    found = _LegacyGroupSettings(
+    result = _LegacyGroupSettings(
         group=group,
         accept_score=_score(section, "accept_score", inherited.accept_score),
         reject_score=_score(section, "reject_score", inherited.reject_score),
@@ -109,7 +109,7 @@ def _settings(walk: _Walk, folder: str, inherited: _LegacyGroupSettings) -> _Leg
         input_validator_args=_flags(section, "input_validator_flags", inherited.input_validator_args),
     )
     section.report_unknown_keys()
-    return found
+    return result
 
 
 def _graded(section: YamlSection, group: Group) -> Group:

@@ -89,22 +89,22 @@ class PackageLayout:
 
     def validators(self, validators: tuple[InputValidator, ...]) -> tuple[InputValidator, ...]:
         """Add the input validators, with a wrapper around those that use testlib."""
-        found = []
+        result = []
         for validator in validators:
             if validator.protocol is ValidatorProtocol.ICPC:
-                found.append(InputValidator(self.program(validator.program, "input_validators")))
+                result.append(InputValidator(self.program(validator.program, "input_validators")))
             elif is_wrappable(validator.program):
                 placed, contents = wrap_program(validator.program, "input_validators", VALIDATOR)
                 self.contents |= contents
-                found.append(InputValidator(placed))
+                result.append(InputValidator(placed))
             else:
                 path = validator.program.files[0].path
                 self.findings.warning(path, "only validators in one C++ file can be wrapped; it is left out.")
-        return tuple(sorted(found, key=lambda item: item.program.name.encode()))
+        return tuple(sorted(result, key=lambda item: item.program.name.encode()))
 
     def stubs(self, stubs: tuple[Stub, ...]) -> tuple[Stub, ...]:
         """Add the files merged into submissions."""
-        found = []
+        result = []
         for stub in sorted(stubs, key=lambda item: item.language.encode()):
             if stub.prelude or stub.entry_point or stub.compile_flags:
                 fix = "Rewrite it as a driver with the language's own main file."
@@ -116,8 +116,8 @@ class PackageLayout:
                 continue
             folder = f"include/{stub.language}"
             refs = [FileRef(ref.name, self.put(f"{folder}/{ref.name}", ref.path)) for ref in stub.files]
-            found.append(Stub(stub.language, tuple(sorted(refs, key=lambda ref: ref.path.encode()))))
-        return tuple(found)
+            result.append(Stub(stub.language, tuple(sorted(refs, key=lambda ref: ref.path.encode()))))
+        return tuple(result)
 
     def case(self, case: Case, name: str, group: str) -> Case:
         """Add a test under a new name."""
@@ -141,7 +141,7 @@ class PackageLayout:
 
     def self_tests(self, tests: tuple[SelfTest, ...]) -> tuple[SelfTest, ...]:
         """Add the tests of jury programs; the format cannot express inputs that are only valid."""
-        found = []
+        result = []
         for test in sorted(tests, key=lambda item: (list(SelfTestKind).index(item.kind), item.name.encode())):
             if test.kind is SelfTestKind.VALID_INPUT:
                 continue
@@ -155,9 +155,9 @@ class PackageLayout:
                 )
                 if path is not None
             }
-            found.append(replace(test, **placed))  # type: ignore[arg-type]  # the parts are the fields' own names
+            result.append(replace(test, **placed))  # type: ignore[arg-type]  # the parts are the fields' own names
         order = (SelfTestKind.INVALID_INPUT, SelfTestKind.INVALID_OUTPUT, SelfTestKind.VALID_OUTPUT)
-        return tuple(sorted(found, key=lambda test: order.index(test.kind)))
+        return tuple(sorted(result, key=lambda test: order.index(test.kind)))
 
     def texts(self, statements: tuple[ProblemStatement, ...], folder: str, stem: str) -> tuple[ProblemStatement, ...]:
         """Add statements: one per language, in the best available format."""

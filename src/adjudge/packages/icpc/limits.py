@@ -48,7 +48,7 @@ def read_limits(section: YamlSection, *, is_legacy: bool) -> ProblemLimits:
         _mib(limits, "output", DEFAULT_OUTPUT_MIB),
     )
     ac_to_time_limit, time_limit_to_tle = _multipliers(limits, is_legacy=is_legacy)
-    found = ProblemLimits(
+    result = ProblemLimits(
         run=run,
         has_explicit_time_limit=bool(time_s),
         code_bytes=limits.take_integer("code", 128, least=1) * KIB,
@@ -63,7 +63,7 @@ def read_limits(section: YamlSection, *, is_legacy: bool) -> ProblemLimits:
     )
     limits.node("validation_passes")
     limits.report_unknown_keys(is_error=not is_legacy)
-    return found
+    return result
 
 
 def _multipliers(limits: YamlSection, *, is_legacy: bool) -> tuple[float, float]:

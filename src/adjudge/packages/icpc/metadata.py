@@ -204,15 +204,15 @@ def _languages(section: YamlSection) -> tuple[str, ...]:
 def _constants(section: YamlSection) -> dict[str, str]:
     """Flatten constants: ``name`` is the value, ``name.variant`` that of a variant."""
     inner = section.take_section("constants")
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name in inner.keys():  # noqa: SIM118  # not a dict
         if not _CONSTANT.fullmatch(name):
             inner.error(name, "is not a valid name of a constant.", "Use letters, digits and _.")
         node = inner.node(name)
         if isinstance(node, YamlScalar):
-            found[name] = node.text
+            result[name] = node.text
             continue
         variants = inner.take_section(name)
         for variant in variants.keys():  # noqa: SIM118  # not a dict
-            found[name if variant == "value" else f"{name}.{variant}"] = variants.take_text(variant)
-    return found
+            result[name if variant == "value" else f"{name}.{variant}"] = variants.take_text(variant)
+    return result

@@ -154,28 +154,28 @@ def _input_validators(files: PackageFiles, findings: Findings) -> tuple[InputVal
     if not folder:
         findings.warning("", "has no input validator, so nothing checks the test data.", "Add input_validators/.")
         return ()
-    found = []
+    result = []
     for child in files.children(folder):
         if child.endswith(_FOREIGN):
             fix = "Add a validator that is a program."
             findings.warning(f"{folder}/{child}", "is a Checktestdata or VIVA file, which is not run.", fix)
         elif not child.startswith(".") and not child.endswith(_HEADERS):
-            found.append(InputValidator(program_at(files, f"{folder}/{child}")))
-    return tuple(found)
+            result.append(InputValidator(program_at(files, f"{folder}/{child}")))
+    return tuple(result)
 
 
 def _static_validator(files: PackageFiles) -> Program | None:
-    found = programs_in(files, "static_validator")
-    return found[0] if len(found) == 1 else program_at(files, "static_validator") if found else None
+    result = programs_in(files, "static_validator")
+    return result[0] if len(result) == 1 else program_at(files, "static_validator") if result else None
 
 
 def _stubs(files: PackageFiles) -> tuple[Stub, ...]:
-    found = []
+    result = []
     for language in files.children("include"):
         folder = f"include/{language}"
         if inside := files.names(folder):
-            found.append(Stub(language, tuple(FileRef(path[len(folder) + 1 :], path) for path in inside)))
-    return tuple(found)
+            result.append(Stub(language, tuple(FileRef(path[len(folder) + 1 :], path) for path in inside)))
+    return tuple(result)
 
 
 def _check_flags(checker: Checker, cases: tuple[Case, ...], findings: Findings) -> None:

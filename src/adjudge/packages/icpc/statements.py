@@ -18,8 +18,8 @@ _TITLE = re.compile(r"\\problemname\s*\{([^{}\\$]+)\}")
 def read_statements(files: PackageFiles) -> tuple[ProblemStatement, ...]:
     """Read the statements; DOMjudge's packages may have one at the root."""
     for folder in FOLDERS:
-        if found := _in_folder(files, folder, "problem"):
-            return found
+        if result := _in_folder(files, folder, "problem"):
+            return result
     at_root = [extension for extension in ("pdf", "html", "txt") if f"problem.{extension}" in files]
     return tuple(ProblemStatement("en", extension, f"problem.{extension}") for extension in at_root[:1])
 
@@ -41,9 +41,9 @@ def _in_folder(files: PackageFiles, folder: str, stem: str) -> tuple[ProblemStat
 
 def titles_from(files: PackageFiles, statements: tuple[ProblemStatement, ...], findings: Findings) -> dict[str, str]:
     """Read titles from LaTeX statements, as legacy packages have them."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for statement in statements:
         text = files.text(statement.path, findings) if statement.format == "tex" else None
         if text and (match := _PLAIN_TITLE.search(text) or _TITLE.search(text)):
-            found[statement.language] = match[1].strip()
-    return found
+            result[statement.language] = match[1].strip()
+    return result

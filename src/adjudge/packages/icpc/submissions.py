@@ -58,11 +58,11 @@ def read_submissions(files: PackageFiles, findings: Findings, *, is_legacy: bool
         for child in files.children(f"{FOLDER}/{folder}")
         if not folder.startswith(".") and not child.startswith(".")
     ]
-    found = [_submission(files, path, rules, findings) for path in paths]
-    if not any(submission.path.startswith("accepted/") for submission in found):
+    result = [_submission(files, path, rules, findings) for path in paths]
+    if not any(submission.path.startswith("accepted/") for submission in result):
         fix = "Add a correct solution to submissions/accepted/."
         findings.warning(FOLDER, "has no accepted submission, so nothing shows that the problem can be solved.", fix)
-    return tuple(found)
+    return tuple(result)
 
 
 def _submission(files: PackageFiles, path: str, rules: _Rules, findings: Findings) -> JurySubmission:
@@ -110,15 +110,15 @@ def _rules(files: PackageFiles, findings: Findings, defaults: dict[str, Expectat
         for key in nested:
             if not isinstance(inner.node(key), YamlMapping):
                 inner.error(key, "is neither a key of the format nor a map about some tests.", "Remove it.")
-        found = [from_section(inner.take_section(key), key) for key in nested]
+        result = [from_section(inner.take_section(key), key) for key in nested]
         if glob in defaults:
             defaults[glob] = from_section(inner, base=defaults[glob])
         elif any(key in inner for key in KEYS):
-            found.insert(0, from_section(inner))
+            result.insert(0, from_section(inner))
         rules.append(
             _Rule(
                 glob=glob,
-                expectations=tuple(found),
+                expectations=tuple(result),
                 language=inner.take_text("language"),
                 entry_point=inner.take_text("entrypoint"),
                 authors=people(inner, "authors"),

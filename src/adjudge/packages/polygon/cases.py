@@ -60,12 +60,12 @@ def read_cases(
     """Read a test set; missing inputs and answers are generated if the package has the sources."""
     elements = testset.all("tests/test")
     count = _count(testset, elements, findings)
-    found = PolygonCases(is_scored=any(element.get("points") for element in elements) or _groups_score(testset))
-    _add_groups(found, testset, elements)
+    result = PolygonCases(is_scored=any(element.get("points") for element in elements) or _groups_score(testset))
+    _add_groups(result, testset, elements)
     generators = _generators(files, root, findings)
     for index, element in enumerate(elements[:count], 1):
-        _add_case(files, found, (index, element, testset), (makers, generators), findings)
-    return found
+        _add_case(files, result, (index, element, testset), (makers, generators), findings)
+    return result
 
 
 def _count(testset: XmlElement, elements: list[XmlElement], findings: Findings) -> int:
@@ -90,7 +90,7 @@ def path_at(pattern: str, index: int) -> str:
 
 def _add_case(
     files: PackageFiles,
-    found: PolygonCases,
+    result: PolygonCases,
     place: tuple[int, XmlElement, XmlElement],
     tools: tuple[JuryGenerators, dict[str, Program]],
     findings: Findings,
@@ -103,24 +103,24 @@ def _add_case(
         findings.error(FILE, "the path pattern of the tests is not supported.", line=testset.line)
         return
     if given in files:
-        found.has_windows_lines |= normalize_line_endings(files, given, findings)
+        result.has_windows_lines |= normalize_line_endings(files, given, findings)
     elif (recipe := _input_recipe(given, element, generators, makers, findings)) is not None:
-        found.recipes.append(recipe)
+        result.recipes.append(recipe)
     if answer in files:
-        found.has_windows_lines |= normalize_line_endings(files, answer, findings)
+        result.has_windows_lines |= normalize_line_endings(files, answer, findings)
     elif (recipe := _answer_recipe(answer, given, index, makers, findings)) is not None:
-        found.recipes.append(recipe)
+        result.recipes.append(recipe)
     group = f"{SECRET}/{_clean(element.get('group'))}" if element.get("group") else SECRET
-    policy = next((item.aggregate for item in found.groups if item.path == group), Aggregate.SUM)
+    policy = next((item.aggregate for item in result.groups if item.path == group), Aggregate.SUM)
     points = parse_number(element.get("points")) or 0.0
     is_sample = element.get("sample") == "true"
-    found.cases.append(
+    result.cases.append(
         Case(
             name=f"{group}/{index:03d}",
             group=group,
             input=given,
             answer=answer,
-            points=(0.0 if policy is Aggregate.ALL else points) if found.is_scored else 1.0,
+            points=(0.0 if policy is Aggregate.ALL else points) if result.is_scored else 1.0,
             input_validator_args=_validator_args(testset.get("name", "tests"), element.get("group")),
             is_sample=is_sample,
             full_feedback=is_sample,
@@ -171,11 +171,11 @@ def _answer_recipe(
 
 def _generators(files: PackageFiles, root: XmlElement, findings: Findings) -> dict[str, Program]:
     """Map the names used in commands to programs: a source's name without its extension."""
-    found = {}
+    result = {}
     for element in root.all("files/executables/executable"):
         if program := program_from(files, element, findings):
-            found[program.name.rpartition(".")[0] or program.name] = program
-    return found
+            result[program.name.rpartition(".")[0] or program.name] = program
+    return result
 
 
 def _clean(name: str) -> str:
@@ -183,11 +183,11 @@ def _clean(name: str) -> str:
     return "".join(character if character.isalnum() or character in "_-" else "-" for character in name)[:80] or "-"
 
 
-def _add_groups(found: PolygonCases, testset: XmlElement, elements: list[XmlElement]) -> None:
+def _add_groups(result: PolygonCases, testset: XmlElement, elements: list[XmlElement]) -> None:
     """Build the tree: all-or-nothing for complete groups, a sum for the others."""
-    on_reject = OnReject.CONTINUE if found.is_scored else OnReject.BREAK
-    found.groups.append(Group("", on_reject=on_reject))
-    found.groups.append(Group(SECRET, on_reject=on_reject))
+    on_reject = OnReject.CONTINUE if result.is_scored else OnReject.BREAK
+    result.groups.append(Group("", on_reject=on_reject))
+    result.groups.append(Group(SECRET, on_reject=on_reject))
     stated = {group.get("name"): group for group in testset.all("groups/group")}
     names = list(dict.fromkeys(element.get("group") for element in elements if element.get("group")))
     for name in names:
@@ -196,12 +196,12 @@ def _add_groups(found: PolygonCases, testset: XmlElement, elements: list[XmlElem
         own = parse_number(element.get("points"))
         is_complete = element.get("points-policy", "each-test") == "complete-group"
         depends_on = [item.get("group") for item in element.all("dependencies/dependency")]
-        found.groups.append(
+        result.groups.append(
             Group(
                 f"{SECRET}/{_clean(name)}",
-                Aggregate.ALL if is_complete and found.is_scored else Aggregate.SUM,
-                max_points=(sum(points) if own is None else own) if found.is_scored else None,
-                on_reject=OnReject.BREAK if is_complete or not found.is_scored else OnReject.CONTINUE,
+                Aggregate.ALL if is_complete and result.is_scored else Aggregate.SUM,
+                max_points=(sum(points) if own is None else own) if result.is_scored else None,
+                on_reject=OnReject.BREAK if is_complete or not result.is_scored else OnReject.CONTINUE,
                 depends_on=tuple(f"{SECRET}/{_clean(other)}" for other in depends_on if other in names),
                 feedback=_FEEDBACK.get(element.get("feedback-policy"), Feedback.FIRST_FAILURE),
             )
@@ -212,7 +212,7 @@ def read_self_tests(
     files: PackageFiles, root: XmlElement, findings: Findings, *, has_windows_lines: bool
 ) -> tuple[SelfTest, ...]:
     """Read the tests of the package's checker and validator."""
-    found = []
+    result = []
     for holder, is_checker in ((root.first("assets/checker"), True), *_validator_holders(root)):
         testset = holder.first("testset") if holder is not None else None
         if testset is None:
@@ -223,7 +223,7 @@ def read_self_tests(
             kind = _VERDICTS.get(element.get("verdict").lower())
             if kind is None or any(path not in files for path in paths.values()):
                 continue
-            found.append(
+            result.append(
                 SelfTest(
                     kind=kind,
                     name=f"{kind}/{index:02d}",
@@ -233,8 +233,8 @@ def read_self_tests(
                     input_validator_args=_validator_args(element.get("testset", "tests"), element.get("group")),
                 )
             )
-    _normalise_self_tests(files, found, findings, has_windows_lines=has_windows_lines)
-    return tuple(found)
+    _normalise_self_tests(files, result, findings, has_windows_lines=has_windows_lines)
+    return tuple(result)
 
 
 def _normalise_self_tests(

@@ -132,7 +132,7 @@ def read_validators(files: PackageFiles, root: XmlElement, findings: Findings) -
 
 def read_solutions(files: PackageFiles, root: XmlElement, findings: Findings) -> tuple[JurySubmission, ...]:
     """Read the solutions and the expectations of their tags."""
-    found = []
+    result = []
     for element in root.all("assets/solutions/solution"):
         program = program_from(files, element, findings)
         tag = element.get("tag")
@@ -141,7 +141,7 @@ def read_solutions(files: PackageFiles, root: XmlElement, findings: Findings) ->
         if tag not in _TAGS:
             findings.warning(FILE, f"the tag {tag[:40]!r} is unknown; it has no expectations.", line=element.line)
         folder, expectation = _TAGS.get(tag, ("other", None))
-        found.append(
+        result.append(
             JurySubmission(
                 path=f"{folder}/{program.name}",
                 program=program,
@@ -149,7 +149,7 @@ def read_solutions(files: PackageFiles, root: XmlElement, findings: Findings) ->
                 is_model=tag == "main",
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def grader_languages(stubs: tuple[Stub, ...], findings: Findings) -> tuple[str, ...]:
@@ -157,11 +157,11 @@ def grader_languages(stubs: tuple[Stub, ...], findings: Findings) -> tuple[str, 
     if any(stub.language == "default" for stub in stubs):
         return ()
     with_source = [stub for stub in stubs if not all(ref.name.endswith((".h", ".hpp")) for ref in stub.files)]
-    found = tuple(stub.language for stub in with_source)
-    if found:
-        message = f"has graders for {', '.join(found)}; no other language can be submitted."
+    result = tuple(stub.language for stub in with_source)
+    if result:
+        message = f"has graders for {', '.join(result)}; no other language can be submitted."
         findings.info(FILE, message, "Add a grader for each language that may be submitted.")
-    return found
+    return result
 
 
 def read_stubs(files: PackageFiles, root: XmlElement) -> tuple[Stub, ...]:

@@ -91,11 +91,11 @@ def _root(files: PackageFiles, findings: Findings) -> XmlElement:
 
 def _testset(judging: XmlElement, findings: Findings) -> XmlElement:
     testsets = judging.all("testset")
-    found = next((item for item in testsets if item.get("name") == "tests"), testsets[0] if testsets else None)
-    if found is None or not found.all("tests/test"):
+    result = next((item for item in testsets if item.get("name") == "tests"), testsets[0] if testsets else None)
+    if result is None or not result.all("tests/test"):
         findings.error(FILE, "has no tests.", "Add tests in Polygon.", judging.line)
-        return found or XmlElement("testset", {}, judging.line)
-    return found
+        return result or XmlElement("testset", {}, judging.line)
+    return result
 
 
 def _refuse_unsupported(root: XmlElement, judging: XmlElement, findings: Findings) -> None:
@@ -124,15 +124,15 @@ def _language(name: str) -> str:
 
 
 def _statements(files: PackageFiles, root: XmlElement, path: str) -> tuple[ProblemStatement, ...]:
-    found = []
+    result = []
     for element in root.all(path):
         place, kind = element.get("path"), _FORMATS.get(element.get("type"), "")
         if kind and place in files:
             folder = posixpath.dirname(place)
             pictures = [other for other in files.names(folder) if other.endswith((".png", ".jpg", ".jpeg", ".gif"))]
             assets = tuple(FileRef(other[len(folder) + 1 :], other) for other in pictures if kind != "pdf")
-            found.append(ProblemStatement(_language(element.get("language")), kind, place, assets))
-    return tuple(found)
+            result.append(ProblemStatement(_language(element.get("language")), kind, place, assets))
+    return tuple(result)
 
 
 def _credits(files: PackageFiles, findings: Findings) -> dict[str, tuple[str, ...]]:
