@@ -99,11 +99,11 @@ class InvalidRequestError(ApiError):
 
 
 class AuthenticationError(ApiError):
-    """The server does not know who is request."""
+    """Authentication is missing or invalid."""
 
 
 class PermissionDeniedError(ApiError):
-    """The server knows who is request, and they may not."""
+    """Permission denied."""
 
 
 class NotFoundError(ApiError):

@@ -21,7 +21,7 @@ class Page(Generic[T]):
     """The cursor of the next page; None at the end."""
 
 
-# What is handed in.
+# Requests.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TriggerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Token(ResponseModel):
-    """A new API token; the secret is shown this once."""
+    """A new API token; the secret is shown once."""
 
     id: str
     name: str
@@ -70,7 +70,7 @@ class Token(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Me(ResponseModel):
-    """Who is request."""
+    """The account of the caller."""
 
     id: str
     name: str
@@ -80,7 +80,7 @@ class Me(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Language(ResponseModel):
-    """A language that programs may be written in."""
+    """A programming language."""
 
     id: str
     name: str
@@ -100,15 +100,15 @@ class ProblemItem(ResponseModel):
     difficulty: float | None
     solved: bool | None
     tried: bool | None
-    """Tried, and not solved yet; None for visitors, and where the server is older."""
+    """Tried, not solved; None for visitors and from older servers."""
     solvers: int | None
     acceptance: float | None
-    """Which part of what was judged was accepted."""
+    """Share of accepted submissions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits(ResponseModel):
-    """What a program may use."""
+    """Resource limits."""
 
     time_ms: int
     memory_bytes: int
@@ -151,7 +151,7 @@ class Problem(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Submitted(ResponseModel):
-    """What a submission is called."""
+    """A new submission."""
 
     submission_id: str
     job_id: str
@@ -160,7 +160,7 @@ class Submitted(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Submission(ResponseModel):
-    """A submission as it stands."""
+    """A submission."""
 
     id: str
     user_id: str
@@ -178,13 +178,13 @@ class Submission(ResponseModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will come of it by itself."""
+        """Whether the status is final."""
         return self.status in SUBMISSION.terminal
 
 
 @dataclass(frozen=True, slots=True)
 class Results(ResponseModel):
-    """What judging found; ``document`` is the result document, None until there is one."""
+    """The judgement; ``document`` is the result document, None until there is one."""
 
     submission_id: str
     view: str
@@ -193,7 +193,7 @@ class Results(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class SubmissionEventRead(ResponseModel):
-    """Something that happened to a submission: ``status``, ``progress`` or ``end``."""
+    """An event of a submission: ``status``, ``progress`` or ``end``."""
 
     name: str
     submission_id: str
@@ -203,7 +203,7 @@ class SubmissionEventRead(ResponseModel):
     done: int = 0
     total: int = 0
     cases: tuple[Mapping[str, Any], ...] = ()
-    """The last tests that were judged, as far as the asker may see them."""
+    """The latest test results visible to the caller."""
 
 
 # Executions.
@@ -211,7 +211,7 @@ class SubmissionEventRead(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRun(ResponseModel):
-    """What one input came to."""
+    """The result for one input."""
 
     verdict: str | None
     time_ms: int | None
@@ -227,7 +227,7 @@ class ExecutionRun(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Execution(ResponseModel):
-    """An execution as it stands."""
+    """An execution."""
 
     id: str
     language: str
@@ -238,7 +238,7 @@ class Execution(ResponseModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has finished."""
         return self.state != "pending"
 
 
@@ -247,7 +247,7 @@ class Execution(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class ImportStarted(ResponseModel):
-    """An import that the server has taken on."""
+    """An accepted import."""
 
     id: str
     job_id: str
@@ -255,7 +255,7 @@ class ImportStarted(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Import(ResponseModel):
-    """An import as it stands: pending, running, succeeded, failed or canceled."""
+    """An import: pending, running, succeeded, failed or canceled."""
 
     id: str
     state: str
@@ -269,7 +269,7 @@ class Import(ResponseModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has finished."""
         return self.finished_at is not None
 
 
@@ -291,7 +291,7 @@ class Chain(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class SecretName(ResponseModel):
-    """A secret that chains may use; nobody can read its value."""
+    """A secret of chains, without its value."""
 
     name: str
     created_by: str | None
@@ -302,7 +302,7 @@ class SecretName(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Trigger(ResponseModel):
-    """What starts a chain by itself; a new webhook's secret is shown once."""
+    """A trigger of a chain; the secret of a new webhook is shown once."""
 
     id: str
     name: str
@@ -317,18 +317,18 @@ class Trigger(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Applied(ResponseModel):
-    """What applying a chain did: created, changed or unchanged; the same, or removed, for each trigger by name."""
+    """The result of applying a chain: created, changed or unchanged; for triggers, by name, also removed."""
 
     chain: Chain
     outcome: str
     triggers: Mapping[str, str]
     secrets: Mapping[str, str]
-    """The secrets of new webhooks by the triggers' names; they are shown this once."""
+    """Trigger name → secret of a new webhook, shown once."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(ResponseModel):
-    """The run that stands for a start."""
+    """A started run."""
 
     run_id: str
     is_new: bool
@@ -353,11 +353,11 @@ class Run(ResponseModel):
     created_at: str
     finished_at: str | None
     place: str | None = None
-    """``wanted`` while it waits for its turn."""
+    """``wanted`` while the run waits for a slot."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has finished."""
         return self.status in CHAIN_RUN.terminal
 
 
@@ -376,12 +376,12 @@ class Node(ResponseModel):
     started_at: str | None
     ended_at: str | None
     place: str | None = None
-    """``wanted`` while it waits for a place that the limits of run and chain leave."""
+    """``wanted`` while the node waits for a slot (limits of run and chain)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine(ResponseModel):
-    """One line that a node wrote."""
+    """One line of a node's log."""
 
     id: int
     attempt: int
@@ -390,7 +390,7 @@ class LogLine(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoredFile(ResponseModel):
-    """A file that the server keeps."""
+    """A stored file."""
 
     digest: str
     size_bytes: int
@@ -401,7 +401,7 @@ class StoredFile(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class RejudgeBatch(ResponseModel):
-    """A rejudge batch as it stands: running, ready, applied, discarded or canceled."""
+    """A rejudge batch: running, ready, applied, discarded or canceled."""
 
     id: str
     state: str
@@ -413,7 +413,7 @@ class RejudgeBatch(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class RejudgePreview(ResponseModel):
-    """What applying a batch would do."""
+    """The verdict changes of a batch."""
 
     batch: RejudgeBatch
     differences: tuple[Mapping[str, Any], ...]
@@ -423,7 +423,7 @@ class RejudgePreview(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class RejudgeApplied(ResponseModel):
-    """What applying a batch did."""
+    """The result of applying a batch."""
 
     batch: RejudgeBatch
     changed: int
