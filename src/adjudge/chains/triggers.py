@@ -32,7 +32,8 @@ from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx
 from adjudge.store.chains import definitions
 from adjudge.store.chains import triggers as rows
-from adjudge.store.chains.triggers import NewTrigger, PendingTick, TriggerRow, TriggerTick
+from adjudge.store.chains.models import PendingTick, TriggerTick
+from adjudge.store.chains.triggers import NewTrigger, TriggerRow
 
 _log = get_logger(__name__)
 

@@ -227,3 +227,30 @@ class ChainRunFinished:
 def node_attempt(job: Job) -> int:
     """Which attempt of its node a claimed job makes; those of the node's earlier jobs count."""
     return int(job.payload.get("attempts_before", 0)) + job.attempt_id
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerTick:
+    """One reason to start one run."""
+
+    trigger_id: str
+    tick: str
+    due_at: int | None = None
+    """None: now."""
+    payload: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTick:
+    """A tick that waits, with what its trigger says."""
+
+    trigger_id: str
+    tick: str
+    due_at: int
+    payload: Mapping[str, Any]
+    chain_id: str
+    kind: str
+    name: str
+    spec: Mapping[str, Any]
+    authority: Authority | None = None
+    """Of whoever saved the trigger, and of whoever saved the chain."""

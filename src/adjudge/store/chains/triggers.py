@@ -18,6 +18,7 @@ from adjudge.domain.authority import Authority, authority_to_json, intersect_sto
 from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
 from adjudge.store.accounts.users import actor_name
+from adjudge.store.chains.models import PendingTick, TriggerTick
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
 
@@ -224,33 +225,6 @@ class NewTrigger:
     next_at: int | None = None
     created_by: str | None = None
     authority: Authority | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerTick:
-    """One reason to start one run."""
-
-    trigger_id: str
-    tick: str
-    due_at: int | None = None
-    """None: now."""
-    payload: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PendingTick:
-    """A tick that waits, with what its trigger says."""
-
-    trigger_id: str
-    tick: str
-    due_at: int
-    payload: Mapping[str, Any]
-    chain_id: str
-    kind: str
-    name: str
-    spec: Mapping[str, Any]
-    authority: Authority | None = None
-    """Of whoever saved the trigger, and of whoever saved the chain."""
 
 
 def trigger_from_row(row: Row) -> TriggerRow:
