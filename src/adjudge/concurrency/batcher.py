@@ -117,6 +117,7 @@ class Batcher(Generic[T, R]):
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+            self._tasks.discard(task)  # a task that is cancelled before its first step does not remove itself
 
     def _add(self, item: T) -> _Entry[T, R]:
         key = object() if self._key is None else self._key(item)
@@ -177,8 +178,7 @@ class Batcher(Generic[T, R]):
             raise
         except Exception as error:  # noqa: BLE001 — it belongs to whoever waits, and the next batch is written
             if self._isolate and len(batch) > 1:
-                for entry in batch:
-                    await self._write_batch([entry])
+                await self._write_one_by_one(batch)
                 return
             if offered := sum(entry.is_offered for entry in batch):
                 _log.error("batch_write_failed", batcher=self._name, items=offered, error=repr(error))
@@ -187,3 +187,12 @@ class Batcher(Generic[T, R]):
         else:
             for entry, result in pairs:
                 entry.succeed(result)
+
+    async def _write_one_by_one(self, batch: list[_Entry[T, R]]) -> None:
+        try:
+            for entry in batch:
+                await self._write_batch([entry])
+        except asyncio.CancelledError:
+            for entry in batch:
+                entry.future.cancel()  # no effect on those that have a result
+            raise

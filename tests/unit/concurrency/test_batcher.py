@@ -186,6 +186,33 @@ async def test_close_cancels_the_write_and_everybody_who_waits() -> None:
     assert writer.batches == [[1]]
 
 
+async def test_closed_before_its_first_write_it_can_be_flushed_and_used_again() -> None:
+    writer = Writer(is_open=True)
+    batcher = Batcher(writer, name="b")
+    batcher.offer(1)
+    await batcher.close()
+    assert (batcher.is_idle, writer.batches) == (True, [])
+    await batcher.flush()
+    assert await batcher.put(2) == 20
+
+
+async def test_close_during_isolation_cancels_everybody_of_the_batch() -> None:
+    writer = Writer()
+    batcher = Batcher(writer, name="b", isolate=True)
+    writer.bad = {1}
+    first = put_all(batcher, 0)
+    await until_written(writer, 1)
+    later = put_all(batcher, 1, 2, 3)
+    await asyncio.sleep(0)
+    writer.allow(2)
+    await until_written(writer, 3)  # the batch failed; its first item is written again, alone
+    await batcher.close()
+    async with asyncio.timeout(5):
+        results = await asyncio.gather(*first, *later, return_exceptions=True)
+    assert results[0] == 0
+    assert all(isinstance(result, asyncio.CancelledError) for result in results[1:])
+
+
 async def test_failure_of_an_offered_item_is_logged() -> None:
     writer = Writer(is_open=True)
     writer.bad = {1}
