@@ -72,6 +72,16 @@ async def test_run_is_started_shown_and_approved(pages: AsgiApp) -> None:
 
 
 @pytest.mark.usefixtures("chain")
+async def test_pages_show_the_name_of_whoever_started_a_run(pages: AsgiApp) -> None:
+    async with pages.as_role("setter") as setter:
+        me = (await setter.get("/api/v1/me")).json()
+        path = (await setter.post("/chains/release/start")).headers["Location"]
+        assert f"<dd>{me['name']}</dd>" in (await setter.get(path)).text
+        for page in ("/chains", "/chains/release"):
+            assert f"<td>{me['name']}</td>" in (await setter.get(page)).text
+
+
+@pytest.mark.usefixtures("chain")
 async def test_artifact_files_are_linked_by_name(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         path = (await setter.post("/chains/release/start")).headers["Location"]
