@@ -25,6 +25,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx
 
+from adjudge import __version__
 from adjudge.domain.errors import InvalidInput, NodeFailed, NodeRefused
 from adjudge.domain.ip_addresses import Address, Network, is_public, unwrap_ipv4
 from adjudge.domain.strict_json import encode_json
@@ -41,6 +42,8 @@ MAX_REDIRECTS: Final = 5
 _PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PLAIN_HEADERS: Final = frozenset({"accept", "accept-language", "content-type", "idempotency-key", "user-agent"})
+_DEFAULT_HEADERS: Final = {"Accept": "*/*", "User-Agent": f"adjudge/{__version__}"}
+"""Unless the node sets them: some servers reject requests without a user agent."""
 _LATER: Final = frozenset({408, 425, 429})
 """Besides 5xx: answers that may be another one later."""
 
@@ -247,7 +250,7 @@ class GuardedTransport:
             method,
             f"{scheme}://{literal}:{port}{_target(parts)}",
             content=body,
-            headers={**headers, "Host": named if port == _PORTS[scheme] else f"{named}:{port}"},
+            headers=_merge(headers, {"Host": named if port == _PORTS[scheme] else f"{named}:{port}"}),
             extensions={"sni_hostname": host, "timeout": httpx.Timeout(timeout_sec).as_dict()},
         )
         async with httpx.AsyncHTTPTransport(verify=tls_context(), trust_env=False) as transport:
@@ -275,6 +278,19 @@ class GuardedTransport:
 
 def _target(parts: SplitResult) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def _sent_target(parts: SplitResult) -> str:
+    """The target of the request line: httpx escapes characters and resolves ``..`` when it builds the request."""
+    return httpx.URL(f"http://host{_target(parts)}").raw_path.decode("ascii")
+
+
+def _merge(*groups: Mapping[str, str]) -> httpx.Headers:
+    """All headers; a later group replaces those of an earlier one, whatever the case of their names."""
+    merged = httpx.Headers()
+    for group in groups:
+        merged.update(group)
+    return merged
 
 
 class GuardedHttpClient:
@@ -323,8 +339,8 @@ class GuardedHttpClient:
             raise InvalidInput(f"url: {call.url[:200]!r} cannot be used: {error}.", field="url") from None
         self._allow.check(scheme, host, port)
         # Compressed responses are not asked for: a small one could expand to more than memory holds.
-        headers = {**call.headers, "Accept-Encoding": "identity"}
-        headers |= self._signed(call.method, httpx.URL(call.url).raw_path.decode("ascii"), call.body)
+        ours = {"Accept-Encoding": "identity", **self._signed(call.method, _sent_target(parts), call.body)}
+        headers = _merge(_DEFAULT_HEADERS, call.headers, ours)
         async with self._transport.send(
             call.method, call.url, headers=headers, body=call.body, timeout_sec=call.timeout_ms / 1_000
         ) as response:

@@ -35,6 +35,7 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes
+    names: list[str]
 
 
 @dataclass
@@ -54,7 +55,8 @@ class Host:
         method, target, _ = head[0].split(" ")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        self.seen.append(Request(method, target, headers, body))
+        names = [line.partition(":")[0].lower() for line in head[1:] if line]
+        self.seen.append(Request(method, target, headers, body, names))
         status, extra, data = self.answers.get(target, (200, {}, b"fine"))
         if status:
             lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(data)}", "Connection: close"]
@@ -138,6 +140,24 @@ async def test_what_is_signed_is_what_is_sent(host: Host) -> None:
     (seen,) = host.seen
     assert seen.target == "/%C3%A4%20b?q=%C3%BC"
     assert seen.headers["adjudge-signature"] == sign_request(b"s3", "1700000000", "GET", seen.target, b"")
+
+
+async def test_what_a_node_does_not_say_about_itself_is_added(host: Host) -> None:
+    """Servers such as api.github.com reject requests without a User-Agent."""
+    await fetch(outgoing(host.url), host.url)
+    assert host.seen[-1].headers["user-agent"].startswith("adjudge/")
+    assert host.seen[-1].headers["accept"] == "*/*"
+    await fetch(outgoing(host.url), host.url, headers={"user-agent": "mine", "ACCEPT": "text/plain"})
+    assert (host.seen[-1].headers["user-agent"], host.seen[-1].headers["accept"]) == ("mine", "text/plain")
+
+
+@pytest.mark.parametrize("target", ["/in?", "", "?q=1", "/a b?c=ü#part"])
+async def test_signature_is_of_the_target_that_is_sent(host: Host, target: str) -> None:
+    forged = {"adjudge-signature": "v1=forged"}
+    await fetch(outgoing(host.url, secret=b"s3"), host.url + target, headers=forged)
+    (seen,) = host.seen
+    assert seen.headers["adjudge-signature"] == sign_request(b"s3", "1700000000", "GET", seen.target, b"")
+    assert seen.names.count("adjudge-signature") == 1
 
 
 async def test_an_answer_is_not_unpacked(host: Host) -> None:
