@@ -33,7 +33,7 @@ class DagCache:
 
     def put(self, chain_id: str, version: int, document: Mapping[str, Any]) -> Dag:
         """Read a DAG that was checked when it was defined, unless it is known."""
-        known = self._read.get((chain_id, version))
+        known = self.get(chain_id, version)
         if known is None:
             known = parse_validated_dag(expand_map_nodes(document))
             with self._lock:
@@ -41,8 +41,9 @@ class DagCache:
         return known
 
     def get(self, chain_id: str, version: int) -> Dag | None:
-        """The DAG, if it is at hand."""
-        return self._read.get((chain_id, version))
+        """The DAG, if it is in the cache."""
+        with self._lock:  # ``get`` of cachetools fails if another thread evicts the entry meanwhile
+            return self._read.get((chain_id, version))
 
     async def of_run(self, tx: Tx, run_id: str, chain_id: str, version: int) -> Dag:
         """The DAG of a run."""

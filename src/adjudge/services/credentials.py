@@ -71,8 +71,10 @@ class CredentialCache:
 
     def invalidate_user(self, user_id: str) -> None:
         """Look everything of this user up again; call it once a change has committed."""
-        for digest in [digest for digest, known in self._known.items() if known.viewer.user_id == user_id]:
-            del self._known[digest]
+        for digest in [*self._known]:  # not items() and del: both fail for an entry that expires meanwhile
+            known = self._known.get(digest)
+            if known is not None and known.viewer.user_id == user_id:
+                self._known.pop(digest, None)
 
     async def find_revoked(self, viewers: Collection[Viewer]) -> set[Viewer]:
         """Who of them would be somebody else now: the credential has ended, or gives other rights than it did."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
 
 import pytest
 
 from adjudge.api.dependencies import require_permission
 from adjudge.domain.permissions import Permission, Role, effective_permissions
+from adjudge.services.credentials import CredentialCache
 from adjudge.services.viewer import Viewer
 from adjudge.store.accounts import api_tokens
 from tests.support.asgi_app import AsgiApp
@@ -51,6 +53,16 @@ async def test_a_token_that_has_ended_is_nobodys(api_on_both: AsgiApp, ending: s
     assert await store.database.read(lambda tx: api_tokens.find_principal(tx, secret)) is not None
     await store.write(ending, id=user_id)
     assert await store.database.read(lambda tx: api_tokens.find_principal(tx, secret)) is None
+
+
+async def test_user_is_forgotten_even_if_an_entry_expires_meanwhile(api: AsgiApp) -> None:
+    times = itertools.chain([0.0] * 2, itertools.count(2.0, 2.0))
+    credentials = CredentialCache(
+        api.store.database, remember_sec=3, session_idle_us=60_000_000, clock=lambda: next(times)
+    )
+    user_id, secret = await api.user("service")
+    assert await credentials.viewer_for_token(secret) is not None
+    credentials.invalidate_user(user_id)  # finds the entry at 2 s; at the next look it has expired
 
 
 async def test_only_the_digest_of_a_token_is_stored(api: AsgiApp) -> None:
