@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
@@ -19,6 +22,7 @@ from adjudge.domain.errors import Conflict
 from adjudge.store import Tx, migrations, open_database, schema
 from adjudge.store.engine.connect import ping, sqlite_path
 from adjudge.store.engine.statement import Statement
+from adjudge.store.migrations import runner
 from tests.integration.store import schema_introspection
 from tests.integration.store.schema_introspection import Catalogue
 from tests.support.databases import PostgresDatabases
@@ -172,3 +176,22 @@ async def test_a_database_downgraded_to_base_can_be_upgraded_again(empty_url: st
     assert await migrations.current(empty_url) is None
     await migrations.upgrade(empty_url)
     assert await migrations.current(empty_url) == migrations.latest_revision()
+
+
+async def test_database_that_is_migrated_during_the_check_is_not_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several servers that start on an empty database, one may create the schema while another looks at it."""
+    url, connect = f"sqlite:///{tmp_path / 'empty.db'}", sqlite3.connect
+    looked: list[str] = []
+
+    def connect_slowly(*args: Any, **options: Any) -> sqlite3.Connection:
+        if looked:
+            monkeypatch.setattr(sqlite3, "connect", connect)
+            runner._run_sqlite(url, command.upgrade, "head")
+        looked.append(str(args[0]))
+        opened: sqlite3.Connection = connect(*args, **options)
+        return opened
+
+    monkeypatch.setattr(sqlite3, "connect", connect_slowly)
+    assert await migrations.current(url) in (None, migrations.latest_revision())

@@ -16,16 +16,22 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from adjudge.domain.errors import Conflict, Unavailable
 
 VERSIONS = Path(__file__).parent / "versions"
 """Directory of the migrations; files are named after their revisions."""
 
-_REVISION: Final = "SELECT max(version_num) FROM alembic_version"
-_BASELINE_REVISION: Final = f"{_REVISION} WHERE NOT EXISTS (SELECT 1 FROM metric_samples WHERE 1 = 0)"
-"""The revision of a database that has the baseline; fails if ``metric_samples``, one of its tables, is missing."""
+_REVISION: Final = "SELECT max(version_num), {has_baseline} FROM alembic_version"
+"""The revision, and whether there is ``metric_samples``, a table of the baseline.
+
+One query, because another server may create the schema between two.
+"""
+_POSTGRES_REVISION: Final = _REVISION.format(has_baseline="to_regclass('metric_samples') IS NOT NULL")
+_SQLITE_REVISION: Final = _REVISION.format(
+    has_baseline="EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'metric_samples')"
+)
 
 
 async def upgrade(url: str, revision: str = "head") -> None:
@@ -95,19 +101,13 @@ async def _postgres_revision(url: str) -> str | None:
 
     from adjudge.store.engine.postgres_pool import TIMEOUT_SEC, connect  # noqa: PLC0415  # as above
 
-    async def fetch(query: str) -> Any:
-        try:
-            return await connection.fetchval(query)
-        except asyncpg.UndefinedTableError:
-            return None
-
     connection = await connect(url)
     try:
         async with asyncio.timeout(TIMEOUT_SEC):
-            found = await fetch(_BASELINE_REVISION)
-            if found is None and (old := await fetch(_REVISION)) is not None:
-                raise _before_baseline(old)
-            return None if found is None else str(found)
+            (row,) = await connection.fetch(_POSTGRES_REVISION)
+            return _checked(*row)
+    except asyncpg.UndefinedTableError:
+        return None
     except TimeoutError as error:
         raise Unavailable("PostgreSQL does not answer. Check ADJUDGE_DATABASE_URL and the server.") from error
     finally:
@@ -116,24 +116,19 @@ async def _postgres_revision(url: str) -> str | None:
 
 def _sqlite_revision(path: str) -> str | None:
     """The same for SQLite. Must not create the file: that is left to the migration."""
-
-    def fetch(query: str) -> Any:
-        try:
-            with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True)) as connection:
-                row = connection.execute(query).fetchone()
-                return row and row[0]
-        except sqlite3.Error:
-            return None  # no file, no such table, or an error that the migration will report
-
-    found = fetch(_BASELINE_REVISION)
-    if found is None and (old := fetch(_REVISION)) is not None:
-        raise _before_baseline(old)
-    return None if found is None else str(found)
+    try:
+        with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True)) as connection:
+            row = connection.execute(_SQLITE_REVISION).fetchone()
+    except sqlite3.Error:
+        return None  # no file, no such table, or an error that the migration will report
+    return _checked(*row)
 
 
-def _before_baseline(revision: object) -> Conflict:
-    """The error for a database that has a revision, but not the tables of the baseline."""
-    return Conflict(
+def _checked(revision: str | None, has_baseline: object) -> str | None:
+    """The revision; an error for one from before the baseline."""
+    if revision is None or has_baseline:
+        return revision
+    raise Conflict(
         f"database_url: the database was created by a development version from before the first release (revision "
         f"{revision}) and cannot be upgraded. Use a new, empty database: delete the SQLite file, or drop and create "
         "the PostgreSQL database again.",
