@@ -3,17 +3,17 @@
 ::
 
     ClientError
-    ├── Unreachable        no answer came
-    ├── Misunderstood      an answer came that is none of Adjudge's
-    ├── WaitedTooLong      the time that the caller gave is over
-    └── ApiError           the server said no: status, code, detail, request_id
-        ├── Rejected            400, 413, 415  the request cannot be used
-        ├── NotLoggedIn         401
-        ├── NotAllowed          403
-        ├── Missing             404
-        ├── Conflicting         409
-        ├── Throttled           429            with retry_after_sec
-        └── ServerTrouble       5xx
+    ├── UnreachableError            no response
+    ├── BadResponseError            the response does not come from Adjudge
+    ├── WaitTimeoutError            the timeout of a wait has passed
+    └── ApiError                    an error response: status, code, detail, request_id
+        ├── InvalidRequestError         400, 413, 415
+        ├── AuthenticationError         401
+        ├── PermissionDeniedError       403
+        ├── NotFoundError               404
+        ├── ConflictError               409
+        ├── RateLimitedError            429, with retry_after_sec
+        └── ServerError                 5xx
 """
 
 from __future__ import annotations

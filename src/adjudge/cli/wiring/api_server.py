@@ -119,7 +119,7 @@ async def open_services(
 
 
 def make_sse_connections(settings: Settings, credentials: CredentialCache) -> SseConnections:
-    """Seats for event streams; a credential that ended elsewhere is believed no longer than anywhere else."""
+    """Slots of event streams; a revoked credential ends its streams within the credential cache time."""
     server = settings.server
     look_sec = max(1.0, settings.accounts.credential_cache_sec)
     return SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=look_sec)
@@ -162,7 +162,7 @@ def http_config(app: Callable[..., Any], server: sections.ServerSettings) -> uvi
 
 
 class HttpServer(uvicorn.Server):
-    """Uvicorn, ending with exit code 0 when it was asked to end; a second signal ends it at once."""
+    """Uvicorn that exits with code 0 on a signal; a second signal ends it immediately."""
 
     def __init__(self, config: uvicorn.Config, on_exit: Callable[[], None]) -> None:
         super().__init__(config)
@@ -188,7 +188,7 @@ class HttpServer(uvicorn.Server):
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Take the port before anything else starts, or say who is in the way."""
+    """Bind the port before anything else starts, or raise an error with a fix."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)

@@ -1,4 +1,4 @@
-"""The parts of chains, put together: the engine, what it waits on, and what starts runs by itself.
+"""Composes the chain engine, its wait probes and its triggers.
 
 What runs their nodes is a worker's alone, and stands in ``executors``.
 """
@@ -29,14 +29,14 @@ from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK, WebhookDeliveryLis
 
 
 def make_engine(settings: Settings) -> ChainEngine:
-    """The engine, with everything that nodes wait on and whoever wants to know of a run's end."""
+    """The chain engine with its wait probes and its listeners for finished runs."""
     return ChainEngine(
         probes=WAIT_PROBES, on_run_ended=[fire_chain_finished], node_timeout_ms=node_timeout_ms(settings)
     )
 
 
 def node_timeout_ms(settings: Settings) -> int:
-    """How long an attempt of a node may run that has no timeout of its own."""
+    """Default timeout of one attempt of a node."""
     return round(settings.chains.node_timeout_sec * 1_000)
 
 
@@ -52,7 +52,7 @@ def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, Job
 
 
 def make_jobs(settings: Settings, engine: ChainEngine | None = None) -> JobCommands:
-    """Jobs, with everything that owns them."""
+    """Job commands with all job listeners."""
     return JobCommands(make_job_listeners(engine or make_engine(settings), settings), policy=settings.retry.policy())
 
 

@@ -1,4 +1,4 @@
-"""The drivers that settings choose. Only what is chosen is imported: most processes do without Redis, S3 and etcd."""
+"""Opens the configured drivers. Only these are imported: most processes do not need Redis, S3 and etcd."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from adjudge.store.engine.connect import sqlite_path
 from adjudge.stream import MemoryStream, Stream
 
 _COMMAND_TIMEOUT_SEC: Final = 300.0
-"""For commands that go through whole tables."""
+"""For commands that read whole tables."""
 _PRODUCTION: Final = "prod"
 """The environment in which an unprotected Redis is refused unless it is allowed."""
 _log = get_logger(__name__)
@@ -53,9 +53,9 @@ def open_for_leases(settings: Settings) -> AbstractAsyncContextManager[Database]
 
 
 def existing_url(settings: Settings) -> str:
-    """The address of a database that is there.
+    """The URL of an existing database.
 
-    In the wrong folder an empty one would have no dead letters to show and no file to keep.
+    In the wrong folder, a new empty database would show no dead letters and refer to no files.
     """
     url = settings.database.url.reveal()
     path = sqlite_path(url)
@@ -69,7 +69,7 @@ def existing_url(settings: Settings) -> str:
 
 
 def open_redis_problem(settings: Settings) -> str | None:
-    """What is wrong with how Redis is protected; nothing where it is on this machine, or has TLS and a password."""
+    """Why Redis is not protected; None if it is local, or has TLS and a password."""
     url = urlsplit(settings.jobs.redis_url.reveal())
     host = url.hostname or ""
     if not host or url.scheme == "unix" or host == "localhost" or host.startswith("127.") or host == "::1":
@@ -96,7 +96,7 @@ def warn_of_open_redis(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
-    """Redis where its address is given, else a stream of this process."""
+    """Redis if configured, else an in-process stream."""
     jobs, url = settings.jobs, settings.jobs.redis_url.reveal()
     stream: Stream
     if url:
@@ -121,7 +121,7 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
 
 @asynccontextmanager
 async def open_buckets(settings: Settings) -> AsyncIterator[TokenBuckets]:
-    """Shared through Redis where its address is given, else of this process."""
+    """Shared through Redis if configured, else in-process."""
     url, environment = settings.jobs.redis_url.reveal(), settings.server.environment
     buckets: TokenBuckets = MemoryTokenBuckets()
     if url:
@@ -134,7 +134,7 @@ async def open_buckets(settings: Settings) -> AsyncIterator[TokenBuckets]:
 
 @asynccontextmanager
 async def open_blobs(settings: Settings) -> AsyncIterator[BlobStore]:
-    """S3 where a bucket is named, else a folder of this machine."""
+    """S3 if a bucket is configured, else a local folder."""
     files = settings.files
     blobs: BlobStore
     if files.s3_bucket:
@@ -161,7 +161,7 @@ async def open_blobs(settings: Settings) -> AsyncIterator[BlobStore]:
 
 @asynccontextmanager
 async def open_registry(settings: Settings, database: Database) -> AsyncIterator[Registry]:
-    """Etcd where its addresses are given, else the database."""
+    """Etcd if configured, else the database."""
     endpoints = [place.strip() for place in settings.worker.etcd_endpoints.split(",") if place.strip()]
     registry: Registry
     if endpoints:

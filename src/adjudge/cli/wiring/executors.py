@@ -1,4 +1,4 @@
-"""The executors of chains, with the parts that each asks for: what a worker runs nodes by."""
+"""Composes the executors of chain nodes with their dependencies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_executors(
     cache: BlobCache,
     judge: Judge,
 ) -> dict[str, Executor]:
-    """Every executor that is installed, with the parts it asks for by name."""
+    """All installed executors with the dependencies that they declare by name."""
     parts: dict[str, Any] = {
         "database": database,
         "jobs": jobs,

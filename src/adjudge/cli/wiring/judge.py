@@ -24,13 +24,13 @@ SOURCE_BYTES_MAX = 64 * 1024 * 1024
 
 
 def load_languages() -> Languages:
-    """The languages with the operator's changes, looked for where the caller's own programs are too."""
+    """The languages with the changes of the settings; toolchains are also searched on the PATH of the caller."""
     overlay = settings_source.load().judge.languages_file
     return Languages.load(os.get_exec_path(), Path(overlay).expanduser() if overlay else None)
 
 
 class PrometheusSandboxMetrics:
-    """What happens in the sandbox, counted where every figure of the process is."""
+    """Counts sandbox events in the metrics of the process."""
 
     def protocol_error(self, reason: str) -> None:
         """A report that cannot be believed."""

@@ -123,7 +123,7 @@ def _health(worker: Worker, judge: Judge) -> WorkerHealth:
 
 
 async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
-    """With what holds its programs, and with the languages that it can judge, in which versions.
+    """The registration of a worker: isolation, languages and versions.
 
     Languages that it cannot are left out, and admission goes by that.
     """
