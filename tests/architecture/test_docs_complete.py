@@ -39,7 +39,10 @@ def test_error_codes_and_reasons_are_documented() -> None:
 
 
 def test_commands_are_documented() -> None:
-    assert {f"adjudge {name}" for name in COMMANDS} <= _named("cli.md")
+    """Except hidden ones: these are former names."""
+    shown = {f"adjudge {name}" for name, command in COMMANDS.items() if not command.hidden}
+    assert len(shown) > 10
+    assert shown <= _named("cli.md")
 
 
 def test_statements_have_unique_names_a_purpose_and_a_place_in_the_docs() -> None:
