@@ -1,4 +1,4 @@
-"""Programs run without a problem, in the real box."""
+"""Executions in the real sandbox."""
 
 from __future__ import annotations
 

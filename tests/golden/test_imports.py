@@ -1,4 +1,4 @@
-"""An import that verifies: the jury's solutions run in the sandbox, and their table is kept."""
+"""Import with verification: jury solutions run in the sandbox and their results are stored."""
 
 from __future__ import annotations
 

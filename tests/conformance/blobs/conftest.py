@@ -1,4 +1,4 @@
-"""The blob suite's two sides: a folder and S3."""
+"""The blob stores under test: a folder and S3."""
 
 from __future__ import annotations
 

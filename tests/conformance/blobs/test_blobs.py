@@ -1,4 +1,4 @@
-"""What every file store does, run on each."""
+"""Conformance of blob stores, run on every driver."""
 
 from __future__ import annotations
 

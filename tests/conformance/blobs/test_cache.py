@@ -1,4 +1,4 @@
-"""The worker's cache: bounded, verified, fetched once, shared by slots and processes."""
+"""The worker's blob cache: size limit, verification, one fetch, sharing between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a folder does: survive a kill in the middle of a put, heal, renew, tidy up."""
+"""The directory driver: killed puts, repair, renewal, clean-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garbage collection removes what is old and unused, and nothing else, on every store."""
+"""Garbage collection deletes old, unused blobs only, on every driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only S3 does: be away, refuse keys, have no bucket, break in the middle of an answer."""
+"""The S3 driver: outages, wrong keys, missing bucket, interrupted responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets are the same for one process and for all that share a Redis."""
+"""Token buckets in memory and in Redis behave the same."""
 
 from __future__ import annotations
 

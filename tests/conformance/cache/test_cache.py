@@ -1,4 +1,4 @@
-"""What the cache promises, in one process and in two that share a Redis."""
+"""The two-tier cache, in one process and in two that share a Redis."""
 
 from __future__ import annotations
 

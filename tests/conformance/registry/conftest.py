@@ -1,4 +1,4 @@
-"""The registry suite's sides: both databases under a clock of the test's own, and etcd under its own clock."""
+"""The registries under test: both databases with a test clock, and etcd with its own clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only etcd does: be away, be one of several, forget a lease, keep environments apart."""
+"""The etcd registry: outages, several endpoints, expired leases, environments."""
 
 from __future__ import annotations
 

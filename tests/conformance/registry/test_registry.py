@@ -1,4 +1,4 @@
-"""What every registry does, run on each."""
+"""Conformance of worker registries, run on every driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream suite's two sides: the in-process driver and Redis."""
+"""The streams under test: the in-process driver and Redis."""
 
 from __future__ import annotations
 

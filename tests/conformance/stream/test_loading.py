@@ -1,4 +1,4 @@
-"""A Redis that still loads its data after a restart answers LOADING: waited out, like one that is away."""
+"""A Redis that is loading its data after a restart is waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Redis can do to the driver: go away, come back, be old, be spoilt, ask for a password or for TLS."""
+"""The Redis stream driver: outages, old versions, corrupt data, authentication, TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every stream driver does, run on each."""
+"""Conformance of streams, run on every driver."""
 
 from __future__ import annotations
 

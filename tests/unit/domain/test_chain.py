@@ -1,4 +1,4 @@
-"""The rules of DAGs: decisions, cascades, what is opened again."""
+"""Rules of DAGs: decisions, skip cascades, reopened nodes."""
 
 from __future__ import annotations
 

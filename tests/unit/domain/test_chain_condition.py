@@ -1,4 +1,4 @@
-"""The language of ``if``."""
+"""Parser and evaluator of ``if``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading DAGs: every problem is named, with its place, and all of them at once."""
+"""Parsing of DAGs: all problems are reported, each with its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of errors: codes are stable and their own, a class's docstring is its message."""
+"""The tree of errors: stable codes, docstrings as messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawings of graphs: every edge leads down, nothing is lost, straight things stay straight."""
+"""Graph layout: edges lead down, all vertices are present, lines stay straight."""
 
 from __future__ import annotations
 

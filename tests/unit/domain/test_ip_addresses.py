@@ -1,4 +1,4 @@
-"""No range of IANA's special-purpose registries counts as public, nor does any wrapping of such an address."""
+"""Addresses of IANA's special-purpose registries are not public, wrapped or not."""
 
 from __future__ import annotations
 

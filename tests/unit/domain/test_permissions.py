@@ -1,4 +1,4 @@
-"""Names of users."""
+"""User names."""
 
 from __future__ import annotations
 

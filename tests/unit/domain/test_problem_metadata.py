@@ -1,4 +1,4 @@
-"""What problems are told apart and found by."""
+"""Problem metadata: slugs, tags, titles, search words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every exception class of every driver has a reaction that was chosen: the tables, walked class by class."""
+"""Every exception class of every driver has a chosen reaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of legal edges: every pair is legal or refused, every unknown value is named."""
+"""State machines: every transition is legal or rejected, unknown values are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that can be kept and shown again, and what is said of any other."""
+"""Encoding of JSON documents, and rejection of values that cannot be stored."""
 
 from __future__ import annotations
 

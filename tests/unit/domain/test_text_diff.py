@@ -1,4 +1,4 @@
-"""Differences lead from one text to the other, are short where they can be, and never take long."""
+"""Text diffs are correct, minimal within the budget, and bounded in time."""
 
 from __future__ import annotations
 

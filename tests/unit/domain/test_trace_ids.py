@@ -1,4 +1,4 @@
-"""Trace ids are taken from W3C headers, and minted from ids."""
+"""Trace ids from W3C headers and from object ids."""
 
 from __future__ import annotations
 

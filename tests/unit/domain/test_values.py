@@ -1,4 +1,4 @@
-"""Verdicts, limits, retries, ids: small values with exact rules."""
+"""Verdicts, limits, retries and ids."""
 
 from __future__ import annotations
 

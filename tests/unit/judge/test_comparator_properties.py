@@ -1,4 +1,4 @@
-"""Each streaming comparator equals a naive one that has both outputs whole, whatever the chunks."""
+"""Streaming comparators equal naive ones for all chunk sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparators that are named after a reference say what the reference said when it was run."""
+"""Comparators agree with recorded results of their reference implementations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our own comparators ignore, what they say, and what they cost."""
+"""Built-in comparators: what they ignore, messages, memory use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compilations: how many run at once, and the program that stays as long as somebody may run it."""
+"""Compilation: concurrency limit, lifetime of compiled programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of compiled programs: whole entries, never over the bound, the longest unused going first."""
+"""The compile cache: complete entries, size limit, LRU eviction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which programs run at the same time: judging and executions take turns, a repeated run is alone."""
+"""The exclusive gate: judging and executions alternate, a repeated run is exclusive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executions take turns with judging: their compilations as well as their runs."""
+"""Compilations and runs of executions alternate with judging."""
 
 from __future__ import annotations
 

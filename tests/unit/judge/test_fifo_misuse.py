@@ -1,4 +1,4 @@
-"""Processes that open their fifos without end: the event loop goes on, and the process is stopped."""
+"""Processes that open their FIFOs endlessly are stopped and do not block the event loop."""
 
 from __future__ import annotations
 

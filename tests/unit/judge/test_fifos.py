@@ -1,4 +1,4 @@
-"""Fifos between a manager and processes: any order, any direction, the end of the stream, and who sees what."""
+"""FIFOs between manager and processes: order, direction, EOF, visibility."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator's table of languages: what it changes, what it adds, and how mistakes in it are named."""
+"""The operator's language file: changes, additions, error messages."""
 
 from __future__ import annotations
 

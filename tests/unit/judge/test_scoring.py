@@ -1,4 +1,4 @@
-"""Points and verdicts from rows: every aggregate, dependencies, ranges, early ends, and exactness."""
+"""Scoring: aggregates, dependencies, ranges, early stop, exactness."""
 
 from __future__ import annotations
 

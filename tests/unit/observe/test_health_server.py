@@ -1,4 +1,4 @@
-"""Processes that serve nothing else still say how they are."""
+"""The health server: metrics and liveness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs are structured, carry their context and keep secrets out."""
+"""Logs: structure, context, redaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures over time: differences add up, quantiles come from buckets."""
+"""Metric samples: differences, sums, quantiles."""
 
 from __future__ import annotations
 

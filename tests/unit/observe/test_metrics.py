@@ -1,4 +1,4 @@
-"""Every metric is declared once, with few and bounded labels."""
+"""Metrics are declared once, with few and bounded labels."""
 
 from __future__ import annotations
 

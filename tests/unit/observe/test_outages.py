@@ -1,4 +1,4 @@
-"""Pauses during an outage grow and are random; the log has one line at its begin and one at its end."""
+"""Backoff during an outage is exponential and random; begin and end are logged."""
 
 from __future__ import annotations
 

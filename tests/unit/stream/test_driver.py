@@ -1,4 +1,4 @@
-"""The rules that both stream drivers share: names, bands, turns, what may enter."""
+"""Rules shared by both stream drivers: names, bands, fair share, validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The in-process stream under a clock that the test owns."""
+"""The in-process stream with a test clock."""
 
 from __future__ import annotations
 
