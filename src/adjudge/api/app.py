@@ -13,8 +13,8 @@ from starlette.routing import BaseRoute
 from adjudge import __version__
 from adjudge.api import errors
 from adjudge.api.auth import known_by, make_authenticator
+from adjudge.api.cached_problems import CachedProblems
 from adjudge.api.container import Services
-from adjudge.api.fast_routes import CachedProblems
 from adjudge.api.json_shape import JsonShape
 from adjudge.api.middleware import RequestMiddleware
 from adjudge.api.openapi import build_openapi
@@ -83,6 +83,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
     app = _new_fastapi()
     already = len(app.router.routes)
     s = services
+    app.router.routes.append(submissions.plain_submit_route(API_ROOT, s.submitter))
     # Routes are tried in this order: the most used first. No two of them match the same path.
     for router in (
         submissions.router(s.languages, s.submissions, s.submitter),

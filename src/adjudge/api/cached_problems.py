@@ -1,16 +1,8 @@
-"""The two most used requests without FastAPI's parameter parsing, which takes most of their CPU time.
-
-CPU time for each request, with and without parsing: cached problem 128 and 20 µs, submission 340 and 220 µs. Only
-simple requests are answered here; everything else reaches the ordinary route, so the responses cannot differ.
-"""
+"""Cached problems, answered without routing and parameter parsing: 20 µs of CPU time per request instead of 128."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
-
-from fastapi import Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Response
 from starlette.types import Scope
 
 from adjudge.api.auth import parse_bearer_token
@@ -19,8 +11,6 @@ from adjudge.api.responses import conditional_response
 from adjudge.domain.permissions import Permission
 from adjudge.services.credentials import CredentialCache
 from adjudge.services.problems import ProblemService
-
-FastHandler = Callable[[Request], Awaitable[Response | None]]
 
 
 class CachedProblems:
@@ -58,18 +48,3 @@ class CachedProblems:
         secret = parse_bearer_token(authorization.decode("latin-1"))
         viewer = self._credentials.known_by_token(secret) if secret is not None else None
         return viewer is not None and viewer.can(Permission.PROBLEM_READ)
-
-
-def fast_route(handler: FastHandler) -> type[APIRoute]:
-    """The class of a route that calls ``handler`` first, and its endpoint only if that returns None."""
-
-    class FastRoute(APIRoute):
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            handle_endpoint = super().get_route_handler()
-
-            async def handle(request: Request) -> Response:
-                return await handler(request) or await handle_endpoint(request)
-
-            return handle
-
-    return FastRoute
