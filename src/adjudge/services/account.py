@@ -1,4 +1,4 @@
-"""One's own account: profile, password, tokens, sessions."""
+"""The own account: profile, password, tokens, sessions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The gate: what is let in, in which band, and what is turned away with which reason.
+"""Admission: decides whether a submission is accepted now, and with which priority.
 
-Three questions, the cheapest first. Can anybody run it, and is there room (the sample, no round trip)? Is this caller
-too fast (buckets, one round trip where they are shared)? Has this caller too much under way, or enough for today (rows,
-read at most once a second for each user)? Limits that are 0 are not asked for.
+Checks, the cheapest first: is there a worker for the language and space in the queue (the load snapshot, no round
+trip); is this user or address within its rate (token buckets, one round trip if they are shared); is this user within
+the in-flight limit and the daily quota (rows, read at most once a second for each user). A limit of 0 is not checked.
 """
 
 from __future__ import annotations

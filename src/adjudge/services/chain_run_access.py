@@ -1,8 +1,8 @@
-"""Whose run it is: who may know of a run, and who may change it.
+"""Who may see and control a chain run.
 
-``run:read`` and ``run:control`` are about the runs that one started oneself, and those that a node of one's own started
-as sub-chains: they act for the same person. Whoever is asked a question by a node may know of its run and answer;
-nothing else. ``run:read_all`` and ``run:control_all`` are about everybody's, and what triggers started.
+``run:read`` and ``run:control`` cover the runs that a user started, and the sub-chain runs that their nodes started.
+The approvers of a waiting node may see its run and decide on the node. ``run:read_all`` and ``run:control_all`` cover
+the runs of all users and those that triggers started.
 """
 
 from __future__ import annotations

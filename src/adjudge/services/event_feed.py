@@ -1,8 +1,8 @@
-"""The tail: one reader a process, however many watch.
+"""The event feed: one reader per process that serves every event stream and every waiting request.
 
-It reads what happened since it last looked, woken by bells with a poll as the net, and hands it to everyone whom it
-concerns. A thousand streams cost the database one query. Whoever reads too slowly is let go, and comes back with the
-id of the last event it has seen.
+It reads what changed since its last read, woken by notifications and by a poll, and passes it to the subscribers that
+it concerns. A thousand streams cost the database one query. A subscriber that reads too slowly is dropped; it
+reconnects with the id of the last event that it received.
 """
 
 from __future__ import annotations

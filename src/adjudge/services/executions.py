@@ -1,4 +1,4 @@
-"""Running programs without a problem: one's own, read by nobody else."""
+"""Programs run without a problem. Only their owner can read them."""
 
 from __future__ import annotations
 

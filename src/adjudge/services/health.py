@@ -1,7 +1,7 @@
-"""Signs of life of every part: what *ready* asks, and what staff see in detail.
+"""Health checks of every component, for ``/health/ready`` and for operators.
 
-Without the database or the files nothing can be answered: then the server is not ready. Without the stream or a worker
-submissions are still taken and judged later: that is said, and nobody is sent away for it.
+Without the database or the file store no request can be answered: the server is not ready. Without the stream or a
+worker submissions are accepted and judged later: that is reported, but the server stays ready.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Languages and where to begin in each."""
+"""Languages and their source templates."""
 
 from __future__ import annotations
 

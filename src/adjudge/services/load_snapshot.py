@@ -1,7 +1,7 @@
-"""What admission knows of the house as a whole: how much waits and what workers can run, at most a second old.
+"""What admission knows of the system: queue length and what the workers can run, at most one second old.
 
-Sampled for all requests together, never by each: a sample past half of its life is renewed in the background while
-requests go on with it; only the first request after a quiet time waits for one.
+Read once for all requests. A snapshot older than half a second is refreshed in the background; only the first request
+after an idle period waits for one.
 """
 
 from __future__ import annotations

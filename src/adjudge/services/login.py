@@ -1,4 +1,4 @@
-"""Getting in: logging in and out, registering. Whoever succeeds gets a session."""
+"""Login, logout, registration. Each success opens a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages on their way in: taken as they stream, then imported as background work that can be watched."""
+"""Package imports: the archive is stored while it is received, then imported by a background job."""
 
 from __future__ import annotations
 

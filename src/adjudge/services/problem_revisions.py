@@ -1,7 +1,6 @@
-"""What a setter does with a problem: edit, compare revisions, publish, roll back, withdraw.
+"""Managing a problem: edit its metadata, compare revisions, publish, roll back, withdraw.
 
-A problem is its owner's and the admins'. Others' drafts do not exist for a setter; those who may read drafts see them
-and change nothing.
+Only the owner and admins may change a problem. Drafts of others are not found, except by those who may read drafts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How problems fare, counted once a minute for all who look at lists; how the viewer stands with one of them."""
+"""Statistics of problems, counted once a minute for all lists, and a user's progress with one problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue as people see it: lists, a problem's page, public files. What may be cached, is."""
+"""Problems as people see them: lists, a problem's page, public files. Cached where possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets that go on without Redis: limits then hold for each process alone, and the log says so."""
+"""Token buckets that work without Redis: while it is unavailable, limits hold per process, and the log says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rejudge batches: made, looked at, applied or not."""
+"""Rejudge batches: create, preview, apply, discard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of events: first what was missed, read from the store, then what happens, heard from the tail."""
+"""Event streams: first the missed events, read from the database, then live ones from the event feed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a problem asks of a submission: its languages, its size, and how long judging it may take.
+"""What a problem requires of a submission: allowed languages, source size, and the time limit of judging.
 
-A revision never changes, so what was read of one stays true; which revision is the published one is asked every time.
+Revisions never change, so their rules are cached; which revision is published is read every time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Submissions: read, waited for, canceled, changed by hand. Whose they are is decided here."""
+"""Submissions: read, wait for, cancel, change manually. Decides who may see what of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handing in: one program or a thousand, by the same path."""
+"""Submitting solutions: one or a batch, by the same path."""
 
 from __future__ import annotations
 

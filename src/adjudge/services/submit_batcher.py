@@ -1,8 +1,7 @@
 """Group commit for submissions: requests that arrive during a commit are inserted together by the next one.
 
-A lone order is committed at once. Under load the database does few commits and large statements. Once a full
-transaction waits, nothing is gained by waiting longer: a second writer places it beside the first. An order that cannot
-be placed takes no other along.
+A request that arrives alone is committed immediately. Once a full batch waits, a second writer commits it in parallel.
+A request that cannot be inserted does not fail the others of its batch.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _log = get_logger(__name__)
 
 
 class SubmitBatcher:
-    """Places orders, many in one transaction."""
+    """Inserts submissions of many requests in one transaction."""
 
     def __init__(self, database: Database, jobs: JobCommands) -> None:
         self._database = database
@@ -38,7 +37,7 @@ class SubmitBatcher:
         )
 
     async def submit(self, order: BatchedSubmit) -> StoredResponse:
-        """Place an order and wait until it is committed; an order that was placed before gets its first answer."""
+        """Insert a request and wait for the commit; a repeated idempotency key gets the stored response."""
         answer = await self._batcher.put(order)
         if isinstance(answer, Exception):
             raise answer
@@ -54,7 +53,7 @@ class SubmitBatcher:
         return await self._database.transact(lambda tx: submit_batch.submit_batch(tx, self._submissions, batch))
 
     async def _look_up(self, batch: Sequence[BatchedSubmit]) -> list[StoredResponse | Exception]:
-        """Find out what a commit whose answer was lost has placed; place the other orders, each alone."""
+        """Look up what a commit with an unknown outcome has inserted; insert the other requests one by one."""
         ids = [item.id for order in batch for item in order.submissions]
         try:
             known = await self._database.read(lambda tx: submission_queries.find_existing(tx, ids))

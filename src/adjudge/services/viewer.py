@@ -1,4 +1,4 @@
-"""Who is asking, and what they may: a value, whatever was asked by. How a request comes by it stands in ``asking``."""
+"""The acting user of a request, with role and permissions. ``api.auth`` creates it."""
 
 from __future__ import annotations
 

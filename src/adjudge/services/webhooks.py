@@ -1,4 +1,4 @@
-"""Webhooks: one's own, and nobody else's."""
+"""Webhooks of a user and their deliveries."""
 
 from __future__ import annotations
 

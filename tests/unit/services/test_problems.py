@@ -388,18 +388,6 @@ async def test_statements_come_in_the_language_that_was_asked_for(api: AsgiApp, 
         assert await shown("?lang=fr") == ("en", "Sum")
 
 
-async def test_languages_have_templates(api: AsgiApp) -> None:
-    async with api.client() as visitor:
-        listed = (await visitor.get(f"{ROOT}/languages")).json()["items"]
-        assert all(item["has_template"] for item in listed)
-        answer = await visitor.get(f"{ROOT}/languages/cpp20/template")
-        assert "int main" in answer.json()["source"]
-        again = await visitor.get(f"{ROOT}/languages/cpp20/template", headers={"If-None-Match": answer.headers["etag"]})
-        assert again.status_code == 304
-        missing = await visitor.get(f"{ROOT}/languages/klingon/template")
-        assert missing.json()["code"] == "LANGUAGE_NOT_FOUND"
-
-
 async def test_batched_steps_give_the_same_reply_as_single_ones(api: AsgiApp, tmp_path: Path) -> None:
     _, setter = await api.user("setter")
     await publish(api, tmp_path, setter, "sum")
