@@ -59,12 +59,6 @@ class RecordingTx:
         self._note(statement, rows, parameters)
         return len(rows or ())
 
-    async def fetch_last(
-        self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object
-    ) -> list[Any]:
-        """Note it like any other."""
-        return await self.fetch(statement, rows, **parameters)
-
     async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
         """Note it as the driver runs it: one statement on PostgreSQL, one for each step on SQLite."""
         if self.dialect is Dialect.POSTGRES:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "adjudge"
-_TRANSACTION_CALLS = {"fetch", "fetch_last", "execute"}
+_TRANSACTION_CALLS = {"fetch", "execute"}
 CALLS = {
     "chains/advance.py": 5,
     "chains/concurrency.py": 3,

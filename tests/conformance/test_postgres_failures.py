@@ -17,6 +17,7 @@ from adjudge.store import Tx
 from adjudge.store.accounts import users
 from adjudge.store.accounts.users import NewUser
 from adjudge.store.engine.postgres import PostgresDatabase
+from adjudge.store.engine.script import Script, Step
 from tests.support.server_process import free_port
 from tests.support.store_harness import StoreHarness, adhoc_statement
 
@@ -129,19 +130,20 @@ async def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(postgres_sto
     assert await count(postgres_store) == 3, "it had committed: that is why the outcome must be looked up"
 
 
-async def test_a_last_statement_whose_answer_is_lost_has_an_unknown_outcome_too(postgres_store: StoreHarness) -> None:
-    rename = adhoc_statement(
-        "UPDATE users SET name = 'bea' WHERE name = 'ada' AND name <> CAST(:unlike AS text) RETURNING name"
+async def test_a_last_script_whose_answer_is_lost_has_an_unknown_outcome_too(postgres_store: StoreHarness) -> None:
+    sql = (
+        "UPDATE users SET name = 'bea' WHERE name = 'ada' AND name <> CAST(:unlike AS text) RETURNING name AS new_name"
     )
+    rename = Script("test.rename", "Rename a user.", {}, (Step("renamed", sql, ("new_name",)),))
     await postgres_store.transact(lambda tx: users.insert(tx, add("ada")))
     parts = urlsplit(postgres_store.url)
     async with Proxy(parts.hostname or "", parts.port or 0).running() as proxy:
         url = urlunsplit(parts._replace(netloc=f"postgres@127.0.0.1:{proxy.port}"))
         database = await PostgresDatabase.open(f"{url}?sslmode=disable", max_connections=1)
-        await database.transact(lambda tx: tx.fetch_last(rename, unlike="ada"))  # prepared, and changes nothing
+        await database.transact(lambda tx: tx.run(rename, {}, last=True, unlike="ada"))  # prepared, and changes nothing
         proxy.drop_answer_to = b"nobody"
         with pytest.raises(OutcomeUnknown):
-            await database.transact(lambda tx: tx.fetch_last(rename, unlike="nobody"))
+            await database.transact(lambda tx: tx.run(rename, {}, last=True, unlike="nobody"))
         await database.close()
     assert [row["name"] for row in await postgres_store.rows("SELECT name FROM users")] == ["bea"]
 

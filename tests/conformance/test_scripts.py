@@ -149,7 +149,9 @@ async def test_concurrent_scripts_decide_from_the_latest_rows(postgres_store: St
         await waiting.wait()
 
     async def until_blocked() -> None:
-        blocked = adhoc_statement("SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        blocked = adhoc_statement(
+            "SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
         while not (await store.database.read(lambda tx: tx.fetch(blocked)))[0]["n"]:
             await asyncio.sleep(0)
         waiting.set()

@@ -46,41 +46,6 @@ async def test_a_transaction_returns_what_its_operation_returned_and_commits(sto
     assert await names(store) == ["ada"]
 
 
-async def test_a_last_statement_commits_and_is_the_last(store: StoreHarness) -> None:
-    rename = adhoc_statement("UPDATE users SET name = :name WHERE name = 'ada' RETURNING name")
-    rung: list[str] = []
-
-    async def alone(tx: Tx) -> list[str]:
-        tx.on_commit(lambda: rung.append("alone"))
-        return [row["name"] for row in await tx.fetch_last(rename, name="bea")]
-
-    async def behind_another(tx: Tx) -> None:
-        await add(tx, "ada")
-        await tx.fetch_last(rename, name="cyd")
-
-    async def not_the_last(tx: Tx) -> None:
-        await add(tx, "eve")
-        await tx.fetch_last(COUNT)
-        await add(tx, "fay")
-
-    await store.transact(partial(add, name="ada"))
-    assert (await store.transact(alone), rung) == (["bea"], ["alone"])
-    await store.transact(behind_another)
-    with pytest.raises(InternalFault, match="has committed"):
-        await store.transact(not_the_last)
-    assert await names(store) == ["bea", "cyd"]
-
-
-async def test_a_last_statement_that_fails_leaves_nothing(store: StoreHarness) -> None:
-    await store.transact(partial(add, name="ada"))
-    await store.transact(partial(add, name="bea"))
-    with pytest.raises(Conflict):
-        await store.transact(
-            lambda tx: tx.fetch_last(adhoc_statement("UPDATE users SET name = 'ada' WHERE name = 'bea' RETURNING name"))
-        )
-    assert await names(store) == ["ada", "bea"]
-
-
 async def test_an_operation_that_raises_leaves_nothing(store: StoreHarness) -> None:
     class Mine(Exception):
         pass

@@ -12,7 +12,7 @@ from adjudge.store.engine.script import Script
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs import statements as job_statements
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import BatchResult, Fence, Job, JobResult
+from adjudge.store.jobs.models import Fence, FinishReport, FollowUpSlots, JobResult
 
 BreakGuard = Callable[[pytest.MonkeyPatch], None]
 
@@ -41,9 +41,11 @@ def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
     """A result of any attempt is written with the fence of the present one."""
     finish = JobCommands.finish_and_claim_next
 
-    async def unfenced(self: JobCommands, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
+    async def unfenced(
+        self: JobCommands, tx: Tx, finishes: Sequence[JobResult], slots: FollowUpSlots | None = None
+    ) -> FinishReport:
         rows = await tx.fetch(job_statements.INSPECT, [(item.fence.job_id,) for item in finishes]) if finishes else []
         held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
-        return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes])
+        return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes], slots)
 
     patch.setattr(JobCommands, "finish_and_claim_next", unfenced)

@@ -42,10 +42,7 @@ _EXEMPT: Final = {
     "chain_nodes": {
         "chain_nodes.start",
         "chain_nodes.finish",
-        "chain_nodes.suspend",
-        "chain_nodes.expand_maps",
-        "chain_advance.finish_and_claim_next",
-        "chain_steps.take_one",
+        "chains.finish_nodes.finished_node",
     },
     "jobs": {"chain_runs.delete_jobs", "jobs.delete_orphaned"},
     "chain_runs": {"chain_waits.lock_run_status"},

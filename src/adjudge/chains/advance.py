@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from adjudge.chains.concurrency import current_chain_limits
 from adjudge.chains.conditions import evaluate_conditions
 from adjudge.chains.dag_cache import DagCache
-from adjudge.chains.node_scheduler import FreedSlots, NodeScheduler, Offers, ReadyNode
+from adjudge.chains.follow_ups import FollowUps
+from adjudge.chains.node_scheduler import FreedSlots, NodeScheduler, ReadyNode
 from adjudge.chains.standing import (
     FinishedNode,
     LockedChainRun,
@@ -79,22 +80,28 @@ class ChainRunAdvancer:
         ended: Sequence[FinishedNode],
         ready: Sequence[ReadyNode],
         *,
-        offers: Offers,
+        follow_ups: FollowUps,
+        counted: Sequence[CountedNode] | None = None,
+        counted_ended: Collection[NodeKey] = (),
         yielding: Collection[str] = (),
     ) -> list[FinishedNode]:
         """Count ``ended`` nodes for their dependents, skip and start what follows; ``runs`` are ours and counted.
 
+        Those of ``counted_ended`` are counted already, for the dependents in ``counted``.
         In ``yielding`` runs a node has begun to wait, and may have left its place to others.
         Returns what else ended on the way: skipped nodes, and mapped ones with their last instance.
         """
         dags = {run_id: await self.dag_of(tx, run) for run_id, run in runs.items() if run.can_start_nodes}
         starts, also = list(ready), list[FinishedNode]()
         level, depth = [node for node in ended if node.run_id in dags], 0
-        while level:
+        undecided = list(counted or ())
+        while level or undecided:
             depth += 1
             joined = await self._join(tx, level)
-            found, skips = await self._decide(tx, dags, await self._count_deps(tx, runs, dags, level))
-            starts += found
+            fresh = [node for node in level if depth > 1 or node.key not in counted_ended]
+            undecided += await self._count_deps(tx, runs, dags, fresh)
+            found, skips = await self._decide(tx, dags, undecided)
+            starts, undecided = [*starts, *found], []
             if depth >= _LEVELS_BY_STATEMENT and skips:
                 far, decided = await self._skip_far(tx, dags, skips)
                 also += far
@@ -110,7 +117,7 @@ class ChainRunAdvancer:
         pools = await self._pools(tx, runs, {*yielding, *(node.run_id for node in ended if node.pool)})
         going = {run_id: runs[run_id] for run_id in dags}
         turns = [start for start in starts if not runs[start.run_id].is_waiting_for_slot]
-        await self._starter.start_ready(tx, going, dags, turns, FreedSlots(limited, pools), offers=offers)
+        await self._starter.start_ready(tx, going, dags, turns, FreedSlots(limited, pools), follow_ups=follow_ups)
         return also
 
     async def _pools(self, tx: Tx, runs: LockedRuns, run_ids: Iterable[str]) -> set[str]:
@@ -123,7 +130,9 @@ class ChainRunAdvancer:
 
     async def start_waiting_nodes(self, tx: Tx, chain_id: str) -> int:
         """Give free places of a chain to whoever waits for one; return to how many."""
-        return await self._starter.start_ready(tx, {}, {}, (), FreedSlots(frozenset(), {chain_id}), offers={})
+        return await self._starter.start_ready(
+            tx, {}, {}, (), FreedSlots(frozenset(), {chain_id}), follow_ups=FollowUps()
+        )
 
     async def limits_of(self, tx: Tx, chain_id: str) -> ChainLimits:
         """What a chain limits over its runs now."""
@@ -254,6 +263,12 @@ def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:
         error = f"{failed} of its instances did not succeed."
         return NodeClosing(run_id, node_id, NodeStatus.FAILED, reason="joined", error=error)
     return NodeClosing(run_id, node_id, NodeStatus.SUCCESS, reason="joined")
+
+
+def counted_node_from_row(row: Sequence[Any]) -> CountedNode:
+    """What the step ``counted_node`` returns."""
+    run_id, node_id, waiting, success, failed, skipped, job_id = row
+    return CountedNode(run_id, node_id, DependencyCounts(waiting, success, failed, skipped), job_id)
 
 
 def _counted(row: Row, run_id: str) -> CountedNode:

@@ -18,12 +18,12 @@ from adjudge.chains.advance import ChainRunAdvancer
 from adjudge.chains.control import ChainRunControl
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.executor import WaitProbe
+from adjudge.chains.follow_ups import FollowUpPlanner
 from adjudge.chains.job_listener import NodeJobListener
 from adjudge.chains.node_jobs import NODE_TIMEOUT_MS
 from adjudge.chains.node_scheduler import NodeScheduler
 from adjudge.chains.run_lifecycle import ChainRunLifecycle, OnRunFinished
 from adjudge.chains.start_run import ChainRunStarter
-from adjudge.chains.stepping import Stepper
 from adjudge.domain.authority import Authority
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import ChainRunStatus
@@ -46,11 +46,14 @@ class ChainEngine:
     ) -> None:
         unowned = JobCommands({}, new_id=new_id)  # the engine writes what its own jobs mean for nodes itself
         self.dags = dags or DagCache()
-        advance = ChainRunAdvancer(self.dags, NodeScheduler(self.dags, unowned, new_id, node_timeout_ms), new_id)
+        advance = ChainRunAdvancer(self.dags, NodeScheduler(self.dags, new_id, node_timeout_ms), new_id)
         self.progress = ChainRunLifecycle(advance, probes or {}, on_run_ended)
         self._launch = ChainRunStarter(self.dags, self.progress, new_id)
         self._control = ChainRunControl(self.progress, unowned, new_id)
-        self.owner = NodeJobListener(self.progress, self._control, Stepper(self.dags, new_id, node_timeout_ms), new_id)
+        planner = FollowUpPlanner(new_id, node_timeout_ms)
+        self.owner = NodeJobListener(
+            self.progress, self._control, planner=planner, dags=self.dags, jobs=unowned, new_id=new_id
+        )
 
     async def start(self, tx: Tx, wanted: NewChainRun) -> StartedChainRun:
         """Start a chain; a disabled one is refused (``ChainDisabled``), a known key answers with its run."""

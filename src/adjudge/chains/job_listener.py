@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from adjudge.chains.advance import counted_node_from_row
 from adjudge.chains.artifacts import inline_artifact
 from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.control import ChainRunControl
+from adjudge.chains.dag_cache import DagCache
+from adjudge.chains.executor import WaitResult
+from adjudge.chains.follow_ups import FollowUpPlanner, FollowUps
 from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS
-from adjudge.chains.node_scheduler import ReadyNode, start_row
+from adjudge.chains.node_scheduler import ReadyNode, record_created, start_row
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.chains.standing import (
     FinishedNode,
     LockedRuns,
     NodeClosing,
     NodeCountDelta,
+    NodeKey,
     close_nodes,
     delta_of_finished,
     finished_node_from_row,
+    locked_run_from_row,
     update_counts,
 )
-from adjudge.chains.stepping import Step, Stepper
-from adjudge.domain.chain import instance_id
+from adjudge.domain.chain import Dag, instance_id
+from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import JobStatus, NodeStatus
+from adjudge.store.chains import finish
 from adjudge.store.chains import statements as sql
-from adjudge.store.chains.models import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended
+from adjudge.store.chains.models import NodeExpanded, NodeSuspended
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.script import Inputs
-from adjudge.store.jobs.models import FinishedJob, FollowUpSlots, Job, JobResult, NewJob, Offer
+from adjudge.store.engine.script import Inputs, Returned
+from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.models import (
+    MILLISECOND,
+    FinishedAttempts,
+    FinishedJob,
+    FollowUpSlots,
+    Job,
+    JobResult,
+    NewJob,
+)
+
+_FINAL = (NodeStatus.SUCCESS, NodeStatus.FAILED, NodeStatus.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +61,106 @@ class _Expansion:
 
 
 class NodeJobListener:
-    """The owner of jobs of kind ``node``."""
+    """The listener of jobs of kind ``node``."""
 
     def __init__(
-        self, progress: ChainRunLifecycle, control: ChainRunControl, stepper: Stepper, new_id: IdFactory
+        self,
+        progress: ChainRunLifecycle,
+        control: ChainRunControl,
+        *,
+        planner: FollowUpPlanner,
+        dags: DagCache,
+        jobs: JobCommands,
+        new_id: IdFactory,
     ) -> None:
         self._progress = progress
         self._control = control
-        self._stepper = stepper
+        self._planner = planner
+        self._dags = dags
+        self._jobs = jobs
         self._new_id = new_id
 
-    def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
-        """The short way for nodes that ended well, where there is one."""
-        return self._stepper.plan(finishes, room)
+    async def finish_attempts(
+        self, tx: Tx, results: Sequence[tuple[JobResult, Job, str | None]], slots: FollowUpSlots | None
+    ) -> FinishedAttempts:
+        """End attempts of nodes, advance their runs, and claim follow-up jobs: by one script where it decides all."""
+        waits = {
+            (job.chain_run_id or "", job.node_id or ""): (result.typed_result.wait_kind, result.typed_result.wait_key)
+            for result, job, _ in results
+            if isinstance(result.typed_result, NodeSuspended) and result.status is JobStatus.SUCCEEDED
+        }
+        shared = [job.payload["chain_id"] for _, job, _ in results if HAS_CROSS_RUN_LIMITS in job.payload]
+        awaited: Mapping[tuple[str, str], WaitResult] = {}
+        if waits or shared:  # these lock rows that stand between the jobs and the runs in the lock order
+            await self._jobs.lock(tx, [job.id for _, job, _ in results])
+            awaited = await self._progress.probe_all(tx, set(waits.values()))
+            await lock_chains(tx, shared)
+        dags = await self._dags_of(tx, [job for _, job, _ in results])
+        follow_ups = FollowUps(slots, [job for result, job, _ in results if result.status is JobStatus.SUCCEEDED])
+        plan = self._planner.plan(results, dags, follow_ups)
+        lease_us = 0 if slots is None else slots.lease_ms * MILLISECOND
+        rows = await tx.run(
+            finish.FINISH_NODES,
+            plan.inputs(None if slots is None else slots.worker),
+            last=plan.is_last,
+            lease_us=lease_us,
+        )
+        if rows["created_job"]:
+            record_created(tx, plan.new_jobs, rows["created_job"], plan.follows, follow_ups)
+        lists = {
+            (job.chain_run_id or "", job.node_id or ""): result.typed_result.items
+            for result, job, _ in results
+            if isinstance(result.typed_result, NodeExpanded) and result.status is JobStatus.SUCCEEDED
+        }
+        await self._go_on(tx, rows, waits, awaited, lists=lists, follow_ups=follow_ups)
+        claimed = {job_id: tuple(jobs) for job_id, jobs in follow_ups.claimed.items()}
+        return FinishedAttempts(rows["finished_job"], frozenset(row[0] for row in rows["finished_node"]), claimed)
+
+    async def _dags_of(self, tx: Tx, jobs: Sequence[Job]) -> dict[str, Dag]:
+        found = {}
+        for job in jobs:
+            run_id, payload = job.chain_run_id or "", job.payload
+            with suppress(NotFound):  # a run that is gone has nobody to count for
+                found[run_id] = await self._dags.of_run(tx, run_id, payload["chain_id"], int(payload["chain_version"]))
+        return found
+
+    async def _go_on(
+        self,
+        tx: Tx,
+        rows: Returned,
+        waits: Mapping[NodeKey, tuple[str, str]],
+        awaited: Mapping[tuple[str, str], WaitResult],
+        *,
+        lists: Mapping[NodeKey, tuple[Any, ...]],
+        follow_ups: FollowUps,
+    ) -> None:
+        """Do what the script has left undecided; a script that was complete has left nothing."""
+        runs = {row[0]: locked_run_from_row(row) for row in rows["counted_run"]}
+        if not runs:
+            return
+        nodes = [_finished_node(row) for row in rows["finished_node"]]
+        over = [node for node in nodes if node.status in _FINAL]
+        still_open = {node.key for node in nodes if node.status is NodeStatus.RUNNING}
+        waits = {key: wait for key, wait in waits.items() if key in still_open}
+        fans = [_Expansion(*key, items) for key, items in lists.items() if key in still_open]
+        late = await self._too_late(tx, runs, [*waits, *((fan.run_id, fan.node_id) for fan in fans)])
+        going = {key: wait for key, wait in waits.items() if runs[key[0]].can_start_nodes}
+        late += await self._progress.finish_satisfied_waits(tx, going, awaited)
+        starts, empty = await self._instances(tx, runs, [fan for fan in fans if runs[fan.run_id].can_start_nodes])
+        late += empty
+        if late:
+            runs.update(await update_counts(tx, delta_of_finished(late)))
+        counted = [counted_node_from_row(row) for row in rows["counted_node"]]
+        await self._progress.advance_runs(
+            tx,
+            runs,
+            [*over, *late],
+            starts,
+            follow_ups,
+            counted=[item for item in counted if item.job_id is None],
+            counted_ended={node.key for node in over},
+            yielding={key[0] for key in waits},
+        )
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A node runs from its claim on, and its run from its first node on."""
@@ -81,16 +186,7 @@ class NodeJobListener:
             await tx.execute(sql.RELEASE_NODES, rows)
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """End the nodes, and advance their runs in the same transaction."""
-        suspended = [item for item in ended if _is(item, NodeSuspended)]
-        awaited = await self._progress.probe_all(
-            tx,
-            {
-                (item.typed_result.wait_kind, item.typed_result.wait_key)
-                for item in suspended
-                if isinstance(item.typed_result, NodeSuspended)
-            },
-        )
+        """Finish nodes whose jobs were ended by somebody else than their worker, and advance their runs."""
         await lock_chains(
             tx, [item.job.payload["chain_id"] for item in ended if HAS_CROSS_RUN_LIMITS in item.job.payload]
         )
@@ -99,45 +195,10 @@ class NodeJobListener:
             for item in ended
             if item.job.status is JobStatus.FAILED and item.job.prior_status is not JobStatus.RUNNING
         )
-        if unclaimed:  # buried before anybody claimed it: a node fails through running
+        if unclaimed:  # dead-lettered before anybody claimed it: a node fails through running
             await tx.execute(sql.START_NODES, unclaimed)
-        waits = await self._suspend(tx, suspended)
-        fans = await self._fan_out(tx, [item for item in ended if _is(item, NodeExpanded)])
-        rest = sorted(_end_row(item) for item in ended if not _is(item, NodeSuspended) and not _is(item, NodeExpanded))
-        over = [finished_node_from_row(row) for row in await tx.fetch(sql.FINISH_NODES, rest)] if rest else []
-        touched = {node[0]: NodeCountDelta() for node in waits} | {fan.run_id: NodeCountDelta() for fan in fans}
-        runs = await update_counts(tx, touched | delta_of_finished(over))
-        if not runs:
-            return
-        late = await self._too_late(tx, runs, [*waits, *((fan.run_id, fan.node_id) for fan in fans)])
-        going = {node: wait for node, wait in waits.items() if runs[node[0]].can_start_nodes}
-        late += await self._progress.finish_satisfied_waits(tx, going, awaited)
-        starts, empty = await self._instances(tx, runs, [fan for fan in fans if runs[fan.run_id].can_start_nodes])
-        late += empty
-        if late:
-            runs.update(await update_counts(tx, delta_of_finished(late)))
-        yielding = {run_id for run_id, _ in waits}
-        await self._progress.advance_runs(tx, runs, [*over, *late], starts, _offers(ended), yielding=yielding)
-
-    async def _suspend(self, tx: Tx, items: Sequence[FinishedJob]) -> dict[tuple[str, str], tuple[str, str]]:
-        if not items:
-            return {}
-        rows = await tx.fetch(sql.SUSPEND_NODES, sorted(_suspend_row(item.job, item.typed_result) for item in items))
-        return {(row["run_id"], row["node_id"]): (row["wait_on"], row["wait_key"]) for row in rows}
-
-    async def _fan_out(self, tx: Tx, items: Sequence[FinishedJob]) -> list[_Expansion]:
-        if not items:
-            return []
-        lists = {
-            (item.job.chain_run_id or "", item.job.node_id or ""): (item.job.id, item.typed_result.items)
-            for item in items
-            if isinstance(item.typed_result, NodeExpanded)
-        }
-        rows = [(*key, job_id, len(found)) for key, (job_id, found) in sorted(lists.items())]
-        return [
-            _Expansion(row["run_id"], row["node_id"], lists[row["run_id"], row["node_id"]][1])
-            for row in await tx.fetch(sql.EXPAND_MAPS, rows)
-        ]
+        rows = await tx.fetch(sql.FINISH_NODES, sorted(_end_row(item.job) for item in ended))
+        await self._progress.on_nodes_finished(tx, [finished_node_from_row(row) for row in rows])
 
     async def _too_late(self, tx: Tx, runs: LockedRuns, nodes: Sequence[tuple[str, str]]) -> list[FinishedNode]:
         """Stop nodes that would go on, because their run stops."""
@@ -181,54 +242,13 @@ class NodeJobListener:
         return starts, await close_nodes(tx, empty)
 
 
-def _is(item: FinishedJob, kind: type) -> bool:
-    return item.job.status is JobStatus.SUCCEEDED and isinstance(item.typed_result, kind)
+def _end_row(job: Job) -> tuple[object, ...]:
+    status = NodeStatus.FAILED if job.status is JobStatus.FAILED else NodeStatus.STOPPED
+    return (job.chain_run_id or "", job.node_id or "", job.id, str(status), job.actor, job.reason, None, None, 0)
 
 
-def _offers(ended: Sequence[FinishedJob]) -> dict[str, list[Offer]]:
-    """The places that are kept for what follows, by run."""
-    found: dict[str, list[Offer]] = defaultdict(list)
-    for item in ended:
-        if item.offer is not None:
-            found[item.job.chain_run_id or ""].append(item.offer)
-    return found
-
-
-def _end_row(item: FinishedJob) -> tuple[object, ...]:
-    job, status, artifact = item.job, NodeStatus.STOPPED, Artifact()
-    reason = job.reason
-    if job.status is JobStatus.FAILED:
-        status = NodeStatus.FAILED
-    elif job.status is JobStatus.SUCCEEDED and isinstance(item.typed_result, NodeStopped):
-        reason = item.typed_result.reason
-    elif job.status is JobStatus.SUCCEEDED:
-        status = NodeStatus.SUCCESS
-        artifact = item.typed_result.artifact if isinstance(item.typed_result, NodeDone) else artifact
-    return (
-        job.chain_run_id or "",
-        job.node_id or "",
-        job.id,
-        str(status),
-        job.actor,
-        reason,
-        artifact.text,
-        artifact.digest,
-        artifact.size_bytes,
-    )
-
-
-def _suspend_row(job: Job, outcome: object) -> tuple[object, ...]:
-    if not isinstance(outcome, NodeSuspended):
-        raise TypeError("only a suspended node waits")
-    return (
-        job.chain_run_id or "",
-        job.node_id or "",
-        job.id,
-        outcome.wait_kind,
-        outcome.wait_key,
-        None if outcome.until_ms is None else outcome.until_ms * 1_000,
-        None if outcome.timeout_ms is None else outcome.timeout_ms * 1_000,
-        outcome.artifact.text,
-        outcome.artifact.size_bytes,
-        f"waiting_for_{outcome.wait_kind}",
-    )
+def _finished_node(row: Sequence[Any]) -> FinishedNode:
+    """What the step ``finished_node`` returns."""
+    _, run_id, node_id, type_name, status, parent_id, started_at, ended_at, pool = row
+    seconds = None if started_at is None or ended_at is None else (ended_at - started_at) / 1_000_000
+    return FinishedNode(run_id, node_id, type_name, NodeStatus(status), parent_id, seconds, pool)

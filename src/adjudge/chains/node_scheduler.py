@@ -7,27 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from adjudge.chains.concurrency import UNLIMITED, SlotAllocator, current_chain_limits
 from adjudge.chains.dag_cache import DagCache
+from adjudge.chains.follow_ups import FollowUps, claimed_job, new_job_row
 from adjudge.chains.node_jobs import node_job
 from adjudge.chains.standing import LockedChainRun
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.ids import IdFactory
-from adjudge.domain.states import ChainRunStatus
+from adjudge.domain.states import ChainRunStatus, JobStatus
 from adjudge.store.chains import concurrency as places
+from adjudge.store.chains import finish
 from adjudge.store.chains import statements as sql
 from adjudge.store.chains.models import node_attempt
 from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.notify import CHANNEL_OUTBOX
+from adjudge.store.engine.script import Inputs
 from adjudge.store.engine.statement import Row
-from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import Job, NewJob, Offer
+from adjudge.store.jobs import metrics
+from adjudge.store.jobs.models import MILLISECOND, Job, NewJob
 
 _PAGE: Final = 200
-
-Offers = Mapping[str, Sequence[Offer]]
-"""By run: places that workers keep for what follows from the nodes they have just ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,8 @@ class FreedSlots:
 class NodeScheduler:
     """Turns nodes that may run into jobs."""
 
-    def __init__(self, dags: DagCache, jobs: JobCommands, new_id: IdFactory, node_timeout_ms: int) -> None:
+    def __init__(self, dags: DagCache, new_id: IdFactory, node_timeout_ms: int) -> None:
         self._dags = dags
-        self._jobs = jobs
         self._new_id = new_id
         self._node_timeout_ms = node_timeout_ms
 
@@ -69,11 +69,11 @@ class NodeScheduler:
         starts: Sequence[ReadyNode],
         freed: FreedSlots,
         *,
-        offers: Offers,
+        follow_ups: FollowUps,
     ) -> int:
         """Start what may run; where there are limits, what fits. Return how many nodes that were.
 
-        Nodes for which a worker has a place begin there at once, as many as there are such places.
+        Nodes for which a worker has a slot begin there at once, as many as there are such slots.
         """
         limited = {start.run_id for start in starts if dags[start.run_id].has_concurrency_limits}
         now = [start for start in starts if start.run_id not in limited]
@@ -91,7 +91,7 @@ class NodeScheduler:
             runs, dags = dict(runs), dict(dags)
             for pool in sorted(pools):
                 now += await self._granted_over_runs(tx, pool, runs, dags)
-        await self._enqueue(tx, runs, dags, now, offers)
+        await self._start(tx, runs, dags, now, follow_ups)
         return len(now)
 
     async def _granted(self, tx: Tx, run_id: str, dag: Dag) -> list[ReadyNode]:
@@ -103,7 +103,7 @@ class NodeScheduler:
         if not free:
             return []
         wanted = await tx.fetch(sql.SLOTS_WANTED, run_id=run_id, limit=UNLIMITED if dag.has_per_node_limits else free)
-        return [_start(run_id, node, row) for row in wanted if (node := room.allocate(run_id, dag, row)) is not None]
+        return [_ready(run_id, node, row) for row in wanted if (node := room.allocate(run_id, dag, row)) is not None]
 
     async def _granted_over_runs(
         self, tx: Tx, pool: str, runs: MutableMapping[str, LockedChainRun], dags: MutableMapping[str, Dag]
@@ -122,35 +122,39 @@ class NodeScheduler:
                     dags[run_id] = await self._dags.of_run(tx, run_id, row["chain_id"], row["chain_version"])
                 node = room.allocate(run_id, dags[run_id], row)
                 if node is not None:
-                    found.append(_start(run_id, node, row))
+                    found.append(_ready(run_id, node, row))
             if len(page) < limit:
                 break
             last, limit = {name: page[-1][name] for name in last}, _PAGE
         return found
 
-    async def _enqueue(
+    async def _start(
         self,
         tx: Tx,
         runs: Mapping[str, LockedChainRun],
         dags: Mapping[str, Dag],
-        starts: Sequence[ReadyNode],
-        offers: Offers,
+        ready: Sequence[ReadyNode],
+        follow_ups: FollowUps,
     ) -> None:
-        if not starts:
+        """Create the jobs of nodes; those that the worker has slots for are claimed by it."""
+        if not ready:
             return
-        jobs = [self._job(runs[start.run_id], dags[start.run_id], start) for start in starts]
-        given = sorted(
-            (start.run_id, start.node_id, job.id, "held" if dags[start.run_id].has_concurrency_limits else None)
-            for start, job in zip(starts, jobs, strict=True)
-            if start.job_id is None
-        )
-        if given:
-            await tx.execute(sql.ASSIGN_JOBS, given)
-        matched = _matched(jobs, offers)
-        await self._jobs.enqueue(tx, jobs, matched)
-        begun = sorted(start_row(offer.taken) for offer in matched.values() if offer.taken is not None)
-        if begun:
-            await tx.execute(sql.START_NODES, begun)
+        worker, lease_ms = (follow_ups.slots.worker, follow_ups.slots.lease_ms) if follow_ups.slots else (None, 0)
+        starts, new, jobs, follows = [], [], dict[str, NewJob](), dict[str, str]()
+        for node in ready:
+            dag = dags[node.run_id]
+            job = self._job(runs[node.run_id], dag, node)
+            jobs[job.id] = job
+            if (finished := follow_ups.reserve(job)) is not None:
+                follows[job.id] = finished
+            owner = worker if job.id in follows else None
+            if node.job_id is None or owner is not None:
+                slot = "held" if dag.has_concurrency_limits else None
+                starts.append((node.run_id, node.node_id, job.id, slot, node.attempts_before + 1, owner))
+            new.append(new_job_row(job, owner))
+        inputs: Inputs = {"start": sorted(starts), "new_job": new}
+        rows = (await tx.run(finish.START_NODES, inputs, lease_us=lease_ms * MILLISECOND))["created_job"]
+        record_created(tx, jobs, rows, follows, follow_ups)
 
     def _job(self, run: LockedChainRun, dag: Dag, start: ReadyNode) -> NewJob:
         return node_job(
@@ -170,18 +174,27 @@ def start_row(job: Job) -> tuple[str, str, str, int, str, str]:
     return job.chain_run_id or "", job.node_id or "", job.id, node_attempt(job), job.actor or "", job.reason or ""
 
 
-def _matched(jobs: Sequence[NewJob], offers: Offers) -> dict[str, Offer]:
-    """Which jobs go to which places."""
-    spare = {run_id: list(found) for run_id, found in offers.items()}
-    matched = {}
-    for job in jobs:
-        places = spare.get(job.chain_run_id or "")
-        if places and places[-1].accepts(job):
-            matched[job.id] = places.pop()
-    return matched
+def record_created(
+    tx: Tx,
+    jobs: Mapping[str, NewJob],
+    rows: Sequence[Sequence[Any]],
+    follows: Mapping[str, str],
+    follow_ups: FollowUps,
+) -> None:
+    """Note which jobs the step ``created_job`` created, and which of them are claimed."""
+    created, claimed = [jobs[row[0]] for row in rows], list[Job]()
+    for row in rows:
+        if row[0] in follows and row[1] == JobStatus.RUNNING:
+            job = claimed_job(jobs[row[0]], row, str(row[3]))
+            claimed.append(job)
+            follow_ups.claimed.setdefault(follows[job.id], []).append(job)
+    if len(claimed) < len(created):
+        tx.notify(CHANNEL_OUTBOX)
+    tx.on_commit(lambda: metrics.record_enqueued(created))
+    tx.on_commit(lambda: metrics.record_started(claimed))
 
 
-def _start(run_id: str, node: Node, row: Row) -> ReadyNode:
+def _ready(run_id: str, node: Node, row: Row) -> ReadyNode:
     before = max(0, row["attempt"] - 1) if row["attempt"] else 0
     return ReadyNode(run_id, row["node_id"], node, attempts_before=before)
 

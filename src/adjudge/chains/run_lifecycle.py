@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
-from adjudge.chains.advance import ChainRunAdvancer
+from adjudge.chains.advance import ChainRunAdvancer, CountedNode
 from adjudge.chains.artifacts import inline_artifact
 from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.executor import WaitProbe, WaitResult, never_missed
-from adjudge.chains.node_scheduler import Offers, ReadyNode
+from adjudge.chains.follow_ups import FollowUps
+from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.chains.standing import (
     FinishedNode,
     LockedChainRun,
     LockedRuns,
     NodeClosing,
     NodeCountDelta,
+    NodeKey,
     close_nodes,
     delta_of_finished,
     lock_runs,
@@ -65,8 +66,10 @@ class ChainRunLifecycle:
         runs: LockedRuns,
         ended: Sequence[FinishedNode],
         ready: Sequence[ReadyNode] = (),
-        offers: Offers = MappingProxyType({}),
+        follow_ups: FollowUps | None = None,
         *,
+        counted: Sequence[CountedNode] | None = None,
+        counted_ended: Collection[NodeKey] = (),
         yielding: Collection[str] = (),
         admits: bool = True,
     ) -> None:
@@ -74,7 +77,16 @@ class ChainRunLifecycle:
 
         What waits for the end of one of them begins, unless whoever calls sees to that (``admits``).
         """
-        also = await self.advance.advance(tx, runs, ended, ready, offers=offers, yielding=yielding)
+        also = await self.advance.advance(
+            tx,
+            runs,
+            ended,
+            ready,
+            follow_ups=follow_ups or FollowUps(),
+            counted=counted,
+            counted_ended=counted_ended,
+            yielding=yielding,
+        )
         over = [*ended, *also]
         tx.on_commit(lambda: _measure(over))
         tx.notify(CHANGED)

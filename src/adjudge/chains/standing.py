@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from adjudge.domain.chain import DependencyCounts, is_failed
 from adjudge.domain.states import ChainRunStatus, NodeStatus
@@ -73,7 +74,7 @@ class LockedChainRun:
 LockedRuns = dict[str, LockedChainRun]
 
 
-def locked_run_from_row(row: Row) -> LockedChainRun:
+def locked_run_from_row(row: Iterable[Any]) -> LockedChainRun:
     """What ``chain_runs.lock`` and ``count_nodes`` return."""
     run_id, status, *rest = row
     return LockedChainRun(run_id, ChainRunStatus(status), *rest)

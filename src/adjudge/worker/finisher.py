@@ -23,11 +23,10 @@ from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context, get_logger
 from adjudge.observe.outages import Outage
-from adjudge.store import Database, Tx
-from adjudge.store.engine.driver import Unfit
+from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.metrics import log_fields
-from adjudge.store.jobs.models import Fence, FollowUpSlots, Job, JobResult, Offer, RefusedWrite
+from adjudge.store.jobs.models import Fence, FollowUpSlots, Job, JobResult
 from adjudge.worker.handler import HandlerResult
 
 _log = get_logger(__name__)
@@ -64,20 +63,12 @@ class AttemptResult:
 class Places(Protocol):
     """Where jobs that follow from ended ones can run: the worker itself."""
 
-    def offer(self, end: AttemptResult) -> Offer | None:
-        """A place for one job that follows, if there is one."""
-        ...
-
     def room(self, ends: Sequence[AttemptResult]) -> FollowUpSlots:
         """What can be gone on with after all of these."""
         ...
 
     def foresee(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
         """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
-        ...
-
-    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
-        """The jobs, just claimed, with what they need to know."""
         ...
 
     def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
@@ -100,13 +91,6 @@ class _PendingResult:
     """Whether it is done with: written, refused or impossible."""
     is_withdrawn: bool = False
     """Nobody waits for it any more: its lease is lost."""
-    offer: Offer | None = None
-    """What the last try offered."""
-
-    @property
-    def handed(self) -> list[Job]:
-        """What the last try handed over."""
-        return [] if self.offer is None or self.offer.taken is None else [self.offer.taken]
 
 
 class Finisher:
@@ -163,46 +147,23 @@ class Finisher:
     async def _write_once(self, batch: list[_PendingResult]) -> list[_PendingResult]:
         """Try to write ends; after a pause, return those that are to be tried again."""
         try:
-            left = await self._write_step(batch)
-            if left:
-                await self._write_rest(left)
+            if batch:
+                await self._write_batch(batch)
         except Unavailable as error:
             metrics.WORKER_FINALIZE_ERRORS.inc()
             await asyncio.sleep(self._outage.failed(error, jobs=len(batch)))
             return [waiting for waiting in batch if not waiting.is_written]
         return []
 
-    async def _write_step(self, batch: list[_PendingResult]) -> list[_PendingResult]:
-        """Write what there is a short way for; return the others, and what the short way was not for after all."""
+    async def _write_batch(self, batch: list[_PendingResult]) -> None:
+        started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
         ends = [waiting.end for waiting in batch]
-        finishes = [self._finish(end) for end in ends if end.completion and end.completion.may_spawn_followups]
-        step = self._jobs.plan(finishes, self._places.room(ends)) if finishes else None
-        if step is None:
-            return batch
-        started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
-        by_job = {waiting.end.fence.job_id: waiting for waiting in batch}
         try:
-            taken = await self._database.transact(step.take)
-        except Unfit:
-            return batch
-        except Unavailable:
-            raise
-        except Exception as error:  # noqa: BLE001 — the long way finds out which of the ends it was
-            _log.warning("followup_step_failed", error=repr(error), jobs=len(finishes))
-            return batch
-        self._outage.over()
-        metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
-        for job in self._places.foresee(taken.born, [by_job[job_id].end for job_id in taken.counted]):
-            self._places.start_follow_up(by_job[step.after[job.id]].end, job, claimed_at)
-        for job_id in taken.ended:
-            _settle(by_job[job_id], None)
-        taken.tell()
-        return [waiting for waiting in batch if waiting.end.fence.job_id not in taken.ended]
-
-    async def _write_rest(self, batch: list[_PendingResult]) -> None:
-        started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
-        try:
-            refused = await self._database.transact(lambda tx: self._write_all(tx, batch))
+            report = await self._database.transact(
+                lambda tx: self._jobs.finish_and_claim_next(
+                    tx, [self._finish(end) for end in ends], self._places.room(ends)
+                )
+            )
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 — one end that cannot be written must not take the others along
@@ -210,41 +171,30 @@ class Finisher:
             return
         self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
-        reasons = {item.job_id: item.reason for item in refused}
+        by_job = {end.fence.job_id: end for end in ends}
+        follow_ups = {job.id: by_job[job_id] for job_id, jobs in report.claimed.items() for job in jobs}
+        known = [by_job[job_id] for job_id in report.counted]
+        for job in self._places.foresee([job for jobs in report.claimed.values() for job in jobs], known):
+            self._places.start_follow_up(follow_ups[job.id], job, claimed_at)
+        reasons = {item.job_id: item.reason for item in report.refused}
         for waiting in batch:
-            for job in waiting.handed:
-                self._places.start_follow_up(waiting.end, job, claimed_at)
             _settle(waiting, reasons.get(waiting.end.fence.job_id))
 
     async def _write_apart(self, batch: list[_PendingResult], error: Exception) -> None:
         """Find the end that cannot be written, by writing each alone; it alone is handed its error."""
         if len(batch) > 1:
             for waiting in batch:
-                await self._write_rest([waiting])
+                await self._write_batch([waiting])
             return
         with context(**log_fields(batch[0].end.job)):
             _log.error("finish_failed", stage="refused", error=repr(error))
         batch[0].error, batch[0].is_written = error, True
 
-    async def _write_all(self, tx: Tx, batch: Sequence[_PendingResult]) -> list[RefusedWrite]:
-        for waiting in batch:
-            waiting.offer = self._places.offer(waiting.end)
-        finishes = [self._finish(item.end, item.offer) for item in batch]
-        refused = (await self._jobs.finish_and_claim_next(tx, finishes)).refused
-        await self._brief(tx, [item.offer for item in batch if item.offer is not None])
-        return [*refused]
-
-    async def _brief(self, tx: Tx, offers: Sequence[Offer]) -> None:
-        by_job = {offer.taken.id: offer for offer in offers if offer.taken is not None}
-        if by_job:
-            for job in await self._places.preload(tx, [offer.taken for offer in by_job.values() if offer.taken]):
-                by_job[job.id].taken = job
-
-    def _finish(self, end: AttemptResult, offer: Offer | None = None) -> JobResult:
+    def _finish(self, end: AttemptResult) -> JobResult:
         """How the attempt ends: as its handler says, by its error, or handed back."""
         job, fence, error = end.job, end.fence, end.error
         if end.completion is not None:
-            return _completed(end, end.completion, offer)
+            return _completed(end, end.completion)
         if error is None:
             return JobResult(fence, JobStatus.PENDING, reason=end.reason, refund=True, job=job)
         code, text = error_code(error), _text(error)
@@ -273,11 +223,9 @@ def _text(error: BaseException) -> str:
     return words.encode(errors="replace").decode().replace("\0", "␀")
 
 
-def _completed(end: AttemptResult, completion: HandlerResult, offer: Offer | None) -> JobResult:
+def _completed(end: AttemptResult, completion: HandlerResult) -> JobResult:
     if completion.status is JobStatus.SUCCEEDED:
-        return JobResult(
-            end.fence, result=completion.result, typed_result=completion.typed_result, offer=offer, job=end.job
-        )
+        return JobResult(end.fence, result=completion.result, typed_result=completion.typed_result, job=end.job)
     return JobResult(
         end.fence,
         completion.status,

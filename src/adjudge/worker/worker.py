@@ -13,18 +13,18 @@ from adjudge.observe import metrics
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.observe.logs import context, get_logger
 from adjudge.observe.outages import Outage
-from adjudge.store import Database, Tx
+from adjudge.store import Database
 from adjudge.store.engine.notify import CHANNEL_CANCELED
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.metrics import log_fields
-from adjudge.store.jobs.models import Fence, Job, NewJob, Offer
+from adjudge.store.jobs.models import Fence, Job, NewJob
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acknowledger import Acknowledger
 from adjudge.worker.claimer import Claimer
 from adjudge.worker.execution import Execution, stop_all
 from adjudge.worker.finisher import REASON_WORKER_DRAINED, AttemptResult, Finisher
 from adjudge.worker.going import Going
-from adjudge.worker.handler import Foresight, Handler, foreseen, with_preloaded
+from adjudge.worker.handler import Foresight, Handler, foreseen
 from adjudge.worker.leases import LeaseKeeper
 from adjudge.worker.message_validation import MessageValidator, without_alive
 from adjudge.worker.parking import Parking
@@ -353,18 +353,6 @@ class Worker:
         """The clock that leases are held by."""
         return self._keeper.clock()
 
-    def offer(self, end: AttemptResult) -> Offer | None:
-        """The slot of an ended job, for one that follows from it."""
-        held = self._working.get(end.fence) if self._may_go_on(end) else None
-        if held is None or self.is_draining or self._pace is not None:
-            return None
-
-        def accepts(job: NewJob) -> bool:
-            known = job.kind in self._handlers and not job.delay_ms and not self.is_draining
-            return known and self._slots.can_reuse_slot_for(held, self._needs(job.kind, job.payload))
-
-        return Offer(self._settings.name, self._settings.lease_ms, accepts)
-
     def room(self, ends: Sequence[AttemptResult]) -> Going:
         """What can be gone on with: in the slots of these ends, and for a moment in any that is free."""
         stays = self.is_draining or self._pace is not None
@@ -380,10 +368,6 @@ class Worker:
         return foreseen(
             self._foresight, jobs, [(end.job, end.completion.typed_result) for end in ends if end.completion]
         )
-
-    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
-        """The jobs, just claimed, with what they need to know."""
-        return await with_preloaded(tx, self._handlers, jobs)
 
     def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed as it was created, in the slot of the one that it follows from."""

@@ -9,6 +9,7 @@ from typing import Any
 from adjudge.chains.artifacts import inline_artifact
 from adjudge.chains.engine import ChainEngine
 from adjudge.domain.states import ChainRunStatus, JobStatus, NodeStatus
+from adjudge.store import Tx
 from adjudge.store.chains import definitions
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import (
@@ -20,10 +21,11 @@ from adjudge.store.chains.models import (
     NewChainRun,
     NodeDone,
 )
-from adjudge.store.engine.driver import Tx, Unfit
+from adjudge.store.engine.script import Inputs, Returned, Script
 from adjudge.store.engine.statement import Rows, RowT, Statement
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import BatchResult, Job, JobResult, NewJob
+from adjudge.store.jobs.models import BatchResult, Job, JobResult
+from tests.support.explicit_commit import with_explicit_commit
 from tests.support.store_harness import StoreHarness, fence_of
 
 LEASE_MS = 15_000
@@ -54,14 +56,8 @@ def done(artifact: str | None = None) -> NodeDone:
     return NodeDone(Artifact(artifact, None, len(artifact or "")))
 
 
-class NoFollowUps:
-    """A worker that goes on with nothing."""
-
-    worker, lease_ms = "w1", LEASE_MS
-
-    def reserve(self, _ended: Job, _job: NewJob) -> bool:
-        """Nothing."""
-        return False
+def _unchanged(tx: Tx) -> Tx:
+    return tx
 
 
 @dataclass
@@ -150,30 +146,14 @@ class ChainHarness:
         return await self.store.transact(lambda tx: self.jobs.claim(tx, job_ids, worker=worker, lease_ms=LEASE_MS))
 
     async def finish(self, *jobs: Job, outcome: object = None, **by_node: object) -> BatchResult[Job]:
-        """End jobs well, together: every other time the short way, if there is one."""
+        """End jobs well, together: every other time in a transaction that may not commit by itself."""
         ends = [
             JobResult(fence_of(job), typed_result=by_node.get(job.node_id or "", outcome) or done(), job=job)
             for job in jobs
         ]
-        short = await self._step(ends)
-        rest = [end for end in ends if end.fence.job_id not in short]
-        if not rest:
-            return BatchResult(tuple(short.values()))
-        long = await self.store.transact(lambda tx: self.jobs.finish_and_claim_next(tx, rest))
-        return BatchResult((*short.values(), *long.done), long.refused)
-
-    async def _step(self, ends: Sequence[JobResult]) -> dict[str, Job]:
         self.finishes += 1
-        step = self.jobs.plan(ends, NoFollowUps()) if self.finishes % 2 else None
-        if step is None:
-            return {}
-        try:
-            taken = await self.store.transact(step.take)
-        except Unfit:
-            return {}
-        assert taken.born == ()
-        ended = [end.job for end in ends if end.job is not None and end.job.id in taken.ended]
-        return {job.id: job._replace(status=JobStatus.SUCCEEDED, prior_status=JobStatus.RUNNING) for job in ended}
+        wrap = with_explicit_commit if self.finishes % 2 else _unchanged
+        return await self.store.transact(lambda tx: self.jobs.finish_and_claim_next(wrap(tx), ends))
 
     async def fail(self, *jobs: Job, error: str = "broken") -> BatchResult[Job]:
         """End jobs badly, for good."""
@@ -225,11 +205,16 @@ class RecordingTx:
 
     def __init__(self, tx: Tx, statements: list[str]) -> None:
         self._tx, self._statements, self.dialect = tx, statements, tx.dialect
-        self.on_commit, self.notify, self.fetch_last, self.run = tx.on_commit, tx.notify, tx.fetch_last, tx.run
+        self.on_commit, self.notify = tx.on_commit, tx.notify
 
     async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
         self._statements.append(statement.name)
         return await self._tx.fetch(statement, rows, **parameters)
+
+    async def run(self, script: Script, inputs: Inputs, /, *, last: bool = False, **parameters: object) -> Returned:
+        """Run a script."""
+        self._statements.append(script.name)
+        return await self._tx.run(script, inputs, last=last, **parameters)
 
     async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
         self._statements.append(statement.name)

@@ -34,8 +34,7 @@ LEASE_MS = 200
 KINDS = {
     "Claimer.claim": "claim",
     "ExecutorContext.save_checkpoint": "checkpoint",
-    "Finisher._write_rest": "finish",
-    "Step.take": "finish",
+    "Finisher._write_batch": "finish",
 }
 
 

@@ -15,7 +15,7 @@ from adjudge.domain.errors import OutcomeUnknown
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.engine.driver import Operation
-from adjudge.store.jobs.models import Job, JobResult, Offer
+from adjudge.store.jobs.models import Job, JobResult, NewJob
 from adjudge.stream import MemoryStream
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.worker import Worker
@@ -25,12 +25,28 @@ from tests.integration.chains.test_handler import HandlerHarness, ScriptedExecut
 from tests.support.store_harness import fence_of, metric_value
 
 
+class OneEach:
+    """A worker with one slot for a follow-up of each job that it finishes."""
+
+    worker, lease_ms = "w1", LEASE_MS
+
+    def __init__(self, *, accepts: bool = True) -> None:
+        self._accepts, self._used = accepts, set[str]()
+
+    def reserve(self, finished: Job, _job: NewJob) -> bool:
+        if not self._accepts or finished.id in self._used:
+            return False
+        self._used.add(finished.id)
+        return True
+
+
 async def hand_on(harness: ChainHarness, *jobs: Job, accepts: bool = True) -> list[Job]:
-    """Finish jobs, with a place offered for what follows from each; return what was taken."""
-    offers = [Offer("w1", LEASE_MS, lambda _: accepts) for _ in jobs]
-    ends = [JobResult(fence_of(job), typed_result=done(), offer=offer) for job, offer in zip(jobs, offers, strict=True)]
-    await harness.store.transact(lambda tx: harness.jobs.finish_and_claim_next(tx, ends))
-    return [offer.taken for offer in offers if offer.taken is not None]
+    """Finish jobs, with a slot for one follow-up of each; return what was claimed."""
+    ends = [JobResult(fence_of(job), typed_result=done(), job=job) for job in jobs]
+    report = await harness.store.transact(
+        lambda tx: harness.jobs.finish_and_claim_next(tx, ends, OneEach(accepts=accepts))
+    )
+    return [job for claimed in report.claimed.values() for job in claimed]
 
 
 async def test_what_follows_is_claimed_as_it_is_created(harness: ChainHarness) -> None:

@@ -29,8 +29,11 @@ _GIVEN = {"given_id": "text"}
 class NoFollowUpSlots:
     """No place for jobs that follow."""
 
-    def offer(self, _: AttemptResult) -> None:
+    def room(self, _: object) -> None:
         return None
+
+    def foresee(self, *_: object) -> list[Job]:
+        return []
 
     def now(self) -> float:
         return 0.0

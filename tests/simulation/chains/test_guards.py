@@ -15,10 +15,9 @@ from adjudge.chains.control import ChainRunControl
 from adjudge.chains.housekeeping import ChainHousekeeping
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.executors.subchain import SubchainExecutor
-from adjudge.store.chains import advance_statements, waits
 from adjudge.store.chains import commands as chain_commands
-from adjudge.store.chains import statements as chain_statements
-from adjudge.store.jobs import scripts as job_scripts
+from adjudge.store.chains import finish as chain_finish
+from adjudge.store.chains import waits
 from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without, without_in
 from tests.simulation.simulate import simulate
 from tests.simulation.world import FaultProbabilities
@@ -28,10 +27,10 @@ _FENCE = "attempt_id = given_attempt AND lease_owner = given_owner"
 
 
 def _finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
-    """Neither the long way nor the short one asks who comes with what a node left behind."""
+    """Nobody asks who comes with what a node left behind."""
     finish_without_its_fence(patch)
-    broken = without_in(job_scripts.FINISH, "finished_job", _FENCE, "lease_until > {now}")
-    patch.setattr(job_scripts, "FINISH", broken)
+    broken = without_in(chain_finish.FINISH_NODES, "finished_job", _FENCE, "lease_until > {now}")
+    patch.setattr(chain_finish, "FINISH_NODES", broken)
 
 
 def _checkpoint_without_its_fence(patch: pytest.MonkeyPatch) -> None:
@@ -41,16 +40,8 @@ def _checkpoint_without_its_fence(patch: pytest.MonkeyPatch) -> None:
 
 def _dependents_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
     """A node gets its job with the first of its dependencies."""
-    count = chain_statements.COUNT_DEPS
-    patch.setattr(chain_statements, "COUNT_DEPS", without(count, "waiting_on = given_ended"))
-
-
-def _steps_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
-    """The same on the short way."""
-    move = advance_statements.COUNT_SUCCESS
-    text = move.sql.replace("waiting_on = given_ended", "waiting_on >= given_ended")
-    assert text != move.sql
-    patch.setattr(advance_statements, "COUNT_SUCCESS", replace(move, sql=text))
+    changes = {"waiting_on = ended AND": "waiting_on >= ended AND"}
+    patch.setattr(chain_finish, "FINISH_NODES", without_in(chain_finish.FINISH_NODES, "counted_node", **changes))
 
 
 def _ends_that_are_counted_twice(patch: pytest.MonkeyPatch) -> None:
@@ -146,7 +137,6 @@ def _parts_without_a_key(patch: pytest.MonkeyPatch) -> None:
         _finish_without_its_fence,
         _checkpoint_without_its_fence,
         _dependents_that_wait_for_one_alone,
-        _steps_that_wait_for_one_alone,
         _ends_that_are_counted_twice,
         _skips_that_nobody_hears_of,
         _room_without_limits,

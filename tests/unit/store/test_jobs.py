@@ -12,7 +12,7 @@ from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import BatchResult, Fence, Job, JobResult, NewJob, PoisonJob
+from adjudge.store.jobs.models import BatchResult, Fence, FinishReport, Job, JobResult, NewJob, PoisonJob
 from adjudge.store.jobs.statements import RETURNED
 from tests.support.store_harness import StoreHarness, fence_of, metric_value
 
@@ -335,7 +335,7 @@ async def test_batches_of_nothing_are_nothing(store: StoreHarness) -> None:
     jobs = store.jobs
     assert await store.transact(lambda tx: jobs.enqueue(tx, [])) == []
     assert await store.claim() == BatchResult(())
-    assert await store.transact(lambda tx: jobs.finish_and_claim_next(tx, [])) == BatchResult(())
+    assert await store.transact(lambda tx: jobs.finish_and_claim_next(tx, [])) == FinishReport(())
     assert await store.transact(lambda tx: jobs.renew(tx, [], lease_ms=1)) == BatchResult(())
 
 

@@ -17,7 +17,7 @@ from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import Fence, Job
+from adjudge.store.jobs.models import Fence, FinishReport, Job
 from adjudge.stream import MemoryStream, Message, MessageBody, Stream
 from adjudge.worker.finisher import AttemptResult, Finisher, Places
 from adjudge.worker.handler import HandlerResult
@@ -57,11 +57,11 @@ class AwayDatabase:
         self.tries: list[float] = []
         self._failures = failures
 
-    async def transact(self, _: object) -> list[object]:
+    async def transact(self, _: object) -> FinishReport:
         self.tries.append(_now())
         if len(self.tries) <= self._failures:
             raise Unavailable("the database is away")
-        return []
+        return FinishReport(())
 
     read = transact
 
@@ -163,6 +163,12 @@ def _end() -> AttemptResult:
 
 class NoPlaces:
     """Nothing follows from what is ended."""
+
+    def room(self, _: object) -> None:
+        return None
+
+    def foresee(self, *_: object) -> list[Job]:
+        return []
 
     def now(self) -> float:
         return 0.0

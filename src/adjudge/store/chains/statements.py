@@ -274,45 +274,6 @@ CLOSE_NODES = Statement(
     },
 )
 
-SUSPEND_NODES = Statement(
-    "chain_nodes.suspend",
-    "Let running nodes wait for an external event.",
-    f"""
-    UPDATE chain_nodes SET wait_on = given_on, wait_key = given_key, artifact = given_artifact,
-        artifact_bytes = given_bytes, updated_at = {{now}}, reason = given_reason,
-        wait_until = CASE WHEN given_timeout_us IS NULL THEN given_until
-            WHEN given_until IS NULL OR started_at + given_timeout_us < given_until THEN started_at + given_timeout_us
-            ELSE given_until END
-    FROM {{given}}
-    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
-    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, wait_on, wait_key
-    """,
-    input_columns={
-        **KEY,
-        "given_job_id": "text",
-        "given_on": "text",
-        "given_key": "text",
-        "given_until": "bigint",
-        "given_timeout_us": "bigint",
-        "given_artifact": "jsonb",
-        "given_bytes": "bigint",
-        "given_reason": "text",
-    },
-)
-
-EXPAND_MAPS = Statement(
-    "chain_nodes.expand_maps",
-    "Let mapped nodes wait for their instances.",
-    f"""
-    UPDATE chain_nodes SET waiting_on = given_count, deps_success = 0, deps_failed = 0, deps_skipped = 0, slot = NULL,
-        reason = 'mapped', updated_at = {{now}}
-    FROM {{given}}
-    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
-    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id
-    """,
-    input_columns={**KEY, "given_job_id": "text", "given_count": "bigint"},
-)
-
 _COUNTED = """waiting_on = waiting_on - given_ended, deps_success = deps_success + given_success,
         deps_failed = deps_failed + given_failed, deps_skipped = deps_skipped + given_skipped"""
 COUNTS = {

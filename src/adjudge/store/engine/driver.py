@@ -45,16 +45,6 @@ class Tx(Protocol):
         """
         ...
 
-    async def fetch_last(
-        self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
-    ) -> list[RowT]:
-        """Run the last statement of the transaction and return its rows; after it, there is nothing but the commit.
-
-        Where it is the first as well, PostgreSQL commits it by itself: one round trip instead of three. An operation
-        has nothing to refuse any more after it.
-        """
-        ...
-
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` on the event loop after the commit; not after a rollback."""
         ...
@@ -65,13 +55,6 @@ class Tx(Protocol):
 
 
 Operation = Callable[[Tx], Awaitable[T]]
-
-
-class Unfit(Exception):
-    """The rows are not such as a statement was made for: nothing of it happened, and there is a longer way.
-
-    A statement says so on PostgreSQL by dividing by zero, the one way to raise an error from within an expression.
-    """
 
 
 COMMITTED = InternalFault("A statement came after the script that has committed its transaction.")

@@ -101,14 +101,6 @@ class _PostgresTx:
             self.failure = COMMITTED
         return rendered.returned(rows[0])
 
-    async def fetch_last(
-        self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
-    ) -> list[RowT]:
-        self.is_last = not self._begun
-        found = await self.fetch(statement, rows, **parameters)
-        self.failure = COMMITTED
-        return found
-
     async def commit(self) -> None:
         """Commit, unless no transaction was begun or its only statement has committed."""
         if self._begun:

@@ -11,7 +11,6 @@ from asyncpg.exceptions import _base as client_errors
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.reactions import Reaction, Reactions, of_database, reaction_to
 from adjudge.store.engine.constraints import from_postgres
-from adjudge.store.engine.driver import Unfit
 
 REACTIONS: Final[Reactions] = MappingProxyType(
     {
@@ -74,8 +73,6 @@ def translated(error: Exception) -> Exception:
     """The domain error of an error of asyncpg; other errors are returned unchanged."""
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return from_postgres(error)
-    if isinstance(error, asyncpg.DivisionByZeroError):
-        return Unfit(str(error))
     if isinstance(error, UnicodeEncodeError):
         return InvalidInput(f"A value that the database cannot hold: {error}.")
     if not isinstance(error, DRIVER_ERRORS):

@@ -165,14 +165,6 @@ class SqliteTx:
         self.failure = translated(error, may_write=self._may_write)
         return self.failure
 
-    async def fetch_last(
-        self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
-    ) -> list[RowT]:
-        """Run the last statement; SQLite has no round trips to save."""
-        found = await self.fetch(statement, rows, **parameters)
-        self.failure = COMMITTED
-        return found
-
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` after the commit."""
         self.callbacks.append(callback)

@@ -22,25 +22,24 @@ from adjudge.store.engine.statement import Dialect, Row, Rows, Statement
 from adjudge.store.jobs import metrics as accounts
 from adjudge.store.jobs import outbox, scripts, write_refusals
 from adjudge.store.jobs import statements as sql
-from adjudge.store.jobs.groups import by_kind, end_of, first_by_fence, ordered
+from adjudge.store.jobs.groups import by_kind, first_by_fence, ordered
 from adjudge.store.jobs.models import (
     MILLISECOND,
     BatchResult,
     DispatchedMessage,
     Fence,
     FinishedJob,
+    FinishReport,
+    FollowUpListener,
     FollowUpSlots,
     Job,
     JobListener,
     JobResult,
     NewJob,
-    Offer,
     PoisonJob,
     QueuedJob,
     RefusedWrite,
     ReplayListener,
-    Step,
-    Stepping,
     finish_row,
     finished_job,
     insert_row,
@@ -72,45 +71,26 @@ class JobCommands:
         random_unit: Callable[[], float] = random.random,
     ) -> None:
         self._listeners = listeners
-        self._stepping = {kind: owner for kind, owner in listeners.items() if isinstance(owner, Stepping)}
+        self._follow_up_listeners = {
+            kind: owner for kind, owner in listeners.items() if isinstance(owner, FollowUpListener)
+        }
         self._replaying = {kind: owner for kind, owner in listeners.items() if isinstance(owner, ReplayListener)}
         self._policy = policy or RetryPolicy()
         self._new_id = new_id
         self._random_unit = random_unit
 
-    async def enqueue(self, tx: Tx, jobs: Sequence[NewJob], offers: Mapping[str, Offer] | None = None) -> list[str]:
-        """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one.
-
-        A job for which there is an offer is claimed at once by who made it; the stream hears nothing of it.
-        """
+    async def enqueue(self, tx: Tx, jobs: Sequence[NewJob]) -> list[str]:
+        """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one."""
         if not jobs:
             return []
         rows = [insert_row(job, self._policy.max_attempts) for job in jobs]
-        if offers:
-            created = {row["id"] for row in await tx.fetch(sql.INSERT, rows)}
-        else:
-            created = {row[0] for row in (await tx.run(scripts.CREATE, {"new_job": rows}))["created_job"]}
-        if born := [job for job in jobs if job.id in created]:
-            tx.on_commit(lambda: accounts.record_enqueued(born))
-        taken = await self._hand_over(tx, {key: offer for key, offer in (offers or {}).items() if key in created})
-        waiting = [job for job in jobs if job.id in created and job.id not in taken]
-        if offers:
-            await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
-        elif waiting:
+        created = {row[0] for row in (await tx.run(scripts.CREATE, {"new_job": rows}))["created_job"]}
+        if new := [job for job in jobs if job.id in created]:
+            tx.on_commit(lambda: accounts.record_enqueued(new))
             tx.notify(CHANNEL_OUTBOX)
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
         existing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
         return [existing.get(job.id, job.id) for job in jobs]
-
-    async def _hand_over(self, tx: Tx, offers: Mapping[str, Offer]) -> set[str]:
-        """Claim jobs as they are created, by the same statement as any other claim; return those that were won."""
-        won = set()
-        for worker, lease_ms in {(offer.worker, offer.lease_ms) for offer in offers.values()}:
-            wanted = [key for key, offer in offers.items() if (offer.worker, offer.lease_ms) == (worker, lease_ms)]
-            for job in (await self.claim(tx, wanted, worker=worker, lease_ms=lease_ms)).done:
-                offers[job.id].taken = job
-                won.add(job.id)
-        return won
 
     async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> BatchResult[Job]:
         """Claim jobs that wait or whose lease has expired. Nothing may execute before this has committed.
@@ -140,60 +120,72 @@ class JobCommands:
         if tx.dialect is Dialect.POSTGRES:
             await _update(tx, sql.LOCK, job_ids)
 
-    async def finish_and_claim_next(self, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
-        """End attempts, and write what that means for the jobs' owners.
+    async def finish_and_claim_next(
+        self, tx: Tx, results: Sequence[JobResult], slots: FollowUpSlots | None = None
+    ) -> FinishReport:
+        """End attempts, write what that means for the jobs' listeners, and claim follow-up jobs for ``slots``.
 
         What failed gets a dead letter, unless its handler says that it needs none. What is to be tried again goes back
         to the outbox; without an attempt left it fails, which the returned job says.
         """
-        for finish in finishes:
-            if finish.status not in _ENDS:
-                raise InvalidTransition(f"An attempt ends as succeeded, failed or pending, not as {finish.status}.")
-        if not finishes:
-            return BatchResult(())
-        first, late = first_by_fence(finishes)
-        rows = [finish_row(first[fence], self._letter_id(first[fence])) for fence in ordered(first)]
-        found = {Fence(*row[:3]): row for row in (await tx.run(scripts.FINISH, {"result": rows}))["finished_job"]}
-        won = {fence: first[fence] for fence in ordered(found)}
-        jobs = await self._finished_jobs(tx, won, found)
-        await self._tell_finished(tx, jobs, {fence.job_id: finish for fence, finish in won.items()})
-        late += [fence for fence in first if fence not in won]
-        return BatchResult(jobs, await self._refuse_fences(tx, late))
+        for result in results:
+            if result.status not in _ENDS:
+                raise InvalidTransition(f"An attempt ends as succeeded, failed or pending, not as {result.status}.")
+        first, late = first_by_fence(results)
+        jobs = await self._jobs_of(tx, first)
+        late += [fence for fence in first if fence not in jobs]
+        done, counted, claimed = list[Job](), frozenset[str](), dict[str, tuple[Job, ...]]()
+        for kind, group in by_kind(list(jobs.values())).items():
+            ids = {job.id for job in group}
+            items = [(first[fence], jobs[fence], self._letter_id(first[fence])) for fence in ordered(jobs)]
+            items = [item for item in items if item[1].id in ids]
+            if (finisher := self._follow_up_listeners.get(kind)) is not None:
+                rows, written, follow_ups = await finisher.finish_attempts(tx, items, slots)
+                counted, claimed = counted | written, {**claimed, **follow_ups}
+            else:
+                rows = (await tx.run(scripts.FINISH, {"result": [finish_row(r, letter) for r, _, letter in items]}))[
+                    "finished_job"
+                ]
+            found = {Fence(*row[:3]): row for row in rows}
+            done += await self._finished(tx, items, found, self._listeners.get(kind) if finisher is None else None)
+            late += [result.fence for result, _, _ in items if result.fence not in found]
+        return FinishReport(tuple(done), await self._refuse_fences(tx, late), claimed, counted)
 
-    def _letter_id(self, finish: JobResult) -> str | None:
-        """The id of the dead letter that the end may lead to."""
-        is_last_word = finish.status is JobStatus.FAILED and finish.dead_letter
-        return self._new_id() if is_last_word or (finish.status is JobStatus.PENDING and not finish.refund) else None
-
-    async def _finished_jobs(
-        self, tx: Tx, won: Mapping[Fence, JobResult], rows: Mapping[Fence, Sequence[Any]]
-    ) -> tuple[Job, ...]:
-        unknown = [fence.job_id for fence, finish in won.items() if finish.job is None]
+    async def _jobs_of(self, tx: Tx, results: Mapping[Fence, JobResult]) -> dict[Fence, Job]:
+        """The jobs of results; those that the caller does not have are read."""
+        unknown = [fence.job_id for fence, result in results.items() if result.job is None]
         read = {row["id"]: job_from_row(row) for row in await _update(tx, sql.FIND, unknown)}
-        return tuple(
-            finished_job(finish.job or read[fence.job_id], finish, rows[fence]) for fence, finish in won.items()
-        )
+        found = {fence: result.job or read.get(fence.job_id) for fence, result in results.items()}
+        return {fence: job for fence, job in found.items() if job is not None}
 
-    async def _tell_finished(self, tx: Tx, jobs: Sequence[Job], finishes: Mapping[str, JobResult]) -> None:
+    def _letter_id(self, result: JobResult) -> str | None:
+        """The id of the dead letter that the result may lead to."""
+        is_final = result.status is JobStatus.FAILED and result.dead_letter
+        return self._new_id() if is_final or (result.status is JobStatus.PENDING and not result.refund) else None
+
+    async def _finished(
+        self,
+        tx: Tx,
+        items: Sequence[tuple[JobResult, Job, str | None]],
+        rows: Mapping[Fence, Sequence[Any]],
+        listener: JobListener | None,
+    ) -> list[Job]:
+        """The jobs as they are now, of which their listener is told."""
+        won = [
+            (result, finished_job(job, result, rows[result.fence])) for result, job, _ in items if result.fence in rows
+        ]
+        jobs = [job for _, job in won]
         again = [job for job in jobs if job.status is JobStatus.PENDING]
         if again:
             tx.notify(CHANNEL_OUTBOX)
-        for kind, group in by_kind(jobs).items():
-            if owner := self._listeners.get(kind):
-                over = [job for job in group if job.status is not JobStatus.PENDING]
-                if over:
-                    await owner.on_finished(tx, [end_of(job, finishes[job.id]) for job in over])
-                if len(over) < len(group):
-                    await owner.on_released(tx, [job for job in group if job.status is JobStatus.PENDING])
+        if listener is not None:
+            over = [FinishedJob(job, result.typed_result) for result, job in won if job.status is not JobStatus.PENDING]
+            if over:
+                await listener.on_finished(tx, over)
+            if again:
+                await listener.on_released(tx, again)
         accounts.record_transitions(tx, jobs)
-
-    def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
-        """The short way for those of the ends that there is one for; the others are for ``finish``."""
-        for kind, owner in self._stepping.items():
-            own = [finish for finish in finishes if finish.job is not None and finish.job.kind == kind]
-            if own and (step := owner.plan(own, room)) is not None:
-                return step
-        return None
+        return jobs
 
     async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> BatchResult[Job]:
         """End jobs that nobody wants any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from adjudge.store.jobs.models import Fence, FinishedJob, Job, JobResult
+from adjudge.store.jobs.models import Fence, Job, JobResult
 
 
 def by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
@@ -19,11 +19,6 @@ def by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 def _lock_rank(group: tuple[str, list[Job]]) -> tuple[int, str]:
     """Where a kind's rows stand in the lock order: chains last, because an end of another kind may wake a node."""
     return (1 if group[0] == "node" else 0, group[0])
-
-
-def end_of(job: Job, finish: JobResult) -> FinishedJob:
-    """What the owner of an ended job is told."""
-    return FinishedJob(job, finish.typed_result, finish.offer)
 
 
 def first_by_fence(items: Sequence[JobResult]) -> tuple[dict[Fence, JobResult], list[Fence]]:

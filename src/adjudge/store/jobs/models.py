@@ -6,8 +6,8 @@ What is made for every job is a named tuple: a frozen dataclass of twenty fields
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from adjudge.domain.errors import RefusalReason
@@ -90,19 +90,6 @@ class Job(NamedTuple):
     """What its handler read for it in the transaction that claimed it."""
 
 
-@dataclass(eq=False, slots=True)
-class Offer:
-    """A place that a worker keeps for one job that follows from the one it ends, to be claimed as it is created.
-
-    Made anew for every try at a transaction: ``taken`` says what that try came to.
-    """
-
-    worker: str
-    lease_ms: int
-    accepts: Callable[[NewJob], bool]
-    taken: Job | None = None
-
-
 class JobResult(NamedTuple):
     """How a claim ends its attempt. ``outcome`` is what the job's owner writes in the same transaction."""
 
@@ -120,7 +107,6 @@ class JobResult(NamedTuple):
     """Until it is tried again."""
     refund: bool = False
     """Whether the attempt costs the job none: its worker hands it back in good order, or never started it."""
-    offer: Offer | None = None
     job: Job | None = None
     """The job as its claim returned it; read from its row where the caller does not have it."""
 
@@ -180,8 +166,6 @@ class FinishedJob:
 
     job: Job
     typed_result: object = None
-    offer: Offer | None = None
-    """Where its worker has a place for a job that the owner creates now."""
 
 
 class FollowUpSlots(Protocol):
@@ -195,35 +179,33 @@ class FollowUpSlots(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StepTaken:
-    """What a step came to: the jobs that ended, and those that its worker goes on with."""
+@dataclass(frozen=True)
+class FinishReport(BatchResult[Job]):
+    """What became of results, and which follow-up jobs the finishing worker has claimed."""
 
-    ended: frozenset[str]
+    claimed: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
+    """Follow-up jobs, by the job that each follows from."""
+    counted: frozenset[str] = frozenset()
+    """Finished jobs whose typed result was written; what another belongs to had moved on without it."""
+
+
+class FinishedAttempts(NamedTuple):
+    """What a listener that finishes attempts itself has written."""
+
+    rows: Sequence[Sequence[Any]]
+    """Of the step ``finished_job``."""
     counted: frozenset[str]
-    """Those of them whose outcome now stands; what another belongs to had moved on without it."""
-    born: tuple[Job, ...]
-    tell: Callable[[], None]
-    """Count and log all this, once it is committed; nobody need wait for it."""
-
-
-class Step(Protocol):
-    """Ends of jobs, with what follows from them, that a short way is known for: one transaction, and all of it."""
-
-    after: Mapping[str, str]
-    """Jobs that the worker may go on with, and which of the ended ones each of them follows from."""
-
-    async def take(self, tx: Tx) -> StepTaken:
-        """Write it. ``Unfit`` if the rows ask for the long way; a job that is refused has just not ended."""
-        ...
+    claimed: Mapping[str, tuple[Job, ...]]
 
 
 @runtime_checkable
-class Stepping(Protocol):
-    """An owner of jobs that knows a short way."""
+class FollowUpListener(Protocol):
+    """A listener whose jobs have follow-ups: it finishes attempts by a script of its own, which may claim those."""
 
-    def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
-        """A step of those of the ends that can take one."""
+    async def finish_attempts(
+        self, tx: Tx, results: Sequence[tuple[JobResult, Job, str | None]], slots: FollowUpSlots | None
+    ) -> FinishedAttempts:
+        """Finish attempts, given with their jobs and the ids of their dead letters."""
         ...
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from adjudge.store.engine.script import Script, Step
 from adjudge.store.jobs.outbox import DELIVERY
 
-_BAND: Final = "CASE WHEN {0} < 0 THEN 0 WHEN {0} > 3 THEN 3 ELSE {0} END"
+BAND: Final = "CASE WHEN {0} < 0 THEN 0 WHEN {0} > 3 THEN 3 ELSE {0} END"
 """The band that a priority is delivered with."""
 
 NEW_JOB: Final = {
@@ -52,7 +52,7 @@ CREATE = Script(
             "announced",
             f"""
             INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-            SELECT job_id, {_BAND.format("job_priority")}, due_at, {{now}} FROM {{created_job}}
+            SELECT job_id, {BAND.format("job_priority")}, due_at, {{now}} FROM {{created_job}}
             """,
             is_output=False,
         ),
@@ -157,7 +157,7 @@ REQUEUED = Step(
     "requeued",
     f"""
     INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT job_id, {_BAND.format("job_priority")}, due_at, {{now}} FROM {{finished_job}} WHERE job_status = 'pending'
+    SELECT job_id, {BAND.format("job_priority")}, due_at, {{now}} FROM {{finished_job}} WHERE job_status = 'pending'
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
         next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     RETURNING job_id AS requeued_id

@@ -7,7 +7,6 @@ from, because neither database can return the old value of an updated column.
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Dialect, Statement
-from adjudge.store.jobs.scripts import NEW_JOB
 
 RETURNED = (
     "id, kind, status, prior_status, attempt_id, max_attempts, priority, timeout_ms, submission_id, rejudge_batch_id, "
@@ -23,23 +22,6 @@ PostgreSQL believes the partial indexes on a status to be nearly empty, which th
 Left free to, it starts from them and holds the whole backlog against the whole batch.
 """
 _FENCE = f"id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner AND {_STANDS} = 'running'"
-
-_INSERT = """
-    INSERT INTO jobs (id, kind, dedupe_key, submission_id, rejudge_batch_id, chain_run_id, node_id, origin_job_id,
-                      max_attempts, priority, timeout_ms, available_at, payload, actor, trace_id,
-                      created_at, updated_at)
-    SELECT given_id, given_kind, given_dedupe_key, given_submission_id, given_rejudge_batch_id, given_chain_run_id,
-           given_node_id, given_origin_job_id, given_max_attempts, given_priority, given_timeout_ms,
-           {now} + given_delay_us, given_payload, given_actor, given_trace_id, {now}, {now}
-    FROM {given} WHERE true
-    ON CONFLICT (kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
-    RETURNING id"""
-INSERT = Statement(
-    "jobs.insert",
-    "Insert jobs, skipping those whose dedupe key exists.",
-    _INSERT,
-    input_columns=NEW_JOB,
-)
 
 FIND_DEDUPED = Statement(
     "jobs.find_deduped",
@@ -69,8 +51,8 @@ CLAIM = Statement(
 
 FIND = Statement(
     "jobs.find",
-    "Read jobs as an operation left them.",
-    f"SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id",
+    "Read running jobs of results whose caller does not have them.",
+    f"SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id WHERE {_STANDS} = 'running'",
     input_columns={"given_id": "text"},
 )
 

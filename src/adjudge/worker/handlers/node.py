@@ -215,6 +215,8 @@ class NodeHandler:
         if task is None or dag is None:
             return None
         node = dag.node_for(job.node_id or "")
+        if is_instance(job.node_id or ""):  # its item is in its row
+            return None
         stored = None if _mapped(dag, node) else self._memory.artifacts(run_id, node.deps)
         return None if stored is None else _PreloadedNode(task, node, stored)
 

@@ -1,20 +1,18 @@
-"""The short way from nodes that ended well to what follows: the same rows as by the long one, or none at all."""
+"""Finishing nodes by one script: the same rows whether PostgreSQL commits it by itself or not."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.store.engine.driver import Unfit
-from adjudge.store.jobs.models import Job, JobResult, NewJob, Offer, StepTaken
+from adjudge.store.engine.driver import Tx
+from adjudge.store.jobs.models import FinishReport, Job, JobResult, NewJob
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, done, line, node
 from tests.integration.chains.test_follow_up_claims import working
+from tests.support.explicit_commit import with_explicit_commit
 from tests.support.store_harness import StoreHarness, fence_of
 
 
@@ -30,12 +28,25 @@ class FollowUpSlotsStub:
         return self.wanted is None or job.node_id in self.wanted
 
 
-async def take(harness: ChainHarness, *jobs: Job, wanted: set[str] | None = None) -> StepTaken:
-    """End jobs well, the short way."""
+async def take(
+    harness: ChainHarness, *jobs: Job, wanted: set[str] | None = None, is_explicit: bool = False
+) -> FinishReport:
+    """Finish jobs well, with slots for the wanted follow-ups."""
     ends = [JobResult(fence_of(job), typed_result=done(f'"{job.node_id}"'), job=job) for job in jobs]
-    step = harness.jobs.plan(ends, FollowUpSlotsStub(wanted))
-    assert step is not None
-    return await harness.store.transact(step.take)
+
+    async def finish(tx: Tx) -> FinishReport:
+        tx = with_explicit_commit(tx) if is_explicit else tx
+        return await harness.jobs.finish_and_claim_next(tx, ends, FollowUpSlotsStub(wanted))
+
+    return await harness.store.transact(finish)
+
+
+def claimed(report: FinishReport) -> list[Job]:
+    return [job for jobs in report.claimed.values() for job in jobs]
+
+
+def ended(report: FinishReport) -> set[str]:
+    return {job.id for job in report.done}
 
 
 async def history(harness: ChainHarness, run_id: str) -> dict[str, list[Any]]:
@@ -68,43 +79,29 @@ def lattice() -> dict[str, Any]:
     return dag(*first, node("ab", "a", "b"), node("a1", "a"), node("b1", "b"), node("bc", "b", "c"))
 
 
-async def test_batched_steps_leave_the_same_rows_as_single_ones(harness: ChainHarness) -> None:
+async def test_rows_are_the_same_however_the_script_is_committed(harness: ChainHarness) -> None:
     runs = []
-    for short in (True, False):
+    for is_explicit in (True, False):
         run_id = await harness.start(lattice())
         jobs = await harness.claim("a", "b")
-        if short:
-            taken = await take(harness, jobs["a"], jobs["b"], wanted={"a1", "bc"})
-            assert [job.node_id for job in taken.born] == ["a1"]  # bc waits for c
-            assert taken.ended == {jobs["a"].id, jobs["b"].id}
-        else:
-            offer = Offer("w1", LEASE_MS, lambda job: job.node_id == "a1")
-            ends = [
-                JobResult(
-                    fence_of(job), typed_result=done(f'"{job.node_id}"'), offer=offer if job is jobs["a"] else None
-                )
-                for job in jobs.values()
-            ]
-            ends.sort(key=lambda end: end.offer is None)
-            await harness.store.transact(partial(harness.jobs.finish_and_claim_next, finishes=ends))
+        taken = await take(harness, jobs["a"], jobs["b"], wanted={"a1", "bc"}, is_explicit=is_explicit)
+        assert [job.node_id for job in claimed(taken)] == ["a1"]  # bc waits for c
+        assert ended(taken) == {jobs["a"].id, jobs["b"].id}
         runs.append(await history(harness, run_id))
         await harness.claim("c")
-    batched, single = runs
-    for name, rows in single.items():
-        assert batched[name] == rows, name
+    explicit, by_itself = runs
+    for name, rows in explicit.items():
+        assert by_itself[name] == rows, name
 
 
-async def test_run_advances_in_batched_steps_to_its_last_node(harness: ChainHarness) -> None:
+async def test_line_is_claimed_node_by_node(harness: ChainHarness) -> None:
     run_id = await harness.start(line(4))
     (job,) = (await harness.claim()).values()
     for number in range(1, 4):
-        (job,) = (await take(harness, job)).born
+        (job,) = claimed(await take(harness, job))
         assert (job.node_id, job.attempt_id, job.actor) == (f"n{number}", 1, "w1")
         row = await harness.store.job(job.id)
         assert (row["status"], row["lease_until"], row["started_at"]) == ("running", job.lease_until, job.started_at)
-    assert (
-        harness.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
-    )  # it ends the run
     await harness.finish(job)
     assert (await harness.run(run_id)).status == "success"
 
@@ -114,7 +111,7 @@ async def test_an_end_that_the_fence_refuses_is_passed_over(harness: ChainHarnes
     jobs = await harness.claim()
     await harness.release(jobs["a"])
     taken = await take(harness, jobs["a"], jobs["b"])
-    assert (set(taken.ended), [job.node_id for job in taken.born]) == ({jobs["b"].id}, ["b1"])
+    assert (ended(taken), [job.node_id for job in claimed(taken)]) == ({jobs["b"].id}, ["b1"])
     assert await harness.states(run_id) == {
         "a": "retrying",
         "b": "success",
@@ -124,49 +121,43 @@ async def test_an_end_that_the_fence_refuses_is_passed_over(harness: ChainHarnes
     }
 
 
-async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(harness: ChainHarness) -> None:
+async def test_rows_that_leave_something_undecided_are_decided_in_the_same_transaction(harness: ChainHarness) -> None:
     stopping = await harness.start(line(3))
     job = (await harness.claim())["n0"]
     await harness.stop(stopping)
     skipping = await harness.start(dag(node("good"), node("bad"), node("both", "good", "bad")))
     jobs = await harness.claim("good", "bad")
     await harness.fail(jobs["bad"])
-    for run_id, doomed in ((stopping, job), (skipping, jobs["good"])):
-        before = await history(harness, run_id)
-        with pytest.raises(Unfit):
-            await take(harness, doomed)
-        assert await history(harness, run_id) == before
-        await harness.finish(doomed)
+    for finished in (job, jobs["good"]):
+        assert claimed(await take(harness, finished)) == []
     assert ((await harness.run(stopping)).status, (await harness.run(skipping)).status) == ("stopped", "failed")
     assert (await harness.states(skipping))["both"] == "skipped"
 
 
-async def test_nodes_that_cannot_be_batched_advance_one_by_one(harness: ChainHarness) -> None:
-    picky = [
+async def test_follow_ups_that_the_rows_cannot_decide_are_claimed_too(harness: ChainHarness) -> None:
+    documents = [
         dag(node("a"), node("b", "a", when="all_done")),
-        dag(node("a"), node("b", "a", **{"if": "artifacts.a == 1"})),
+        dag(node("a"), node("b", "a", **{"if": "artifacts.a == 'a'"})),
         dag(node("a"), node("b", "a", map={"over": [1]})),
         dag(node("a"), node("b", "a"), max_parallel=1),
-        dag(node("a")),
     ]
-    for document in picky:
-        await harness.start(document)
+    for document in documents:
+        run_id = await harness.start(document)
         (job,) = (await harness.claim()).values()
-        assert harness.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
-        await harness.finish(job)
-        await harness.drain("")
+        assert [item.node_id for item in claimed(await take(harness, job))] == ["b"]
+        assert (await harness.states(run_id))["b"] == "running"
 
 
 async def test_a_job_that_was_born_running_is_announced_when_it_comes_back(harness: ChainHarness) -> None:
     run_id = await harness.start(line(3))
-    (job,) = (await take(harness, (await harness.claim())["n0"])).born
+    (job,) = claimed(await take(harness, (await harness.claim())["n0"]))
     assert await harness.store.rows("SELECT 1 AS n FROM outbox WHERE job_id = :id", id=job.id) == []
     await harness.store.clock.advance(LEASE_MS + 1)
     await harness.store.transact(lambda tx: harness.jobs.release_expired(tx, actor="watchdog"))
     assert (await harness.states(run_id))["n1"] == "retrying"
     row = await harness.store.row("SELECT state, priority FROM outbox WHERE job_id = :id", id=job.id)
     assert (row["state"], row["priority"]) == ("pending", 2)
-    assert (await take(harness, job)).ended == frozenset()
+    assert ended(await take(harness, job)) == set()
 
 
 async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: StoreHarness) -> None:
@@ -177,8 +168,8 @@ async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: St
     jobs = list((await harness.claim()).values())
     for layer in ("b", "last"):
         taken = await asyncio.gather(*(take(harness, job) for job in jobs))
-        assert sum(len(step.ended) for step in taken) == width
-        jobs = [job for step in taken for job in step.born]
+        assert sum(len(ended(report)) for report in taken) == width
+        jobs = [job for report in taken for job in claimed(report)]
         assert len(jobs) == len({job.node_id for job in jobs}) == (width if layer == "b" else 1)
     run = await harness.run(run_id)
     assert (run.status, run.nodes_open) == ("running", 1)

@@ -1,0 +1,212 @@
+"""Plans how nodes are finished: what their jobs become, whom they count for, and which follow-up jobs are claimed.
+
+Planning is pure: it reads DAGs and results, no rows. Whether a dependent is ready is decided by the rows
+(``store.chains.finish``); the plan holds a job for it in case it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS, node_job
+from adjudge.domain.chain import Dag, is_instance
+from adjudge.domain.ids import IdFactory, trace_id_from
+from adjudge.domain.states import JobStatus, NodeStatus
+from adjudge.store.chains.models import NO_ARTIFACT, NodeDone, NodeExpanded, NodeStopped, NodeSuspended
+from adjudge.store.engine.script import Inputs
+from adjudge.store.jobs.models import MILLISECOND, FollowUpSlots, Job, JobResult, NewJob, finish_row
+
+
+@dataclass
+class FollowUps:
+    """The follow-up jobs of one try at a transaction: who may claim them, and which were claimed."""
+
+    slots: FollowUpSlots | None = None
+    finished: Sequence[Job] = ()
+    """The jobs whose slots may be used, each for a follow-up in its own run."""
+    claimed: dict[str, list[Job]] = field(default_factory=dict)
+    """By the finished job that each follows from."""
+
+    def reserve(self, job: NewJob, after: Job | None = None) -> str | None:
+        """The finished job in whose slot the worker runs ``job``, if it does."""
+        if self.slots is None:
+            return None
+        same_run = [item for item in self.finished if item.chain_run_id == job.chain_run_id]
+        for finished in same_run if after is None else (after,):
+            if self.slots.reserve(finished, job):
+                return finished.id
+        return None
+
+
+@dataclass
+class FinishPlan:
+    """The input rows of ``chains.finish_nodes``, and what they mean."""
+
+    results: list[tuple[object, ...]] = field(default_factory=list)
+    edges: list[tuple[object, ...]] = field(default_factory=list)
+    new_jobs: dict[str, NewJob] = field(default_factory=dict)
+    """By their ids: one for each dependent that may become ready."""
+    follows: dict[str, str] = field(default_factory=dict)
+    """The finished job that a claimed follow-up follows from, by the id of the follow-up."""
+    is_last: bool = True
+    """Whether the rows can decide everything: nothing but success, in DAGs without limits, with plain dependents."""
+
+    def inputs(self, worker: str | None) -> Inputs:
+        """The rows of the script."""
+        new = [new_job_row(job, worker if job.id in self.follows else None) for job in self.new_jobs.values()]
+        return {"result": self.results, "edge": self.edges, "new_job": new}
+
+
+def new_job_row(job: NewJob, worker: str | None) -> tuple[object, ...]:
+    """A node's job as the scripts create it, claimed by ``worker`` if there is one."""
+    return (
+        job.id,
+        job.chain_run_id,
+        job.node_id,
+        job.max_attempts,
+        job.priority,
+        job.timeout_ms,
+        json.dumps(job.payload),
+        job.effective_trace_id,
+        worker,
+    )
+
+
+class FollowUpPlanner:
+    """Plans the finish of nodes."""
+
+    def __init__(self, new_id: IdFactory, node_timeout_ms: int) -> None:
+        self._new_id = new_id
+        self._node_timeout_ms = node_timeout_ms
+
+    def plan(
+        self,
+        results: Sequence[tuple[JobResult, Job, str | None]],
+        dags: Mapping[str, Dag],
+        follow_ups: FollowUps,
+    ) -> FinishPlan:
+        """Plan for results with their jobs and dead-letter ids; a run whose DAG is missing is counted for nobody."""
+        plan, targets, planned = FinishPlan(), dict[tuple[str, str], str | None](), set[str]()
+        for result, job, letter_id in sorted(results, key=lambda item: item[0].fence):
+            plan.results.append(_result_row(result, job, letter_id))
+            dag = dags.get(job.chain_run_id or "")
+            dependents = _dependents(dag, job)
+            plan.is_last &= dag is not None and _is_decided_by_rows(result, job, dag, dependents)
+            if _goes_on(result) or job.id in planned:  # of two attempts of one job, at most one is let through
+                continue
+            planned.add(job.id)
+            for node_id in dependents if dag is not None else ():
+                key = (job.chain_run_id or "", node_id)
+                if key not in targets:
+                    targets[key] = self._follow_up(plan, key, job, dag, follow_ups) if dag is not None else None
+                new_id = targets[key]
+                worker = follow_ups.slots.worker if follow_ups.slots and new_id in plan.follows else None
+                plan.edges.append((key[0], job.id, node_id, new_id, worker))
+        return plan
+
+    def _follow_up(
+        self, plan: FinishPlan, key: tuple[str, str], job: Job, dag: Dag, follow_ups: FollowUps
+    ) -> str | None:
+        node = dag.by_id[key[1]]
+        if not node.needs_only_success or dag.has_concurrency_limits:
+            return None
+        trace_id = None if job.trace_id == trace_id_from(job.id) else job.trace_id
+        chain = (job.payload["chain_id"], job.payload["chain_version"])
+        new = node_job(
+            self._new_id(),
+            key,
+            node,
+            chain,
+            trace_id,
+            shares=dag.has_cross_run_limits,
+            default_timeout_ms=self._node_timeout_ms,
+        )
+        plan.new_jobs[new.id] = new
+        if (finished := follow_ups.reserve(new, after=job)) is not None:
+            plan.follows[new.id] = finished
+        return new.id
+
+
+def _dependents(dag: Dag | None, job: Job) -> Sequence[str]:
+    """Whom the node is counted for; instances of a mapped node are counted for that one, and not here."""
+    node_id = job.node_id or ""
+    return () if dag is None or is_instance(node_id) else dag.dependents.get(node_id, ())
+
+
+def _goes_on(result: JobResult) -> bool:
+    """Whether the node does not finish with its job, because it waits or was expanded."""
+    is_open = isinstance(result.typed_result, NodeSuspended | NodeExpanded)
+    return result.status is JobStatus.SUCCEEDED and is_open
+
+
+def _is_decided_by_rows(result: JobResult, job: Job, dag: Dag, dependents: Sequence[str]) -> bool:
+    return (
+        result.status is JobStatus.SUCCEEDED
+        and isinstance(result.typed_result, NodeDone)
+        and HAS_CROSS_RUN_LIMITS not in job.payload
+        and not dag.has_concurrency_limits
+        and bool(dependents)
+        and all(dag.by_id[node_id].needs_only_success for node_id in dependents)
+    )
+
+
+def _result_row(result: JobResult, job: Job, letter_id: str | None) -> tuple[object, ...]:
+    outcome = result.typed_result if result.status is JobStatus.SUCCEEDED else None
+    status, reason, artifact = NodeStatus.SUCCESS, None, NO_ARTIFACT
+    wait: tuple[object, ...] = (None, None, None, None)
+    instances = None
+    if isinstance(outcome, NodeDone):
+        artifact = outcome.artifact
+    elif isinstance(outcome, NodeStopped):
+        status, reason = NodeStatus.STOPPED, outcome.reason
+    elif isinstance(outcome, NodeExpanded):
+        status, reason, instances = NodeStatus.RUNNING, "mapped", len(outcome.items)
+    elif isinstance(outcome, NodeSuspended):
+        status, reason, artifact = NodeStatus.RUNNING, f"waits for {outcome.wait_kind}", outcome.artifact
+        wait = (outcome.wait_kind, outcome.wait_key, _us(outcome.until_ms), _us(outcome.timeout_ms))
+    return (
+        *finish_row(result, letter_id),
+        job.chain_run_id or "",
+        job.node_id or "",
+        str(status),
+        reason,
+        artifact.text,
+        artifact.digest,
+        artifact.size_bytes,
+        *wait,
+        instances,
+    )
+
+
+def _us(ms: int | None) -> int | None:
+    return None if ms is None else ms * MILLISECOND
+
+
+def claimed_job(job: NewJob, row: Sequence[object], worker: str) -> Job:
+    """A follow-up job that was created running, as its claim would have returned it."""
+    lease_until, started_at = row[4], row[5]
+    return Job(
+        id=job.id,
+        kind=job.kind,
+        status=JobStatus.RUNNING,
+        prior_status=JobStatus.PENDING,
+        attempt_id=1,
+        max_attempts=job.max_attempts or 1,
+        priority=job.priority,
+        timeout_ms=job.timeout_ms,
+        submission_id=None,
+        rejudge_batch_id=None,
+        chain_run_id=job.chain_run_id,
+        node_id=job.node_id,
+        origin_job_id=None,
+        payload=job.payload,
+        actor=worker,
+        reason="claimed",
+        error_code=None,
+        trace_id=job.effective_trace_id,
+        lease_until=lease_until,  # type: ignore[arg-type]  # columns of ``created_job``
+        started_at=started_at,  # type: ignore[arg-type]  # columns of ``created_job``
+        finished_at=None,
+    )
