@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.verdict import Verdict
+from adjudge.store.jobs.commands import LEASE_EXPIRED, NEVER_STARTED, NO_HEARTBEAT
 from adjudge.web import i18n
+from adjudge.worker.finisher import REASON_WORKER_DRAINED
 
 TEMPLATES = Path(i18n.__file__).parent / "templates"
 PYTHON = Path(i18n.__file__).parent
@@ -70,6 +72,12 @@ def test_language_by_cookie_and_header(cookie: str | None, accepted: str, langua
 def test_count_selects_the_plural_form() -> None:
     spoken = i18n.Translations("en", "English", {"x.one": "{count} test", "x.other": "{count} tests"})
     assert (spoken("x", count=1), spoken("x", count=0)) == ("1 test", "0 tests")
+
+
+@pytest.mark.parametrize("reason", [LEASE_EXPIRED, NEVER_STARTED, NO_HEARTBEAT, REASON_WORKER_DRAINED])
+def test_reasons_why_a_job_went_back_have_labels(reason: str) -> None:
+    for texts in i18n.available_languages().values():
+        assert texts.label("status_reason", reason) != reason
 
 
 def test_verdict_names_are_those_of_the_domain() -> None:
