@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from adjudge.domain.errors import Forbidden, PasswordChangeRequired, Unauthenticated
-from adjudge.domain.permissions import ANONYMOUS_PERMISSIONS, Permission, Role
+from adjudge.domain.permissions import ANONYMOUS_PERMISSIONS, ROLE_PERMISSIONS, Permission, Role
 
 
 class AuthMethod(StrEnum):
@@ -45,7 +45,10 @@ class Viewer:
             raise Unauthenticated
         if self.must_change_password:
             raise PasswordChangeRequired
-        raise Forbidden(f"Permission required: {permission}.", permission=str(permission))
+        message = f"Permission required: {permission}."
+        if self.role is not None and permission in ROLE_PERMISSIONS[self.role]:
+            message += f" Your role has it, but this API token does not: use a token with the scope {permission}."
+        raise Forbidden(message, permission=str(permission))
 
     @property
     def id(self) -> str:

@@ -8,9 +8,10 @@ from typing import Annotated
 import pytest
 
 from adjudge.api.dependencies import require_permission
+from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission, Role, effective_permissions
 from adjudge.services.credentials import CredentialCache
-from adjudge.services.viewer import Viewer
+from adjudge.services.viewer import AuthMethod, Viewer
 from adjudge.store.accounts import api_tokens
 from tests.support.asgi_app import AsgiApp
 
@@ -63,6 +64,15 @@ async def test_user_is_forgotten_even_if_an_entry_expires_meanwhile(api: AsgiApp
     user_id, secret = await api.user("service")
     assert await credentials.viewer_for_token(secret) is not None
     credentials.invalidate_user(user_id)  # finds the entry at 2 s; at the next look it has expired
+
+
+@pytest.mark.parametrize(("role", "is_in_role"), [(Role.ADMIN, True), (Role.CONTESTANT, False)])
+def test_error_says_whether_the_role_or_the_token_lacks_a_permission(role: Role, is_in_role: bool) -> None:
+    permissions = effective_permissions(role, frozenset({"submission:create"}))
+    viewer = Viewer("1", "ann", role, permissions, AuthMethod.TOKEN)
+    with pytest.raises(Forbidden, match=r"^Permission required: ops:control\.") as caught:
+        viewer.require(Permission.OPS_CONTROL)
+    assert ("token with the scope ops:control" in str(caught.value)) is is_in_role
 
 
 async def test_only_the_digest_of_a_token_is_stored(api: AsgiApp) -> None:
