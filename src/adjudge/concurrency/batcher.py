@@ -64,7 +64,8 @@ class Batcher(Generic[T, R]):
         ``weight`` of a batch is at most ``max_weight``, but a single heavier item is written alone. Once a full batch
         waits, up to ``writers`` write concurrently. ``pause_sec`` passes between two batches. Items with the same
         ``key`` are one entry: the latest item is written, and everybody gets its result. ``isolate`` writes the items
-        of a failed batch one by one, so that only the item at fault gets the error.
+        of a failed batch one by one, so that only the item at fault gets the error; items that nobody waits for any
+        more are left out.
         """
         self._write = write
         self._name = name
@@ -191,7 +192,10 @@ class Batcher(Generic[T, R]):
     async def _write_one_by_one(self, batch: list[_Entry[T, R]]) -> None:
         try:
             for entry in batch:
-                await self._write_batch([entry])
+                if entry.is_wanted:
+                    await self._write_batch([entry])
+                else:
+                    entry.future.cancel()
         except asyncio.CancelledError:
             for entry in batch:
                 entry.future.cancel()  # no effect on those that have a result

@@ -213,6 +213,24 @@ async def test_close_during_isolation_cancels_everybody_of_the_batch() -> None:
     assert all(isinstance(result, asyncio.CancelledError) for result in results[1:])
 
 
+async def test_isolation_leaves_out_items_that_nobody_waits_for() -> None:
+    writer = Writer()
+    batcher = Batcher(writer, name="b", isolate=True)
+    writer.bad = {1}
+    first = put_all(batcher, 0)
+    await until_written(writer, 1)
+    later = put_all(batcher, 1, 2, 3)
+    await asyncio.sleep(0)
+    writer.allow()
+    await until_written(writer, 2)
+    later[1].cancel()  # its request timed out while the batch was being written
+    await asyncio.wait([later[1]])
+    writer.allow(4)
+    results = await asyncio.gather(*first, *later, return_exceptions=True)
+    assert (results[0], results[3]) == (0, 30)
+    assert writer.batches == [[0], [1, 2, 3], [1], [3]]
+
+
 async def test_failure_of_an_offered_item_is_logged() -> None:
     writer = Writer(is_open=True)
     writer.bad = {1}
