@@ -152,8 +152,10 @@ def _changed_outside(program: Path) -> bytes:
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watcher:
         assert watcher.stdout is not None
         assert watcher.stdout.readline() == READY
-        subprocess.run(["/bin/sleep", "0.05"], check=True)
-        return watcher.communicate(b"\n")[0]
+        held = b"1" * (64 << 20)  # written pages, so that the free memory of the host differs
+        output = watcher.communicate(b"\n")[0]
+        assert len(held) == 64 << 20
+        return output
 
 
 async def test_reading_mounted_file_keeps_access_time(sandbox_case: SandboxCase, host: HostState) -> None:
