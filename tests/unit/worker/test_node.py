@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from adjudge.store import Database
-from adjudge.worker.handlers.node import ChainRunStopWatcher
+from adjudge.worker.handlers.stop_watcher import ChainRunStopWatcher
 
 
 class FailingDatabase:

@@ -1,16 +1,16 @@
-"""The handler of nodes: from a job to what its executor made of it.
+"""Handler of node jobs: runs the executor of a chain node.
 
-It reads what the node may know, fills its cfg in, runs the executor under the node's own deadline and hands the result
-to the engine, which writes it in the transaction that ends the job. What the executor raises goes up unchanged: the
-worker classifies it, and the job's own attempts are the node's retries.
+It reads the inputs of the node, renders its cfg and runs the executor within the timeout of the node. The chain engine
+writes the result in the transaction that finishes the job. Exceptions of the executor are not caught here: the worker
+classifies them, and the attempts of the job are the retries of the node.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from adjudge.chains.validation import check_rendered
 from adjudge.domain.authority import Authority
 from adjudge.domain.chain import Dag, DependencyRule, Node, is_instance
 from adjudge.domain.chain_condition import Condition
-from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound, Unavailable
+from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, ChainRunStatus
 from adjudge.observe import metrics
@@ -38,74 +38,18 @@ from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import secrets
 from adjudge.store.chains.models import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended, node_attempt
 from adjudge.store.chains.queries import NodeTask
-from adjudge.store.engine.notify import Wakeup
 from adjudge.store.jobs.models import Fence, Job
 from adjudge.worker.foresight import Key, Memory
 from adjudge.worker.handler import HandlerResult
+from adjudge.worker.handlers.stop_watcher import ChainRunStopWatcher
 
 MAX_TIMESTAMP_MS: Final = 253_402_300_799_999
-"""The end of the year 9999: nothing later can be told to anybody."""
+"""The end of the year 9999, the latest time that RFC 3339 can express."""
 INSTANCES_MAX: Final = 10_000
 LOG_LINE_CHARACTERS: Final = 16_384
 _NOTHING_HIDDEN: Final = Redaction()
-_POLL_MS: Final = 2_000
 
 _log = get_logger(__name__)
-
-
-class ChainRunStopWatcher:
-    """Tells running nodes that their run is to stop: at the bell, and at every poll in case a ring was lost.
-
-    It watches by a task of its own that ends by itself once a poll finds nothing left to watch: neither is a query
-    canceled because a node was quick, nor does each of many quick ones have it begin again.
-    """
-
-    def __init__(self, database: Database, poll_ms: int = _POLL_MS) -> None:
-        self._database = database
-        self._poll_ms = poll_ms
-        self._watched: dict[asyncio.Event, str] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    @contextmanager
-    def watch_run(self, run_id: str) -> Iterator[asyncio.Event]:
-        """Watch one run, which was not to stop a moment ago, while the block lasts."""
-        event = asyncio.Event()
-        self._watched[event] = run_id
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._watch(), name="chain-stop-watch")
-        try:
-            yield event
-        finally:
-            del self._watched[event]
-
-    async def _watch(self) -> None:
-        wakeup = Wakeup()
-        silence = self._database.listen(chain_queries.STOPPING, wakeup.set)
-        try:
-            await wakeup.wait(self._poll_ms)
-            while self._watched:
-                wakeup.clear()
-                await self._look()
-                await wakeup.wait(self._poll_ms)
-        finally:
-            silence()
-
-    async def _look(self) -> None:
-        waiting = {run_id for event, run_id in self._watched.items() if not event.is_set()}
-        try:
-            stopping = (
-                await self._database.read(lambda tx: chain_queries.find_stopping_runs(tx, waiting))
-                if waiting
-                else set()
-            )
-        except Unavailable:  # the next poll asks again
-            return
-        except Exception:  # noqa: BLE001 — a fault of one look must not leave running nodes untold
-            _log.exception("run_stop_watcher_failed")
-            return
-        for event, run_id in tuple(self._watched.items()):
-            if run_id in stopping:
-                event.set()
 
 
 @dataclass(frozen=True)
