@@ -20,7 +20,7 @@ from adjudge.chains.conditions import evaluate_conditions
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.follow_ups import FollowUps
 from adjudge.chains.node_scheduler import FreedSlots, NodeScheduler, ReadyNode
-from adjudge.chains.standing import (
+from adjudge.chains.run_state import (
     FinishedNode,
     LockedChainRun,
     LockedRuns,

@@ -10,7 +10,7 @@ from adjudge.chains.advance import join_closing
 from adjudge.chains.concurrency import lock_chain_of_run
 from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
-from adjudge.chains.standing import (
+from adjudge.chains.run_state import (
     FinishedNode,
     LockedChainRun,
     NodeClosing,

@@ -15,7 +15,7 @@ from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import WaitResult
 from adjudge.chains.run_lifecycle import WAIT_TIMER, closing_for_wait
-from adjudge.chains.standing import close_nodes, lock_runs
+from adjudge.chains.run_state import close_nodes, lock_runs
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Operation, Tx

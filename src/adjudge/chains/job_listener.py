@@ -18,7 +18,7 @@ from adjudge.chains.follow_ups import FollowUpPlanner, FollowUps
 from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS
 from adjudge.chains.node_scheduler import ReadyNode, record_created, start_row
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
-from adjudge.chains.standing import (
+from adjudge.chains.run_state import (
     FinishedNode,
     LockedRuns,
     NodeClosing,

@@ -13,7 +13,7 @@ from adjudge.chains.concurrency import UNLIMITED, SlotAllocator, current_chain_l
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.follow_ups import FollowUps, claimed_job, new_job_row
 from adjudge.chains.node_jobs import node_job
-from adjudge.chains.standing import LockedChainRun
+from adjudge.chains.run_state import LockedChainRun
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import ChainRunStatus, JobStatus

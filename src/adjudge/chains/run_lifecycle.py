@@ -11,7 +11,7 @@ from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.executor import WaitProbe, WaitResult, never_missed
 from adjudge.chains.follow_ups import FollowUps
 from adjudge.chains.node_scheduler import ReadyNode
-from adjudge.chains.standing import (
+from adjudge.chains.run_state import (
     FinishedNode,
     LockedChainRun,
     LockedRuns,

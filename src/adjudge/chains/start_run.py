@@ -10,7 +10,7 @@ from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
-from adjudge.chains.standing import LockedChainRun, NodeCountDelta, update_counts
+from adjudge.chains.run_state import LockedChainRun, NodeCountDelta, update_counts
 from adjudge.domain.authority import Authority, authority_to_json
 from adjudge.domain.chain import Dag
 from adjudge.domain.errors import ChainDisabled, InvalidInput, NotFound, VersionConflict

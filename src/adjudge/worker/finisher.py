@@ -43,14 +43,14 @@ _WRITTEN = {
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """How one attempt ended: with a completion, with an error, or handed back in good order."""
+    """How one attempt ended: with a completion, with an error, or released."""
 
     job: Job
     fence: Fence
     completion: HandlerResult | None = None
     error: BaseException | None = None
     reason: str = REASON_WORKER_DRAINED
-    """Why it was handed back, if it was."""
+    """Why it was released, if it was."""
 
     @property
     def status(self) -> JobStatus:
@@ -67,7 +67,7 @@ class Places(Protocol):
         """What can be gone on with after all of these."""
         ...
 
-    def foresee(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
+    def preload_cached(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
         """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
         ...
 
@@ -174,14 +174,14 @@ class Finisher:
         by_job = {end.fence.job_id: end for end in ends}
         follow_ups = {job.id: by_job[job_id] for job_id, jobs in report.claimed.items() for job in jobs}
         known = [by_job[job_id] for job_id in report.counted]
-        for job in self._places.foresee([job for jobs in report.claimed.values() for job in jobs], known):
+        for job in self._places.preload_cached([job for jobs in report.claimed.values() for job in jobs], known):
             self._places.start_follow_up(follow_ups[job.id], job, claimed_at)
         reasons = {item.job_id: item.reason for item in report.refused}
         for waiting in batch:
             _settle(waiting, reasons.get(waiting.end.fence.job_id))
 
     async def _write_apart(self, batch: list[_PendingResult], error: Exception) -> None:
-        """Find the end that cannot be written, by writing each alone; it alone is handed its error."""
+        """Find the end that cannot be written, by writing each alone; only its future gets the error."""
         if len(batch) > 1:
             for waiting in batch:
                 await self._write_batch([waiting])
@@ -191,7 +191,7 @@ class Finisher:
         batch[0].error, batch[0].is_written = error, True
 
     def _finish(self, end: AttemptResult) -> JobResult:
-        """How the attempt ends: as its handler says, by its error, or handed back."""
+        """How the attempt ends: as its handler says, by its error, or by its release."""
         job, fence, error = end.job, end.fence, end.error
         if end.completion is not None:
             return _completed(end, end.completion)

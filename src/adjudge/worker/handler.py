@@ -53,14 +53,14 @@ class PreloadingHandler(Protocol):
 
 
 @runtime_checkable
-class Foresight(Protocol):
+class InputCaching(Protocol):
     """A handler whose jobs follow from one another, and which may know without reading what the next one needs."""
 
     def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
         """Whether such a job is over in a moment, so that running many of them at once keeps nobody waiting."""
         ...
 
-    def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, object]:
+    def preload_cached(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, object]:
         """What jobs need to know, by their id, given those that they follow from, with outcomes that stand.
 
         One that needs to know more is left out, and finds out by itself.
@@ -78,12 +78,12 @@ async def with_preloaded(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence
     return tuple(job._replace(preloaded=found[job.id]) if job.id in found else job for job in jobs)
 
 
-def foreseen(
-    handlers: Mapping[str, Foresight], jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]
+def with_cached_inputs(
+    handlers: Mapping[str, InputCaching], jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]
 ) -> tuple[Job, ...]:
     """The jobs, each with its brief where its handler knows enough for one."""
     found: dict[str, object] = {}
     for kind, handler in handlers.items():
         own = [(job, outcome) for job, outcome in ended if job.kind == kind]
-        found |= handler.foresee([job for job in jobs if job.kind == kind], own)
+        found |= handler.preload_cached([job for job in jobs if job.kind == kind], own)
     return tuple(job._replace(preloaded=found.get(job.id)) for job in jobs)

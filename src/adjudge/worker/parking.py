@@ -98,7 +98,7 @@ class Parking:
         least, most = _DELAY_MS
         delay_ms = min(most, max(least, (len(self._due_back) + len(job_ids)) * 1_000 // _DEFERRED_PER_SEC))
         self._due_back.extend([now + delay_ms / 1_000] * len(job_ids))
-        return await self._give_back(job_ids, delay_ms)
+        return await self._release(job_ids, delay_ms)
 
     async def release_all(self) -> list[Message]:
         """Let others have everything that waits, at once; return what is to be acknowledged.
@@ -106,12 +106,12 @@ class Parking:
         While the database is away nothing is given back: others take the messages over once they are idle.
         """
         try:
-            return await self._give_back(list(self._waiting), 0) if self._waiting else []
+            return await self._release(list(self._waiting), 0) if self._waiting else []
         except Unavailable as error:
             _log.warning("parked_messages_left", reason=error.code, error=error.message)
             return []
 
-    async def _give_back(self, job_ids: Sequence[str], delay_ms: int) -> list[Message]:
+    async def _release(self, job_ids: Sequence[str], delay_ms: int) -> list[Message]:
         given = {job_id: self._waiting.pop(job_id) for job_id in job_ids}
         done = await self._database.transact(
             lambda tx: self._jobs.defer(tx, job_ids, delay_ms=delay_ms, actor=self._actor, reason=_REASON)

@@ -23,8 +23,8 @@ from adjudge.worker.acknowledger import Acknowledger
 from adjudge.worker.claimer import Claimer
 from adjudge.worker.execution import Execution, stop_all
 from adjudge.worker.finisher import REASON_WORKER_DRAINED, AttemptResult, Finisher
-from adjudge.worker.going import Going
-from adjudge.worker.handler import Foresight, Handler, foreseen
+from adjudge.worker.follow_up_slots import WorkerFollowUpSlots
+from adjudge.worker.handler import Handler, InputCaching, with_cached_inputs
 from adjudge.worker.leases import LeaseKeeper
 from adjudge.worker.message_validation import MessageValidator, without_alive
 from adjudge.worker.parking import Parking
@@ -60,7 +60,7 @@ class Worker:
         self._jobs = jobs
         self._stream = stream
         self._handlers = handlers
-        self._foresight = {kind: handler for kind, handler in handlers.items() if isinstance(handler, Foresight)}
+        self._input_caching = {kind: handler for kind, handler in handlers.items() if isinstance(handler, InputCaching)}
         self._settings = settings
         self._consumer = settings.consumer or settings.name
         self._slots = Slots(settings.slots, settings.limits)
@@ -74,7 +74,7 @@ class Worker:
         self._keeps_own_leases = keeper is None
         self._claimer = Claimer(database, jobs, handlers, name=settings.name, lease_ms=settings.lease_ms)
         self._execution = Execution(database, jobs, handlers, lease_ms=settings.lease_ms)
-        self._triage = MessageValidator(database, jobs, handlers, actor=settings.name)
+        self._validator = MessageValidator(database, jobs, handlers, actor=settings.name)
         self._pace = pace
         self._random_unit = random_unit
         self.heartbeat = LoopHeartbeat("reader")
@@ -104,7 +104,7 @@ class Worker:
     def drain(self) -> None:
         """Read no more; finish what runs. Asked a second time, hand back what runs at once."""
         if self._draining.is_set():
-            self._hand_back()
+            self._release_running()
         self._draining.set()
 
     async def run(self) -> None:
@@ -156,16 +156,16 @@ class Worker:
         while self._running and clock() < deadline:
             await asyncio.wait(set(self._running.values()), timeout=deadline - clock())
         if self._running:
-            self._hand_back()
+            self._release_running()
         while self._running:
             await asyncio.wait(set(self._running.values()))
 
-    def _hand_back(self) -> None:
+    def _release_running(self) -> None:
         self._handing_back = True
         for fence in self._running:
-            self._hand_back_soon(fence)
+            self._release_soon(fence)
 
-    def _hand_back_soon(self, fence: Fence) -> None:
+    def _release_soon(self, fence: Fence) -> None:
         """Stop a job to hand it back, after its first step: a task that is canceled before could not write that."""
 
         def stop() -> None:
@@ -230,7 +230,7 @@ class Worker:
 
     async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
         """The messages that can be worked on, by job; the others are dealt with."""
-        sorted_out = await self._triage.validate(messages)
+        sorted_out = await self._validator.validate(messages)
         await self._acknowledger.ack(sorted_out.to_acknowledge)
         return sorted_out.usable
 
@@ -300,7 +300,7 @@ class Worker:
         self._keeper.add(fence, on_lost, claimed_at=claimed_at, fields=fields)
         task.add_done_callback(over)
         if self._handing_back:
-            self._hand_back_soon(fence)
+            self._release_soon(fence)
         if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
 
@@ -353,20 +353,20 @@ class Worker:
         """The clock that leases are held by."""
         return self._keeper.clock()
 
-    def room(self, ends: Sequence[AttemptResult]) -> Going:
+    def room(self, ends: Sequence[AttemptResult]) -> WorkerFollowUpSlots:
         """What can be gone on with: in the slots of these ends, and for a moment in any that is free."""
         stays = self.is_draining or self._pace is not None
         held = {} if stays else {end.fence.job_id: self._working.get(end.fence) for end in ends}
-        return Going(self._settings, self._slots, self._handlers, self._is_light, held)
+        return WorkerFollowUpSlots(self._settings, self._slots, self._handlers, self._is_instant, held)
 
-    def _is_light(self, job: NewJob) -> bool:
-        handler = self._foresight.get(job.kind)
+    def _is_instant(self, job: NewJob) -> bool:
+        handler = self._input_caching.get(job.kind)
         return handler is not None and handler.is_instant(job.payload)
 
-    def foresee(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
+    def preload_cached(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
         """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
-        return foreseen(
-            self._foresight, jobs, [(end.job, end.completion.typed_result) for end in ends if end.completion]
+        return with_cached_inputs(
+            self._input_caching, jobs, [(end.job, end.completion.typed_result) for end in ends if end.completion]
         )
 
     def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:

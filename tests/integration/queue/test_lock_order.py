@@ -32,7 +32,7 @@ class NoFollowUpSlots:
     def room(self, _: object) -> None:
         return None
 
-    def foresee(self, *_: object) -> list[Job]:
+    def preload_cached(self, *_: object) -> list[Job]:
         return []
 
     def now(self) -> float:

@@ -38,7 +38,7 @@ SOURCE_BYTES_MAX = 16 * 1024 * 1024
 
 
 class JudgeHandler:
-    """Judges the submission that a job names, against the revision that was pinned when it was handed in."""
+    """Judges the submission that a job names, against the revision that was pinned when it was submitted."""
 
     def __init__(
         self,

@@ -39,9 +39,9 @@ from adjudge.store.chains import secrets
 from adjudge.store.chains.models import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended, node_attempt
 from adjudge.store.chains.queries import NodeTask
 from adjudge.store.jobs.models import Fence, Job
-from adjudge.worker.foresight import Key, Memory
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.stop_watcher import ChainRunStopWatcher
+from adjudge.worker.input_cache import Key, Memory
 
 MAX_TIMESTAMP_MS: Final = 253_402_300_799_999
 """The end of the year 9999, the latest time that RFC 3339 can express."""
@@ -54,7 +54,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class ExecutorContext:
-    """What an executor is handed: ``chains.executor.NodeContext``."""
+    """What an executor receives: ``chains.executor.NodeContext``."""
 
     run_id: str
     chain_id: str
@@ -144,7 +144,7 @@ class NodeHandler:
         """Whether the executor of the node's type says so."""
         return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_instant", False))
 
-    def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _PreloadedNode]:
+    def preload_cached(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _PreloadedNode]:
         """What nodes may know that run for the first time, if everything they depend on is remembered."""
         for before, outcome in ended:
             if isinstance(outcome, NodeDone):

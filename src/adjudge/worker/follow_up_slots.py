@@ -1,4 +1,4 @@
-"""Going on: which of the jobs that follow from ended ones their worker runs itself."""
+"""WorkerFollowUpSlots on: which of the jobs that follow from ended ones their worker runs itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Claimant(Protocol):
         ...
 
 
-class Going:
+class WorkerFollowUpSlots:
     """The slots of jobs that end together, and what may follow in them: ``job_values.Room``.
 
     An ended job's slot goes to one that follows from it, while another is free, so that nobody waits for it. Light jobs
@@ -37,14 +37,14 @@ class Going:
         wanted: Claimant,
         slots: Slots,
         handlers: Mapping[str, Handler],
-        is_light: Callable[[NewJob], bool],
+        is_instant: Callable[[NewJob], bool],
         held: Mapping[str, tuple[str, ...] | None],
     ) -> None:
         self.worker = wanted.name
         self.lease_ms = wanted.lease_ms
         self._slots = slots
         self._handlers = handlers
-        self._is_light = is_light
+        self._is_instant = is_instant
         self._held = {job_id: needs for job_id, needs in held.items() if needs is not None}
         self._left = slots.free + len(self._held) if held else 0
 
@@ -64,4 +64,4 @@ class Going:
 
     def _takes_besides(self, job: NewJob, needs: tuple[str, ...]) -> bool:
         """A light job in a slot that is free; not one that is limited: the reader may take the same place meanwhile."""
-        return self._is_light(job) and not self._slots.are_limited(needs)
+        return self._is_instant(job) and not self._slots.are_limited(needs)
