@@ -1,5 +1,5 @@
-"""HTTP for programs: ``/api/v1/…``, JSON, problems with stable codes.
+"""The HTTP API: ``/api/v1/…``, JSON, errors with stable codes.
 
-What belongs here: routes, wire models, the table of errors, headers. What does not: rules (``domain``), SQL
-(``store``), pages (``web``). Everything a route needs is passed to :func:`adjudge.api.app.create_app`.
+Contains routes, wire models, the table of errors and middleware. Business rules are in ``domain`` and ``services``, SQL
+is in ``store``, pages are in ``web``. Everything a route needs is passed to :func:`adjudge.api.app.create_app`.
 """

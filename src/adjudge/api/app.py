@@ -1,4 +1,4 @@
-"""The application factory: wires routes, errors and headers around what is passed in."""
+"""The application factory: adds routes, error handlers and middleware to the given services."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from adjudge.api.schema.base import ErrorResponse
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import)$")
-"""Where packages and files of runs come in. Other bodies are in memory when routes read them."""
+"""Paths of packages and of files for chain runs, which are streamed. Other bodies are held in memory."""
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
@@ -61,7 +61,7 @@ _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
-    """Build the application; ``routes`` if ``build_routes`` has built them before."""
+    """Build the application; ``routes`` may be the result of an earlier ``build_routes``."""
     app = _new_fastapi()
     settings = services.settings
     app.state.streams = OpenStreams()
@@ -79,12 +79,12 @@ def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
 
 
 def build_routes(services: Services) -> Sequence[BaseRoute]:
-    """Build everything under ``API_ROOT``; this takes most of the time that building an application takes."""
+    """Build all routes under ``API_ROOT``, which is most of the work of building an application."""
     app = _new_fastapi()
     already = len(app.router.routes)
     s = services
     app.router.routes.append(submissions.plain_submit_route(API_ROOT, s.submitter))
-    # Routes are tried in this order: the most used first. No two of them match the same path.
+    # Routes are tried in this order, so the most used come first. No two of them match the same path.
     for router in (
         submissions.router(s.languages, s.submissions, s.submitter),
         problems.router(s.problems, s.revisions, s.imports, s.connections),
@@ -123,7 +123,7 @@ def _new_fastapi() -> FastAPI:
 
 
 def _add_middleware(app: FastAPI, services: Services) -> None:
-    """Put the envelope around everything, and let pages of other origins in where the settings say so."""
+    """Add ``RequestMiddleware`` around the application, and CORS for the origins in the settings."""
     server = services.settings.server
     app.add_middleware(JsonShape, uploads=_UPLOADS)
     origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
@@ -134,7 +134,7 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
             allow_methods=["*"],
             allow_headers=_CORS_HEADERS,
             expose_headers=["ETag", "Location", "Retry-After", "X-Request-Id"],
-            allow_credentials=False,  # another origin's page acts by a token that it holds, never by our cookie
+            allow_credentials=False,  # pages of other origins use an API token, never the session cookie
         )
     app.add_middleware(
         RequestMiddleware,

@@ -1,4 +1,4 @@
-"""From credentials to a viewer: ``Authorization: Bearer adj_…``, else the session's cookie, else a visitor."""
+"""Authentication: ``Authorization: Bearer adj_…``, else the session cookie, else an anonymous visitor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEME: Final = "bearer "
 
 
 def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool) -> Authenticate:
-    """Make the function that finds out who is asking."""
+    """Make the function that authenticates a request."""
     visitor = VISITOR if visitors_may_read else OUTSIDER
 
     async def authenticate(request: Request) -> Viewer:
@@ -28,7 +28,7 @@ def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool)
         secret = read_session_cookie(request)
         viewer = None if secret is None else await credentials.viewer_for_session(secret)
         if viewer is None:
-            return visitor  # a session that has ended is no wrong credential: the browser was never told
+            return visitor  # an expired session is not an error: the browser does not know that it expired
         await check_csrf(request, viewer)
         return viewer
 
@@ -36,7 +36,7 @@ def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool)
 
 
 def known_by(credentials: CredentialCache) -> Callable[[Scope], Awaitable[bool]]:
-    """Make the function that tells, before anything else of a request is read, whether its credential is valid."""
+    """Make the function that checks, before the body is read, whether a request has a valid credential."""
 
     async def is_known(scope: Scope) -> bool:
         request = Request(scope)
@@ -51,7 +51,7 @@ def known_by(credentials: CredentialCache) -> Callable[[Scope], Awaitable[bool]]
 
 
 def parse_bearer_token(authorization: str) -> str | None:
-    """The token that the header's value names; nothing if it names something else."""
+    """The bearer token of an ``Authorization`` header; None for another scheme."""
     if not authorization.lower().startswith(_SCHEME):
         return None
     return authorization[len(_SCHEME) :].strip()

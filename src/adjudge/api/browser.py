@@ -1,9 +1,9 @@
-"""What browsers need: the session's cookie, and proof that a request comes from a page of ours.
+"""Session cookies, and protection against cross-site requests (CSRF).
 
-A browser sends our cookie with whatever page asked for it, so an unsafe request that is authenticated by a session must
-show two more things: it comes from our origin (``Sec-Fetch-Site`` and ``Origin``, which pages cannot forge), and it
-carries the session's own token (the header ``X-CSRF-Token`` or the form field ``csrf_token``), which other pages cannot
-read. API tokens are not sent by browsers on their own and need neither.
+A browser sends the cookie with requests of any page. Therefore an unsafe request with a session needs two more things:
+it must come from our origin (``Sec-Fetch-Site`` and ``Origin``, which pages cannot forge), and it must contain the CSRF
+token of the session (the header ``X-CSRF-Token`` or the form field ``csrf_token``), which other origins cannot read.
+Requests with an API token need neither, because browsers do not send API tokens on their own.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def csrf_token(viewer: Viewer) -> str:
-    """What a page puts into its forms; empty for whoever has no session."""
+    """The CSRF token for the forms of a page; empty without a session."""
     return viewer.csrf or ""
 
 
 def is_https(request: Request) -> bool:
-    """Whether the browser speaks https to us, or to the proxy in front of us."""
+    """Whether the browser uses https to this server or to the proxy in front of it."""
     public_url: str = request.app.state.public_url
     return public_url.startswith("https:") or request.url.scheme == "https"
 
 
 def cookie_name(name: str, request: Request) -> str:
-    """Under https the name itself forbids other hosts and plain http to set the cookie."""
+    """The cookie name; the prefix under https makes browsers reject the cookie from other hosts and plain http."""
     return f"__Host-{name}" if is_https(request) else name
 
 
 def set_cookie(response: Response, request: Request, name: str, value: str, *, max_age_sec: int) -> None:
-    """Give the browser a cookie that no script and no other site gets."""
+    """Set a cookie that scripts cannot read and that is not sent with requests of other sites."""
     response.set_cookie(
         cookie_name(name, request),
         value,
@@ -55,28 +55,29 @@ def set_cookie(response: Response, request: Request, name: str, value: str, *, m
 
 
 def delete_cookie(response: Response, request: Request, name: str) -> None:
-    """Take a cookie back."""
+    """Delete a cookie."""
     response.delete_cookie(
         cookie_name(name, request), path="/", secure=is_https(request), httponly=True, samesite="lax"
     )
 
 
 def safe_redirect_path(wanted: str) -> str:
-    """``wanted`` if it is a path of ours, else the front page: nobody is sent elsewhere by a link they were given.
+    """Return ``wanted`` if it is a path of this server, else the front page; this prevents open redirects.
 
-    Browsers drop tabs and line ends from an address before they read it, so nothing but plain characters passes.
+    Only printable ASCII characters are accepted, because browsers remove tabs and line ends from a URL before they
+    parse it.
     """
     is_plain = wanted.isascii() and wanted.isprintable() and not set(wanted) & set(' ",;\\')
     return wanted if is_plain and wanted.startswith("/") and not wanted.startswith("//") else "/"
 
 
 def read_session_cookie(request: Request) -> str | None:
-    """The session that the browser says it has."""
+    """The session secret in the cookie, if any."""
     return request.cookies.get(cookie_name(SESSION_COOKIE, request)) or None
 
 
 def check_origin(request: Request) -> None:
-    """Refuse an unsafe request that another site's page sent. Programs send neither header, and pass."""
+    """Reject an unsafe request from a page of another origin. Programs send neither header and are accepted."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise CsrfRefused
     origin = request.headers.get("Origin")
@@ -85,7 +86,7 @@ def check_origin(request: Request) -> None:
 
 
 async def check_csrf(request: Request, viewer: Viewer) -> None:
-    """Refuse an unsafe request with a session, unless it comes from our page and knows the session's token."""
+    """Reject an unsafe request with a session, unless it comes from our origin and has the CSRF token."""
     if request.method in _SAFE_METHODS:
         return
     check_origin(request)

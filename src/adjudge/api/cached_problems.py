@@ -1,4 +1,4 @@
-"""Cached problems, answered without routing and parameter parsing: 20 µs of CPU time per request instead of 128."""
+"""Fast path for cached problems without routing and parameter parsing: 20 µs of CPU time per request instead of 128."""
 
 from __future__ import annotations
 

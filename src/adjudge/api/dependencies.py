@@ -1,11 +1,11 @@
-"""What a route asks of whoever is asking.
+"""Dependencies of routes: the authenticated viewer and its permissions.
 
-A route says which permission point it needs, in its signature::
+A route declares the permission that it requires in its signature::
 
-    async def submit(viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]) -> …
+    async def submit(viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]) -> …
 
-Nobody's request reaches a route that asks for more than visitors have: it is answered 401 (who are you?) or 403 (you
-may not). A test walks every route as every role and compares with one table.
+A request without that permission does not reach the route: the response is 401 for a visitor and 403 for a user. A test
+calls every route as every role and compares the results with one table.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _HEADER_CHARACTERS: Final = 200
 _STATEMENT_LANGUAGES: Final = 3
 
 Authenticate = Callable[[Request], Awaitable[Viewer]]
-"""Finds out who is asking. A credential that is given and wrong is refused, not ignored."""
+"""Authenticates a request. An invalid credential is rejected, not ignored."""
 
 
 def require_permission(permission: Permission) -> Any:
-    """The dependency of a route that asks for ``permission``; its value is the viewer."""
+    """The dependency of a route that requires ``permission``; its value is the viewer."""
 
     async def viewer_with(request: Request) -> Viewer:
         viewer = await current_viewer(request)
         viewer.require(permission)
         return viewer
 
-    viewer_with.permission = permission  # type: ignore[attr-defined]  # read by the test that walks every route
+    viewer_with.permission = permission  # type: ignore[attr-defined]  # read by the test that calls every route
     return Depends(viewer_with)
 
 
 def client_address(request: Request) -> str:
-    """From where somebody asks: of a trusted proxy, what it says; an empty text where nobody can tell."""
+    """The IP address of the client, as reported by a trusted proxy if there is one; empty if unknown."""
     return request.client.host if request.client else ""
 
 
 async def current_viewer(request: Request) -> Viewer:
-    """Who is asking, found out once per request."""
+    """The viewer of the request, authenticated once per request."""
     known: Viewer | None = getattr(request.state, "viewer", None)
     if known is None:
         authenticate: Authenticate = request.app.state.authenticate
@@ -55,7 +55,7 @@ async def current_viewer(request: Request) -> Viewer:
 
 
 def statement_languages(lang: str, accept_language: str) -> tuple[str, ...]:
-    """The languages that a statement is wanted in: ``lang``, else few of the header, because they are in cache keys."""
+    """Languages for the statement: ``lang``, else the first few of the header, as they are part of cache keys."""
     if lang:
         return (lang.lower(),) if _LANGUAGE.fullmatch(lang) else ()
     return preferred_languages(accept_language[:_HEADER_CHARACTERS])[:_STATEMENT_LANGUAGES]

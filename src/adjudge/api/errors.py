@@ -1,7 +1,7 @@
-"""The table of errors: every code that HTTP can answer with, and how failures become problems.
+"""The table of error codes, and the conversion of errors to problem responses (RFC 9457).
 
-Codes come from the tree in ``adjudge.domain.errors`` and from HTTP itself. The reference page is generated from
-:func:`table`.
+Codes come from the error classes in ``adjudge.domain.errors`` and from HTTP itself. The reference page is generated
+from :func:`error_code_table`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ MEDIA_TYPE: Final = "application/problem+json"
 _RETRY_AFTER_SEC: Final = 1
 _NO_CODE: Final = "HTTP_ERROR"
 MOST_TOLD: Final = 20
-"""How many things that are wrong with one request an answer lists: a request can make them by the million."""
-_LONGEST_TOLD: Final = 500
-_LONGEST_DETAIL: Final = 4_000
+"""Maximum number of errors that a response lists; one request can contain millions."""
+_MAX_MESSAGE_CHARS: Final = 500
+_MAX_DETAIL_CHARS: Final = 4_000
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCodeRow:
-    """One row of the reference."""
+    """One row of the error reference."""
 
     code: str
     status: int
@@ -56,7 +56,7 @@ _HTTP_CODES: Final = {row.status: row.code for row in _HTTP_ROWS if row.code != 
 
 
 def error_code_table() -> list[ErrorCodeRow]:
-    """Every code, by status."""
+    """All codes, ordered by status."""
     return sorted({*_tree_rows(AdjudgeError), *_HTTP_ROWS}, key=lambda row: (row.status, row.code))
 
 
@@ -71,7 +71,7 @@ def _tree_rows(kind: type[AdjudgeError]) -> Iterator[ErrorCodeRow]:
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Answer every failure of a route as a problem."""
+    """Convert every error of a route to a problem response."""
 
     @app.exception_handler(AdjudgeError)
     async def of_ours(request: Request, error: AdjudgeError) -> Response:
@@ -97,17 +97,19 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def handle_error(error: AdjudgeError, request_id: str) -> Response:
-    """Answer for an error that a route raised; what is our fault is for the log as well."""
+    """The response to an error that a route raised; server errors (5xx) are logged."""
     if error.http_status >= 500:
         log.error("request_failed", code=error.code, detail=error.message, exc_info=error)
     return error_response(error, request_id)
 
 
 def error_response(error: AdjudgeError, request_id: str, wrong: list[FieldError] | None = None) -> Response:
-    """Make the answer for one error of the tree."""
-    fields = {name: _escape_surrogates(_cut(str(value))) for name, value in error.fields.items() if name != "problems"}
+    """The response to one ``AdjudgeError``."""
+    fields = {
+        name: _escape_surrogates(_shorten(str(value))) for name, value in error.fields.items() if name != "problems"
+    }
     problem = _problem(error.code, error.http_status, error.message, request_id).model_copy(
-        update={"fields": fields, "errors": wrong or _listed(error)}
+        update={"fields": fields, "errors": wrong or _error_list(error)}
     )
     headers = {}
     if error.retryable:
@@ -115,8 +117,8 @@ def error_response(error: AdjudgeError, request_id: str, wrong: list[FieldError]
     return _response(problem, headers)
 
 
-def _listed(error: AdjudgeError) -> list[FieldError]:
-    """One entry for each of an error's ``problems``, where it has several to tell of at once."""
+def _error_list(error: AdjudgeError) -> list[FieldError]:
+    """One entry for each of the ``problems`` of an error, if it has several."""
     problems = error.fields.get("problems")
     if not isinstance(problems, list):
         return []
@@ -125,12 +127,12 @@ def _listed(error: AdjudgeError) -> list[FieldError]:
 
 
 def _field_problem(field: str, message: object) -> FieldError:
-    return FieldError(field=_escape_surrogates(_cut(field)), message=_escape_surrogates(_cut(str(message))))
+    return FieldError(field=_escape_surrogates(_shorten(field)), message=_escape_surrogates(_shorten(str(message))))
 
 
-def _cut(text: str) -> str:
-    """A name or a message that quotes what was sent, no longer than anybody reads."""
-    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}…"
+def _shorten(text: str) -> str:
+    """Shorten a name or message that may quote the request."""
+    return text if len(text) <= _MAX_MESSAGE_CHARS else f"{text[:_MAX_MESSAGE_CHARS]}…"
 
 
 def _and_more(count: int) -> str:
@@ -138,12 +140,12 @@ def _and_more(count: int) -> str:
 
 
 def internal_error_response(request_id: str) -> Response:
-    """Answer for what nobody foresaw; the details are in the log under the request's id, not on the wire."""
+    """The response to an unexpected error; the details are only in the log, under the request id."""
     return error_response(InternalFault(), request_id)
 
 
 def problem_json(status: int, detail: str, request_id: str) -> bytes:
-    """The body of an answer to what is refused before it is a request."""
+    """The body of the response to data that the HTTP parser rejected."""
     return (
         _problem(_HTTP_CODES.get(status, _NO_CODE), status, detail, request_id)
         .model_dump_json(exclude_defaults=True)
@@ -152,7 +154,7 @@ def problem_json(status: int, detail: str, request_id: str) -> bytes:
 
 
 def get_request_id(request: Request) -> str:
-    """The id that the envelope gave to this request."""
+    """The id that ``RequestMiddleware`` gave to this request."""
     request_id: str = request.state.request_id
     return request_id
 
@@ -162,14 +164,14 @@ def _problem(code: str, status: int, detail: str, request_id: str) -> ErrorRespo
         type=f"urn:adjudge:error:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=_escape_surrogates(detail[:_LONGEST_DETAIL]),
+        detail=_escape_surrogates(detail[:_MAX_DETAIL_CHARS]),
         code=code,
         request_id=request_id,
     )
 
 
 def _escape_surrogates(given: object) -> str:
-    """Text that can be sent: half of a character, which JSON can spell and UTF-8 cannot, is spelled out."""
+    """Replace lone surrogates, which JSON can express but UTF-8 cannot encode, by their escape sequences."""
     return str(given).encode(errors="backslashreplace").decode()
 
 

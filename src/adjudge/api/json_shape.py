@@ -1,7 +1,7 @@
-"""Bounds how many values a large JSON body holds, before anything is validated.
+"""Limits the number of values in a large JSON body, before it is validated.
 
-A body of some megabytes can name a million unknown keys. Validation makes an error of each, which takes seconds on the
-event loop. Small bodies pass as they are: they cannot hold many.
+A body of a few megabytes can contain a million unknown keys. Validation creates an error for each, which takes seconds
+on the event loop. Small bodies are not checked: they cannot contain that many.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from adjudge.domain.errors import InvalidInput
 VALUES_MOST: Final = 20_000
 _HEADERS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
 _SMALL_BYTES: Final = 64 * 1024
-_FREE: Final = frozenset({"dag", "parameters", "spec"})
-"""Members of a body that take any JSON: nothing in them is validated by a model, and a chain may have 20,000 nodes."""
+_UNVALIDATED_FIELDS: Final = frozenset({"dag", "parameters", "spec"})
+"""Fields that accept any JSON: no model validates their contents, and a chain may have 20,000 nodes."""
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class JsonShape:
-    """Plain ASGI, outside whatever validates."""
+    """ASGI middleware that runs before validation."""
 
     def __init__(self, app: ASGIApp, *, uploads: re.Pattern[str]) -> None:
         self._app = app
         self._uploads = uploads
-        """Paths whose bodies are files, JSON or not: they are never parsed here, nor held in memory."""
+        """Paths that accept file uploads, JSON or not: these are never parsed here or held in memory."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, unless its JSON holds too much."""
-        if scope["type"] != "http" or scope["method"] not in _WITH_BODY or not self._must_look(scope):
+        """Pass the request on, unless its JSON has too many values."""
+        if scope["type"] != "http" or scope["method"] not in _WITH_BODY or not self._must_check(scope):
             await self._app(scope, receive, send)
             return
         messages, failed = await _read(receive)
-        if failed is None and _holds_too_much(b"".join([message.get("body", b"") for message in messages])):
+        if failed is None and _has_too_many_values(b"".join([message.get("body", b"") for message in messages])):
             error = InvalidInput(f"body: more than {VALUES_MOST} values; send less at once.", field="body")
             await errors.error_response(error, errors.get_request_id(Request(scope)))(scope, receive, send)
             return
@@ -54,14 +54,14 @@ class JsonShape:
 
         await self._app(scope, replay, send)
 
-    def _must_look(self, scope: Scope) -> bool:
+    def _must_check(self, scope: Scope) -> bool:
         return _may_be_large(scope) and not self._uploads.match(scope["path"])
 
 
 def _may_be_large(scope: Scope) -> bool:
-    """Whether there is a body that may be JSON and is not said to be small.
+    """Whether there is a body that may be JSON and does not declare a small length.
 
-    A missing or repeated media type counts as JSON: which one a framework reads is not for this check to guess.
+    A missing or repeated media type counts as JSON, because frameworks differ in which one they read.
     """
     given: dict[bytes, list[bytes]] = {}
     for name, value in scope["headers"]:
@@ -77,7 +77,7 @@ def _may_be_large(scope: Scope) -> bool:
 
 
 async def _read(receive: Receive) -> tuple[deque[Message], HTTPException | None]:
-    """The whole body, or as much of it as came before its limit."""
+    """Read the whole body, or the part that was received before its limit was exceeded."""
     messages: deque[Message] = deque()
     while True:
         try:
@@ -89,21 +89,23 @@ async def _read(receive: Receive) -> tuple[deque[Message], HTTPException | None]
             return messages, None
 
 
-def _holds_too_much(body: bytes) -> bool:
-    # Most large bodies are a long text: what has few separators needs no parser.
+def _has_too_many_values(body: bytes) -> bool:
+    # Most large bodies are one long string: with few separators there is nothing to parse.
     if len(body) <= _SMALL_BYTES or body.count(b",") + body.count(b"[") + body.count(b"{") <= VALUES_MOST:
         return False
     try:
         whole: Any = from_json(body, cache_strings=False)
     except ValueError:
-        return False  # no JSON, or nested too deeply: the route says so
-    waiting = (
-        [{key: None if key in _FREE else value for key, value in whole.items()}] if isinstance(whole, dict) else [whole]
+        return False  # not JSON, or nested too deeply: the route reports it
+    pending = (
+        [{key: None if key in _UNVALIDATED_FIELDS else value for key, value in whole.items()}]
+        if isinstance(whole, dict)
+        else [whole]
     )
     count = 0
-    while waiting and count <= VALUES_MOST:
-        value = waiting.pop()
+    while pending and count <= VALUES_MOST:
+        value = pending.pop()
         count += len(value) if isinstance(value, dict | list) else 0
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        waiting.extend(item for item in inner if isinstance(item, dict | list))
+        pending.extend(item for item in inner if isinstance(item, dict | list))
     return count > VALUES_MOST

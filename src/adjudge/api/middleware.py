@@ -1,4 +1,4 @@
-"""What surrounds every request: its ids, its bounds, its log line, the security headers, and an answer in any case."""
+"""The outermost middleware: request ids, limits, the log line, security headers, and a response to every error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""The strictest that fits JSON; a route that needs another value sets its own."""
+"""The strictest values that suit JSON; a route that needs another value sets its own."""
 
 _RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
 _HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
@@ -42,7 +42,7 @@ log = logs.get_logger(__name__)
 
 
 class RequestMiddleware:
-    """Plain ASGI rather than a response hook, so that a streamed answer streams."""
+    """Plain ASGI instead of a response hook, so that streamed responses are not buffered."""
 
     def __init__(
         self,
@@ -98,18 +98,18 @@ class RequestMiddleware:
                 await self._run(exchange)
         except ResponseComplete:
             return
-        except AdjudgeError as error:  # only the bounds' own: the application answers for its errors itself
+        except AdjudgeError as error:  # only from the limits: the application handles its own errors
             if exchange.status:
                 raise
             await error_response(error, request_id)(exchange.scope, exchange.receive, exchange.send)
-        except Exception:  # the outermost frame of a request: it must get an answer, and the log the whole story
+        except Exception:  # the outermost frame: log the traceback and send a response
             log.exception("request_crashed", method=exchange.scope["method"], path=exchange.scope["path"])
             if exchange.status:
-                raise  # the answer has begun: the only honest end is a broken connection
+                raise  # the response has started, so the connection must be closed
             await internal_error_response(request_id)(exchange.scope, exchange.receive, exchange.send)
 
     async def _run(self, exchange: RequestLimiter) -> None:
-        """Run the application within its time; end its event stream when the server ends."""
+        """Run the application within its time limit; at shutdown, end its event stream."""
         task = asyncio.current_task()
         if task is not None:
             exchange.on_stream = partial(self._streams.add, task)
@@ -119,7 +119,7 @@ class RequestMiddleware:
                 try:
                     await self._app(exchange.scope, exchange.receive, exchange.send)
                 finally:
-                    exchange.deadline = None  # what is sent from here on moves it no more
+                    exchange.deadline = None  # messages sent after this do not move the deadline
         except TimeoutError as error:
             if deadline.expired():
                 raise TimedOut(limit_sec=self._bounds.seconds) from error
@@ -131,10 +131,10 @@ class RequestMiddleware:
             await exchange.end_event_stream()
 
     def _request_and_trace_id(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str]:
-        """What the request and its trace are called; read off the raw list, because this runs for every request.
+        """Return the ids of the request and its trace, read from the raw headers because this runs for every request.
 
-        The caller's id is kept if it is harmless, so that one id follows a request through many services; a trace that
-        begins here begins with the request.
+        The id of the caller is kept if it has only allowed characters, so that one id follows a request through several
+        services. A trace that starts here gets its id from the request id.
         """
         offered = traceparent = ""
         for name, value in headers:
@@ -149,7 +149,7 @@ class RequestMiddleware:
         return generated_id, trace_id or trace_id_from(generated_id)
 
     def _add_headers(self, message: Message, request_id: str) -> None:
-        """Add what is missing. Written on the raw list: this runs for every answer."""
+        """Add missing headers, directly to the raw list because this runs for every response."""
         headers = message["headers"] = list(message["headers"])
         present = {name for name, _ in headers}
         headers.append((_REQUEST_ID, request_id.encode()))

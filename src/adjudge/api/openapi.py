@@ -1,6 +1,6 @@
-"""The OpenAPI document: FastAPI's, with problems under their own media type, the ways to say who one is, and examples.
+"""The OpenAPI document: FastAPI's, with the media type of errors, the security schemes, and examples.
 
-Examples of bodies are put together from those of the fields, so each stands beside what it is an example of.
+The example of a body is composed of the examples of its fields, so that each example is next to its field.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MissingExampleError(LookupError):
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Describe every route."""
+    """Build the document, once per application."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         schemas = document["components"]["schemas"]
@@ -51,12 +51,12 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def resolve_ref(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
-    """Follow a reference."""
+    """Resolve a ``$ref``."""
     return schemas[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
 
 
 def example_for(schema: Schema, schemas: Mapping[str, Schema], place: str = "body") -> Any:
-    """A value that fits: of a field's own example, or of the examples of what it consists of."""
+    """An example for a schema: its own, or one composed of the examples of its parts."""
     schema = resolve_ref(schema, schemas)
     for choices in ("anyOf", "allOf"):
         if choices in schema and not schema.get("examples"):
@@ -64,7 +64,7 @@ def example_for(schema: Schema, schemas: Mapping[str, Schema], place: str = "bod
     known = [*schema.get("examples", ()), *([schema["const"]] if "const" in schema else ()), *schema.get("enum", ())]
     if known:
         return known[0]
-    make = _MADE.get(schema.get("type", ""))
+    make = _EXAMPLE_BUILDERS.get(schema.get("type", ""))
     if make is None:
         raise MissingExampleError(f"{place}: field has no example.")
     return make(schema, schemas, place)
@@ -83,7 +83,7 @@ def _number(schema: Schema, _schemas: Mapping[str, Schema], _place: str) -> Any:
 
 
 def _object(schema: Schema, schemas: Mapping[str, Schema], place: str) -> dict[str, Any]:
-    """What is required, and what an example was written for."""
+    """An example of an object: its required fields, and the optional ones that have an example."""
     required = schema.get("required", ())
     return {
         name: example_for(item, schemas, f"{place}.{name}")
@@ -99,11 +99,11 @@ def _has_example(schema: Schema, schemas: Mapping[str, Schema]) -> bool:
     return bool(schema.get("examples"))
 
 
-_MADE: Final[Mapping[str, Callable[[Schema, Mapping[str, Schema], str], Any]]] = {
+_EXAMPLE_BUILDERS: Final[Mapping[str, Callable[[Schema, Mapping[str, Schema], str], Any]]] = {
     "object": _object,
     "array": _array,
     "boolean": _boolean,
     "integer": _number,
     "number": _number,
 }
-"""A text is never made up: it would say nothing."""
+"""Strings are missing on purpose: a generated string would explain nothing."""

@@ -1,4 +1,4 @@
-"""Pages by key: a cursor is where the last page ended, opaque to whoever carries it."""
+"""Keyset pagination: a cursor encodes the position after the last row of a page and is opaque to clients."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from adjudge.domain.errors import InvalidInput
 
 DEFAULT_LIMIT: Final = 20
 MAX_LIMIT: Final = 100
-_LONGEST: Final = 2_048
+_MAX_CURSOR_CHARS: Final = 2_048
 
 Scalar = str | int | float | None
 
 
 def encode_cursor(values: Sequence[Scalar]) -> str:
-    """Name the place after the row that has these values."""
+    """Encode the position after the row with these values."""
     return base64.urlsafe_b64encode(json.dumps(list(values), separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str | None, kinds: Sequence[type]) -> list[Scalar] | None:
-    """The values that a cursor holds; None at the beginning. One that we did not make is refused."""
+    """The values in a cursor; None for the first page. An invalid cursor is rejected."""
     if cursor is None:
         return None
     try:
-        if len(cursor) > _LONGEST:
+        if len(cursor) > _MAX_CURSOR_CHARS:
             raise ValueError
         values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if len(values) != len(kinds) or not all(

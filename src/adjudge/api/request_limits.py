@@ -1,13 +1,13 @@
-"""One request and its answer, held to bounds: how much is read, how long it may take, what happens at the end.
+"""Limits of one request and its response: body size, time, and what happens at shutdown.
 
-- A body is counted as it comes; past its limit the answer is 413, whatever the request said of its length. Past a much
-  smaller limit it is first found out who is asking: frameworks read a body before they ask, and nobody unknown may make
-  the server hold or parse megabytes.
-- Time runs until the answer begins, anew with every piece of the body: a slow upload is no slow request, unless it is
-  so slow that it only holds the connection. A request that asks to wait (``?wait=``) gets that much more. What streams
-  may stream.
-- ``HEAD`` is ``GET`` without the body.
-- When the server ends, event streams are ended in good order and told to connect again; others finish.
+- The body is counted as it is received. Above the limit the response is 413, whatever ``Content-Length`` says. Above a
+  much smaller limit the credential is checked first: frameworks read a body before they authenticate, and an anonymous
+  client must not make the server hold or parse megabytes.
+- The time limit ends when the response starts. Each received part of the body restarts it, so a slow upload does not
+  time out unless it is slower than a minimum rate. A request with ``?wait=`` gets that much more time. A response that
+  streams has no time limit.
+- ``HEAD`` is ``GET`` without the response body.
+- At shutdown, event streams end with the event ``reconnect``; other requests finish.
 """
 
 from __future__ import annotations
@@ -25,57 +25,57 @@ from adjudge.domain.errors import AdjudgeError, BodyTooLarge
 
 _WAIT: Final = re.compile(rb"(?:^|&)wait=(\d{1,3}(?:\.\d{1,3})?)(?:&|$)")
 _SLOWEST_BYTES_PER_SEC: Final = 1024
-"""A body that comes more slowly than this on the whole is not waited for."""
-_FAREWELL: Final = b"event: reconnect\ndata: {}\n\n"
+"""Minimum average rate of a body; a slower one times out."""
+_RECONNECT_EVENT: Final = b"event: reconnect\ndata: {}\n\n"
 
 
 IsKnown = Callable[[Scope], Awaitable[bool]]
-"""Tells whether a request carries a valid credential; one that is given and wrong is refused."""
+"""Returns whether a request has a valid credential; raises if the credential is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What one request may take."""
+    """Size and time limits of one request."""
 
     anonymous_bytes: int
     body_bytes: int
     upload_bytes: int
     seconds: float
     uploads: re.Pattern[str] = re.compile(r"(?!)")
-    """Paths whose bodies are files."""
+    """Paths that accept file uploads."""
 
     def body_limit(self, scope: Scope) -> int:
-        """The most that is read of this request, whoever sends it."""
+        """The maximum body size of this request with a valid credential."""
         return self.upload_bytes if self.uploads.match(scope["path"]) else self.body_bytes
 
 
 class OpenStreams:
-    """The event streams that are open, so that the server can end without waiting for their readers."""
+    """The open event streams, so that the server can shut down without waiting for their clients."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
         self.are_closing = False
 
     def add(self, task: asyncio.Task[object]) -> None:
-        """Count a stream that has begun."""
+        """Register a stream that has started; at shutdown it is canceled at once."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if self.are_closing:
             task.cancel()
 
     def close(self) -> None:
-        """End them all; whoever comes later is ended at once."""
+        """Cancel all streams, and every stream that is added later."""
         self.are_closing = True
         for task in self._tasks:
             task.cancel()
 
 
 class ResponseComplete(Exception):
-    """Nothing more of this answer is wanted."""
+    """The response is complete; what the application still sends is not needed."""
 
 
 class RequestLimiter:
-    """What passes between a client and the application."""
+    """Wraps ``receive`` and ``send`` of one request and enforces its limits."""
 
     def __init__(
         self,
@@ -94,29 +94,29 @@ class RequestLimiter:
         self.has_ended = False
         self.deadline: asyncio.Timeout | None = None
         self.on_stream: Callable[[], None] | None = None
-        """Told once an event stream has begun."""
+        """Called once, when an event stream has started."""
         self._dress = dress
         self._receive, self._send = receive, send
         self._seconds = bounds.seconds + _wait_sec(scope)
-        self._most = bounds.body_limit(scope)
-        self._limit = min(bounds.anonymous_bytes, self._most)
+        self._max_bytes = bounds.body_limit(scope)
+        self._limit = min(bounds.anonymous_bytes, self._max_bytes)
         self._is_known = is_known
         self._received = 0
         self._first_piece_at: float | None = None
 
     @property
     def seconds(self) -> float:
-        """How long it may take until the answer begins."""
+        """Time limit until the response starts."""
         return self._seconds
 
     async def check_length(self) -> None:
-        """Refuse a body that says itself that it is too large, before reading any of it."""
+        """Reject a body whose ``Content-Length`` is too large, before reading it."""
         for name, length in self.scope["headers"]:
             if name == b"content-length" and length.isdigit() and int(length[:20]) > self._limit:
                 await self._check_size(int(length[:20]))
 
     async def receive(self) -> Message:
-        """Pass on what the client sends, counted."""
+        """Pass on a message of the client and count the bytes of the body."""
         message = await self._receive()
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
@@ -124,18 +124,18 @@ class RequestLimiter:
                 try:
                     await self._check_size(self._received)
                 except AdjudgeError as error:
-                    # The framework lets only its own kind of error through while it reads a body.
+                    # While it reads a body, the framework passes on only its own error class.
                     raise HTTPException(error.http_status, error.message, {"Connection": "close"}) from error
             if self.deadline is not None and not self.status:
                 self.deadline.reschedule(self._next_deadline())
         return message
 
     async def _check_size(self, size: int) -> None:
-        """Refuse a body of that size; whoever is known may send more."""
-        if self._limit < self._most and await self._is_known(self.scope):
-            self._limit = self._most
-        if size > self._most:
-            raise BodyTooLarge(f"The body is larger than {self._most} bytes.", limit_bytes=self._most)
+        """Reject a body of this size; a valid credential raises the limit."""
+        if self._limit < self._max_bytes and await self._is_known(self.scope):
+            self._limit = self._max_bytes
+        if size > self._max_bytes:
+            raise BodyTooLarge(f"The body is larger than {self._max_bytes} bytes.", limit_bytes=self._max_bytes)
         if size > self._limit:
             raise BodyTooLarge(
                 f"The body is larger than {self._limit} bytes, which is the most without a valid credential: log in "
@@ -147,11 +147,11 @@ class RequestLimiter:
         now = asyncio.get_running_loop().time()
         if self._first_piece_at is None:
             self._first_piece_at = now
-        earned = self._received / _SLOWEST_BYTES_PER_SEC
-        return min(now, self._first_piece_at + earned) + self._seconds
+        allowed_sec = self._received / _SLOWEST_BYTES_PER_SEC
+        return min(now, self._first_piece_at + allowed_sec) + self._seconds
 
     async def send(self, message: Message) -> None:
-        """Pass on what the application answers."""
+        """Pass on a message of the application."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self.deadline is not None:
@@ -171,10 +171,10 @@ class RequestLimiter:
             self.on_stream = None
 
     async def end_event_stream(self) -> None:
-        """End an event stream in good order."""
+        """Send the event ``reconnect`` and end the stream."""
         if not self.has_ended:
             self.has_ended = True
-            await self._send({"type": "http.response.body", "body": b"" if self.is_head else _FAREWELL})
+            await self._send({"type": "http.response.body", "body": b"" if self.is_head else _RECONNECT_EVENT})
 
     async def _send_no_body(self, *, is_last: bool) -> None:
         if not self.has_ended:

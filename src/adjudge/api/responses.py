@@ -1,6 +1,6 @@
-"""Sending what is stored as it is: cached bytes with their ETag, and files.
+"""Responses with stored content: cached bytes with their ETag, and files.
 
-The lean path: no model is built and nothing is encoded for what the cache holds.
+Cached content is sent without building a model or encoding anything.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 from adjudge.cache.entry import CachedValue
 
 _REVALIDATE: Final = b"private, no-cache"
-"""Kept by whoever asked, asked about every time: a 304 costs no body, and a change is seen at once."""
+"""The client may keep the response but must revalidate it: a 304 has no body, and changes are visible at once."""
 _VARY: Final = b"Accept-Language, Authorization, Cookie"
 
 
 class CachedResponse(Response):
-    """Bytes that are ready. Headers are laid out once, without going through strings."""
+    """Cached bytes. The raw headers are built directly, which is faster than through strings."""
 
     def __init__(self, found: CachedValue, status: int = 200) -> None:
         self.status_code = status
@@ -39,42 +39,42 @@ class CachedResponse(Response):
             ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
-        """Send both messages."""
+        """Send the start and the body of the response."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body})
 
 
 def request_etag(request: Request) -> str:
-    """What whoever asks has already."""
+    """The value of ``If-None-Match``; empty if it is missing."""
     return request.headers.get("if-none-match", "")
 
 
 def conditional_response(if_none_match: str, found: CachedValue) -> Response:
-    """The bytes, or 304 for whoever has them."""
+    """The cached response, or 304 if the client has it already."""
     if if_none_match and _matches(if_none_match, found.etag):
         return CachedResponse(found, 304)
     return CachedResponse(found)
 
 
 def _matches(given: str, etag: str) -> bool:
-    """Whether one of the ETags that somebody has is ours; weak ones compare as strong ones do here."""
+    """Whether one of the given ETags matches; weak ones are compared like strong ones."""
     if given.strip() == "*":
         return True
     return any(item.strip().removeprefix("W/") == etag for item in given.split(","))
 
 
 def file_response(pieces: AsyncIterator[bytes], *, name: str, size_bytes: int, digest: str) -> Response:
-    """A file to be saved, never run: whatever is in it, no browser shows it as a page of ours."""
+    """A file as a download, so that no browser shows its content as a page of this origin."""
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}",
         "Content-Length": str(size_bytes),
         "ETag": f'"{digest}"',
         "Cache-Control": "private, no-cache",
     }
-    return StreamingResponse(pieces, headers=headers, media_type=_type_of(name))
+    return StreamingResponse(pieces, headers=headers, media_type=_media_type(name))
 
 
-_PICTURES: Final = {
+_EMBEDDABLE_TYPES: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
     "jpeg": "image/jpeg",
@@ -84,6 +84,6 @@ _PICTURES: Final = {
 }
 
 
-def _type_of(name: str) -> str:
-    """Pictures may be shown inside a page; everything else is bytes."""
-    return _PICTURES.get(name.rpartition(".")[2].lower(), "application/octet-stream")
+def _media_type(name: str) -> str:
+    """Pictures and PDF files keep their type, so that pages can embed them; other files are plain bytes."""
+    return _EMBEDDABLE_TYPES.get(name.rpartition(".")[2].lower(), "application/octet-stream")

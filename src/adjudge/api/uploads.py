@@ -1,4 +1,4 @@
-"""Files that come in: as the body itself, or as the one file of a form. Neither is ever held in memory."""
+"""File uploads: the body itself, or the file of a form. Neither is held in memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from adjudge.domain.errors import InvalidInput
 
 _PIECE_BYTES: Final = 256 * 1024
 _FORM_BYTES: Final = 64 * 1024
-"""What a form may have around its file."""
+"""Maximum size of a form without its file."""
 _FIELD: Final = "package"
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file on its way in."""
+    """A file that is being received."""
 
     file_name: str
     pieces: AsyncIterable[bytes]
@@ -29,7 +29,7 @@ class Upload:
 
 @asynccontextmanager
 async def open_upload(request: Request, file_name: str, max_bytes: int) -> AsyncIterator[Upload]:
-    """The file of a request, whichever way it was sent."""
+    """Open the file of a request, from the body or from a form."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         yield Upload(file_name, request.stream())
         return
@@ -57,6 +57,6 @@ async def _bounded(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncGenerat
 
 
 async def iter_file(file: UploadFile) -> AsyncIterator[bytes]:
-    """A file that came with a form, piece by piece."""
+    """The content of an uploaded form file, in chunks."""
     while piece := await file.read(_PIECE_BYTES):
         yield piece

@@ -1,1 +1,1 @@
-"""One module per group of routes; each gives a router built from what it needs."""
+"""One module per group of routes; each returns a router built from the services that it needs."""

@@ -1,4 +1,4 @@
-"""Files of runs: sent before a run that is to use them, fetched after a node has left them."""
+"""Files of chain runs: uploaded before a run that uses them, downloaded from the artifacts of nodes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.viewer import Viewer
 
 _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-_SENT: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "File content.", "content": _BYTES}}
+_FILE_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "File content.", "content": _BYTES}}
 
 
 def router(run_files: ChainRunFileService) -> APIRouter:
-    """``/files``, and those of nodes."""
+    """``/files``, and the files of nodes."""
     routes = APIRouter(tags=["runs"])
 
     @routes.post(
@@ -33,7 +33,7 @@ def router(run_files: ChainRunFileService) -> APIRouter:
         ),
         openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
     )
-    async def store(viewer: Controller, request: Request) -> FileCreated:  # noqa: ARG001  # asked for by its point
+    async def store(viewer: Controller, request: Request) -> FileCreated:  # noqa: ARG001  # checks the permission
         stored = await run_files.store_file(request.stream())
         return FileCreated(digest=stored.digest, size_bytes=stored.size_bytes)
 
@@ -41,7 +41,7 @@ def router(run_files: ChainRunFileService) -> APIRouter:
         "/runs/{run_id}/nodes/{node_id}/files/{digest}",
         summary="Download a file of an artifact",
         response_class=Response,
-        responses=_SENT,
+        responses=_FILE_RESPONSE,
     )
     async def fetch(
         run_id: str,

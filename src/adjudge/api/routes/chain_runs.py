@@ -1,4 +1,4 @@
-"""Runs of chains: read, watched, stopped, repeated; their nodes retried, completed, approved."""
+"""Chain runs: read, watch, stop, rerun; retry, complete and approve their nodes."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: Ss
     )
     async def events(run_id: str, viewer: Reader) -> StreamingResponse:
         await chain_runs.get_run(viewer, run_id)
-        return EventStreamResponse(connections, viewer, _watched(chain_runs, viewer, run_id))
+        return EventStreamResponse(connections, viewer, _run_events(chain_runs, viewer, run_id))
 
 
-async def _watched(chain_runs: ChainRunService, viewer: Viewer, run_id: str) -> AsyncIterator[str]:
+async def _run_events(chain_runs: ChainRunService, viewer: Viewer, run_id: str) -> AsyncIterator[str]:
     async with aclosing(chain_runs.watch_run(viewer, run_id)) as happening:
         async for found in happening:
             if found is None:

@@ -1,4 +1,4 @@
-"""Chains: their definitions, what starts them, and which kinds of nodes there are."""
+"""Chains: definitions, triggers and node types."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _add_definitions(routes: APIRouter, chains: ChainService) -> None:
 
     @routes.get("/chains", summary="List chains")
     async def listed(
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,  # noqa: ARG001  # checks the permission
         *,
         page: Annotated[int, Query(ge=1, le=100_000)] = 1,
         size: Annotated[int, Query(ge=1, le=100)] = 20,
@@ -78,7 +78,7 @@ def _add_definitions(routes: APIRouter, chains: ChainService) -> None:
         return ChainNumberedPage(items=items, page=page, size=size, total=found.total)
 
     @routes.get("/chains/{chain}", summary="Get a chain by ID or name")
-    async def find(chain: str, viewer: Reader) -> ChainRead:  # noqa: ARG001  # asked for by its point
+    async def find(chain: str, viewer: Reader) -> ChainRead:  # noqa: ARG001  # checks the permission
         return ChainRead.whole(await chains.find_chain(chain))
 
     @routes.put("/chains/{chain}", summary="Update a chain; existing runs keep their DAG")
@@ -90,7 +90,7 @@ def _add_definitions(routes: APIRouter, chains: ChainService) -> None:
     @routes.get("/chains/{chain}/versions", summary="List the versions of a chain, newest first")
     async def history(
         chain: str,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,  # noqa: ARG001  # checks the permission
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
     ) -> ChainVersionList:
@@ -98,7 +98,7 @@ def _add_definitions(routes: APIRouter, chains: ChainService) -> None:
         return ChainVersionList(items=[ChainVersionRead.of(item) for item in found])
 
     @routes.get("/executors", summary="List node types and their configuration schemas")
-    async def executors(viewer: Reader) -> ExecutorList:  # noqa: ARG001  # asked for by its point
+    async def executors(viewer: Reader) -> ExecutorList:  # noqa: ARG001  # checks the permission
         known = [installed_executors().describe(name) for name in installed_executors().types()]
         return ExecutorList(
             items=[
@@ -157,7 +157,7 @@ def _add_actions(routes: APIRouter, chains: ChainService, chain_runs: ChainRunSe
 
 def _add_triggers(routes: APIRouter, chain_triggers: ChainTriggerService) -> None:
     @routes.get("/chains/{chain}/triggers", summary="List the triggers of a chain")
-    async def listed(chain: str, viewer: Reader) -> TriggerList:  # noqa: ARG001  # asked for by its point
+    async def listed(chain: str, viewer: Reader) -> TriggerList:  # noqa: ARG001  # checks the permission
         return TriggerList(items=[TriggerRead.of(item) for item in await chain_triggers.list_triggers(chain)])
 
     @routes.post("/chains/{chain}/triggers", status_code=201, summary="Create a trigger")

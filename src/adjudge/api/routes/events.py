@@ -1,4 +1,4 @@
-"""Server-sent events: what happens to submissions, as it happens."""
+"""Server-sent events about submissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LastEventId = Annotated[
 
 
 def router(events: SubmissionEventService, connections: SseConnections) -> APIRouter:
-    """One submission's, one's own, everybody's."""
+    """Streams of one submission, of the user's own submissions, and of all submissions."""
     routes = APIRouter(tags=["events"])
 
     @routes.get(
@@ -73,7 +73,7 @@ def router(events: SubmissionEventService, connections: SseConnections) -> APIRo
 
 
 async def encode_stream(stream: Stream) -> AsyncGenerator[str, None]:
-    """A stream as the wire has it."""
+    """Encode a stream as ``text/event-stream``."""
     yield f"retry: {_RETRY_MS}\n\n"
     async with aclosing(stream):
         async for batch in stream:
@@ -81,5 +81,5 @@ async def encode_stream(stream: Stream) -> AsyncGenerator[str, None]:
 
 
 def encode_event(event: StreamEvent) -> str:
-    """One event as the wire has it."""
+    """Encode one event as ``text/event-stream``."""
     return event.text

@@ -1,4 +1,4 @@
-"""Running programs without a problem: for playgrounds, and for programs that score generated code."""
+"""Executions: programs run without a problem, for playgrounds and for evaluating generated code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Wait = Annotated[float, Query(ge=0, le=WAIT_MOST_SEC, description="Seconds to wa
 
 
 def router(executions: ExecutionService) -> APIRouter:
-    """Everything about executions."""
+    """All routes of executions."""
     routes = APIRouter(tags=["executions"])
 
     @routes.post(

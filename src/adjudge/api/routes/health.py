@@ -1,4 +1,4 @@
-"""Health: *live* says that the process answers, *ready* that everything it cannot do without does."""
+"""Health: *live* means that the process responds, *ready* that all required components are available."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Judge runs: the jobs that judge submissions, their attempts and their logs.
 
-A run is started by the claim of a worker and finished by the fence of that claim, and by nothing else; by hand it can
-only be canceled.
+Only the claim of a worker starts a judge run, and only a write with the fence of that claim finishes it. The API can
+only cancel a judge run.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def router(submissions: SubmissionService) -> APIRouter:
         )
 
     @routes.get("/judge-runs/{job_id}/attempts", summary="List the attempts of a judge run")
-    async def attempts(job_id: str, viewer: Staff) -> AttemptList:  # noqa: ARG001  # asked for by its point
+    async def attempts(job_id: str, viewer: Staff) -> AttemptList:  # noqa: ARG001  # checks the permission
         return AttemptList(items=[AttemptRead.of(row) for row in await submissions.list_attempts(job_id)])
 
     @routes.get("/judge-runs/{job_id}/log", summary="List the status changes of a judge run")
-    async def log(job_id: str, viewer: Staff) -> JobStatusChangeList:  # noqa: ARG001  # asked for by its point
+    async def log(job_id: str, viewer: Staff) -> JobStatusChangeList:  # noqa: ARG001  # checks the permission
         return JobStatusChangeList(
             items=[JobStatusChangeRead.of(row) for row in await submissions.list_job_status_changes(job_id)]
         )

@@ -1,4 +1,4 @@
-"""Getting in and out."""
+"""Login, token login, registration and logout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from adjudge.services.viewer import Viewer
 
 
 def router(credentials: CredentialCache, accounts: AccountService, logins: LoginService) -> APIRouter:
-    """Routes that anybody reaches, since nobody is known yet; throttled by name and address."""
+    """Public routes, except logout; attempts are limited by user name and address."""
     routes = APIRouter(tags=["login"])
 
     @routes.get("/login", summary="List login methods")
@@ -71,14 +71,14 @@ def router(credentials: CredentialCache, accounts: AccountService, logins: Login
 
 
 def client_info(request: Request) -> ClientInfo:
-    """From where a request comes, for the list of sessions."""
+    """Address and user agent of a request, for the list of sessions."""
     return ClientInfo(client_address(request), request.headers.get("User-Agent", ""))
 
 
 async def set_session(
     credentials: CredentialCache, opened: NewLogin, request: Request, response: Response
 ) -> AccountRead:
-    """Set the cookie of a new session and say who it belongs to."""
+    """Set the cookie of a new session and return its user."""
     set_cookie(response, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
     viewer = await credentials.viewer_for_session(opened.secret)
     if viewer is None:
@@ -87,7 +87,7 @@ async def set_session(
 
 
 def account_read(user: UserRead, viewer: Viewer) -> AccountRead:
-    """The user, with what they may do with what they came by."""
+    """The user, with the permissions of the credential of this request."""
     return AccountRead(
         **user.model_dump(), permissions=sorted(viewer.permissions), csrf_token=csrf_token(viewer) or None
     )

@@ -1,4 +1,4 @@
-"""What is running, and its figures."""
+"""The version and the metrics of the server."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission
 from adjudge.observe import metrics
 
-_PASSED_ON: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
-"""What proxies add to a request that they pass on."""
+_PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
+"""Headers that proxies add to the requests that they forward."""
 
 
 def router() -> APIRouter:
-    """The version, for people and clients."""
+    """The version of the server."""
     routes = APIRouter(tags=["health"])
 
     @routes.get("/version", summary="Get the version")
@@ -31,9 +31,10 @@ def router() -> APIRouter:
 
 
 def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: bool = False) -> APIRouter:
-    """``/metrics``, where scrapers look for it, for whom the settings say and for whoever may see operations.
+    """``/metrics``, for the clients that the setting allows and for users with ``ops:read``.
 
-    Behind a proxy on the same machine everybody seems to be on it: where there is one, that is not enough.
+    Behind a proxy on the same host every request comes from a loopback address, so with a proxy that does not grant
+    access.
     """
     routes = APIRouter(tags=["about"])
 
@@ -60,8 +61,8 @@ def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: b
 
 
 def _is_local_request(request: Request) -> bool:
-    """Whether it comes from here, and no proxy says that it carries it for somebody else."""
-    if any(name in request.headers for name in _PASSED_ON):
+    """Whether the request comes from this host and was not forwarded by a proxy."""
+    if any(name in request.headers for name in _PROXY_HEADERS):
         return False
     try:
         return ipaddress.ip_address(client_address(request)).is_loopback

@@ -1,4 +1,4 @@
-"""Logging in by another provider: out to it, and back."""
+"""Login with OpenID Connect: the redirect to the provider, and its callback."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from adjudge.services.login import LoginService
 from adjudge.services.oidc import OidcProvider
 
 _COOKIE: Final = "adjudge_oidc"
-_PATIENCE_SEC: Final = 600
+_LOGIN_TIMEOUT_SEC: Final = 600
 _CALLBACK: Final = "/api/v1/login/oidc/callback"
 
 
 def router(logins: LoginService) -> APIRouter:
-    """Out and back. Both are followed by a browser, so both answer with where it goes next."""
+    """The start and the callback of a login. A browser follows both, so both respond with a redirect."""
     routes = APIRouter(tags=["login"])
 
     @routes.get(
@@ -29,9 +29,11 @@ def router(logins: LoginService) -> APIRouter:
         request: Request,
         to: Annotated[str, Query(max_length=500, description=("Path to return to after the login."))] = "/",
     ) -> RedirectResponse:
-        begun = await _provider(logins).start_login(_return_address(request))
-        answer = RedirectResponse(begun.url, 303)
-        set_cookie(answer, request, _COOKIE, f"{begun.cookie}.{safe_redirect_path(to)}", max_age_sec=_PATIENCE_SEC)
+        started = await _provider(logins).start_login(_redirect_uri(request))
+        answer = RedirectResponse(started.url, 303)
+        set_cookie(
+            answer, request, _COOKIE, f"{started.cookie}.{safe_redirect_path(to)}", max_age_sec=_LOGIN_TIMEOUT_SEC
+        )
         return answer
 
     @routes.get(
@@ -47,7 +49,7 @@ def router(logins: LoginService) -> APIRouter:
             raise LoginFailed("The identity provider denied the login.", error=error[:100])
         *kept, to = (request.cookies.get(cookie_name(_COOKIE, request)) or ".").split(".", 3)
         identity = await _provider(logins).complete_login(
-            code=code, state=state, cookie=".".join(kept), redirect_uri=_return_address(request)
+            code=code, state=state, cookie=".".join(kept), redirect_uri=_redirect_uri(request)
         )
         opened = await logins.login_with_oidc(identity, client_info(request))
         answer = RedirectResponse(safe_redirect_path(to), 303)
@@ -64,7 +66,7 @@ def _provider(logins: LoginService) -> OidcProvider:
     return logins.oidc
 
 
-def _return_address(request: Request) -> str:
+def _redirect_uri(request: Request) -> str:
     public_url: str = request.app.state.public_url
     base = public_url or f"{request.url.scheme}://{request.headers.get('Host', '')}"
     return f"{base.rstrip('/')}{_CALLBACK}"

@@ -1,4 +1,4 @@
-"""For operators: how the house does, what waits, what was given up, what was done by hand."""
+"""For operators: system status, queue, workers, dead letters, audit log and settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def router(ops: OpsService) -> APIRouter:
     """``/ops`` and below."""
     routes = APIRouter(prefix="/ops", tags=["ops"])
     _add_state(routes, ops)
-    _add_letters(routes, ops)
+    _add_dead_letters(routes, ops)
     _add_history(routes, ops)
     return routes
 
@@ -76,7 +76,7 @@ def _add_state(routes: APIRouter, ops: OpsService) -> None:
         return SettingList(items=[SettingRead.of(entry) for entry in ops.list_settings()])
 
 
-def _add_letters(routes: APIRouter, ops: OpsService) -> None:
+def _add_dead_letters(routes: APIRouter, ops: OpsService) -> None:
     @routes.get("/dead-letters", summary="List dead letters, oldest first")
     async def letters(
         _viewer: Reader,

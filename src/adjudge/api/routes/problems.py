@@ -1,4 +1,4 @@
-"""The catalogue, what setters do with their problems, and imports."""
+"""Problem list, problem management and imports."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _KEY_TYPES: Final = {
     ProblemSort.EASIEST: (int, float),
     ProblemSort.HARDEST: (int, float),
 }
-_KNOWN: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "Not modified (`If-None-Match`)."}}
+_NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "Not modified (`If-None-Match`)."}}
 _FILE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
@@ -82,7 +82,7 @@ def router(
 ) -> APIRouter:
     """``/problems`` and ``/imports``."""
     routes = APIRouter(tags=["problems"])
-    _add_catalogue(routes, problems)
+    _add_reading(routes, problems)
     _add_files(routes, problems)
     _add_imports(routes, imports, connections)
     _add_management(routes, revisions)
@@ -90,8 +90,8 @@ def router(
     return routes
 
 
-def _add_catalogue(routes: APIRouter, problems: ProblemService) -> None:
-    @routes.get("/problems", summary="List problems", responses={200: {"model": ProblemPage}, **_KNOWN})
+def _add_reading(routes: APIRouter, problems: ProblemService) -> None:
+    @routes.get("/problems", summary="List problems", responses={200: {"model": ProblemPage}, **_NOT_MODIFIED})
     async def list_problems(
         viewer: Reader,
         request: Request,
@@ -127,7 +127,9 @@ def _add_catalogue(routes: APIRouter, problems: ProblemService) -> None:
             await problems.list_problems(viewer, wanted, after=problem_key(cursor, sort), limit=limit),
         )
 
-    @routes.get("/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemRead}, **_KNOWN})
+    @routes.get(
+        "/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemRead}, **_NOT_MODIFIED}
+    )
     async def read_problem(
         viewer: Reader,
         request: Request,
@@ -197,7 +199,7 @@ def _add_imports(routes: APIRouter, imports: ProblemImportService, connections: 
     ) -> ImportAccepted:
         order = ImportRequest(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
         async with open_upload(request, file_name, imports.upload_limit_bytes) as upload:
-            return _accepted(await imports.start_import(viewer, order, upload.pieces, upload.file_name))
+            return _import_accepted(await imports.start_import(viewer, order, upload.pieces, upload.file_name))
 
     @routes.get("/imports", summary="List your imports, newest first")
     async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
@@ -288,7 +290,7 @@ def _add_revisions(
     @routes.get(
         "/problems/{problem}/revisions/{number}/preview",
         summary="Preview a revision as contestants see it",
-        responses={200: {"model": ProblemRead}, **_KNOWN},
+        responses={200: {"model": ProblemRead}, **_NOT_MODIFIED},
     )
     async def preview_revision(
         viewer: Reader,
@@ -326,10 +328,10 @@ def _add_revisions(
         summary="Verify a revision with the jury solutions",
     )
     async def verify_revision(viewer: Writer, problem: Name, number: Number) -> ImportAccepted:
-        return _accepted(await imports.start_verification(viewer, problem, number))
+        return _import_accepted(await imports.start_verification(viewer, problem, number))
 
 
-def _accepted(started: StartedImport) -> ImportAccepted:
+def _import_accepted(started: StartedImport) -> ImportAccepted:
     return ImportAccepted(id=started.id, job_id=started.job_id, url=f"/api/v1/imports/{started.id}")
 
 
@@ -346,6 +348,6 @@ async def _import_events(states: AsyncGenerator[ImportState | None, None]) -> St
 
 
 def problem_key(cursor: str | None, sort: ProblemSort) -> ProblemKey | None:
-    """The key that a cursor of a problem list stands for."""
+    """The sort key that the cursor of a problem list contains."""
     place = decode_cursor(cursor, [_KEY_TYPES[sort], str])  # type: ignore[list-item]  # isinstance takes a tuple
     return (place[0], str(place[1])) if place else None  # type: ignore[return-value]  # checked by decode_cursor

@@ -1,4 +1,4 @@
-"""Rejudging: make a batch, look at the differences, then apply or discard it."""
+"""Rejudge batches: create, preview, apply or discard."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Cursor = Annotated[str | None, Query(max_length=2048)]
 
 
 def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
-    """Everything about rejudge batches."""
+    """All routes of rejudge batches."""
     routes = APIRouter(prefix="/rejudge-batches", tags=["rejudge"])
 
     @routes.post(
@@ -65,20 +65,20 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
         return RejudgeBatchRead.of(batch)
 
     @routes.get("", summary="List rejudge batches, newest first")
-    async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgeBatchPage:  # noqa: ARG001  # asked for by its point
+    async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgeBatchPage:  # noqa: ARG001  # checks the permission
         place = decode_cursor(cursor, [str])
         rows = await rejudges.list_batches(before=str(place[0]) if place else None, limit=limit + 1)
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return RejudgeBatchPage(items=[RejudgeBatchRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get("/{batch_id}", summary="Get a rejudge batch and its progress")
-    async def read(batch_id: str, viewer: Reader) -> RejudgeBatchRead:  # noqa: ARG001  # asked for by its point
+    async def read(batch_id: str, viewer: Reader) -> RejudgeBatchRead:  # noqa: ARG001  # checks the permission
         return RejudgeBatchRead.of(await rejudges.get_batch(batch_id))
 
     @routes.get("/{batch_id}/preview", summary="Preview the verdict changes of a batch")
     async def preview(
         batch_id: str,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,  # noqa: ARG001  # checks the permission
         only_different: bool = True,
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,

@@ -1,4 +1,4 @@
-"""Handing in, and what became of it."""
+"""Submissions: submit, read, cancel."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _BODY: Final[dict[str, Any]] = {
 
 
 def router(languages: Languages, submissions: SubmissionService, submitter: SubmitService) -> APIRouter:
-    """Everything about submissions but their events."""
+    """All routes of submissions except their events."""
     routes = APIRouter(tags=["submissions"])
 
     routes.include_router(_submit_router(submitter))
@@ -235,7 +235,7 @@ def _submit_router(submitter: SubmitService) -> APIRouter:
 
 
 def request_context(request: Request, key: str | None = None) -> RequestContext:
-    """Where a request came from."""
+    """The idempotency key, address and other context of a request."""
     return RequestContext(client_address(request), key, request.state.trace_id, request.state.request_id)
 
 
@@ -244,7 +244,7 @@ def _submit_requests(body: SubmissionBatchCreate) -> list[SubmitRequest]:
 
 
 async def _parse_body(request: Request) -> SubmitRequest:
-    """A program from JSON or from a form."""
+    """Parse a submission from JSON or from a form."""
     if request.headers.get("Content-Type", "").lower().startswith("multipart/form-data"):
         return await _from_form(request)
     try:
@@ -269,6 +269,6 @@ async def _from_form(request: Request) -> SubmitRequest:
 
 
 def _accepted_response(answer: SubmitReply) -> Response:
-    """202 with what was created."""
+    """202 with the created submissions."""
     headers = {"Retry-After": str(answer.retry_after_sec)} if answer.retry_after_sec else {}
     return JSONResponse(answer.response, 202, headers)

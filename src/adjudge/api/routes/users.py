@@ -1,4 +1,4 @@
-"""Other people's accounts, and invitations: for admins."""
+"""Administration of users and invitations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks: being told, instead of asking."""
+"""Webhooks of the user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 
 
 def router(webhooks: WebhookService) -> APIRouter:
-    """Everything about one's own webhooks."""
+    """All routes of the user's own webhooks."""
     routes = APIRouter(prefix="/webhooks", tags=["webhooks"])
 
     @routes.post(

@@ -1,1 +1,1 @@
-"""Models of what goes over the wire: the one place where a value gets a second shape; a module per group of routes."""
+"""Models of requests and responses, one module per group of routes."""

@@ -60,7 +60,7 @@ class UserRead(ApiModel):
 
     @classmethod
     def of(cls, user: UserRow) -> UserRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             id=user.id,
             name=user.name,
@@ -133,7 +133,7 @@ class TokenRead(ApiModel):
 
     @classmethod
     def of(cls, token: ApiTokenRow) -> TokenRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(**_token_fields(token))
 
 
@@ -144,7 +144,7 @@ class TokenCreated(TokenRead):
 
     @classmethod
     def of_made(cls, made: CreatedToken) -> TokenCreated:
-        """Make it of a row and the secret."""
+        """Build it from a row and the secret."""
         return cls(**_token_fields(made.token), secret=made.secret)
 
 
@@ -167,7 +167,7 @@ class SessionRead(ApiModel):
 
     @classmethod
     def of(cls, session: SessionRow, *, current: bool) -> SessionRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             id=session.id,
             address=session.address,

@@ -1,4 +1,4 @@
-"""What every model on the wire is, and the models that belong to no group of routes."""
+"""The base class of all wire models, and the models that belong to no group of routes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _format_microseconds(value: Any) -> Any:
 
 
 Timestamp = Annotated[str, BeforeValidator(_format_microseconds)]
-"""RFC 3339 on the wire; made of microseconds since the epoch."""
+"""RFC 3339 on the wire; converted from microseconds since the Unix epoch."""
 
 
 class ApiModel(BaseModel):

@@ -1,4 +1,4 @@
-"""A chain with its triggers on the wire: as a file has it, and what came of it."""
+"""Wire models for applying a chain with its triggers."""
 
 from __future__ import annotations
 

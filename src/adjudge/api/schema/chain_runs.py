@@ -59,7 +59,7 @@ class ChainRunRead(ApiModel):
 
     @classmethod
     def of(cls, run: ChainRunRow) -> ChainRunRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             id=run.id,
             chain_id=run.chain_id,
@@ -122,7 +122,7 @@ class NodeRead(ApiModel):
 
     @classmethod
     def of(cls, node: ChainNodeRow) -> NodeRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             node_id=node.node_id,
             type=node.type,
@@ -207,7 +207,7 @@ class ChainStatusChangeRead(ApiModel):
 
     @classmethod
     def of(cls, change: ChainStatusChange) -> ChainStatusChangeRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             id=change.id,
             node_id=change.node_id,
@@ -236,7 +236,7 @@ class NodeLogLineRead(ApiModel):
 
     @classmethod
     def of(cls, line: NodeLogRow) -> NodeLogLineRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(id=line.id, attempt=line.attempt, text=line.text, at=format_timestamp(line.at))
 
 

@@ -24,8 +24,8 @@ _TIMESTAMP = Field(examples=[TIMESTAMP_EXAMPLE])
 _NEXT = Field(description="Cursor of the next page; null on the last page.")
 
 
-def _named(name: str) -> str:
-    """Refuse a bad name in words; the pattern itself stands in the schema."""
+def _validate_name(name: str) -> str:
+    """Reject an invalid name with a readable message; the pattern itself is in the schema."""
     if re.fullmatch(CHAIN_NAME_PATTERN, name) is None:
         raise PydanticCustomError("name", NAME_RULE)
     return name
@@ -34,7 +34,7 @@ def _named(name: str) -> str:
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_CHARACTERS),
-    AfterValidator(_named),
+    AfterValidator(_validate_name),
     Field(description=NAME_RULE, examples=["nightly-verify"], json_schema_extra={"pattern": CHAIN_NAME_PATTERN}),
 ]
 Dag = Annotated[dict[str, Any], Field(description="DAG; see the chain guide.", examples=[_DAG_EXAMPLE])]
@@ -71,7 +71,7 @@ class ChainSummary(ApiModel):
 
     @classmethod
     def of(cls, chain: ChainRow) -> ChainSummary:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(**_chain_fields(chain))
 
 
@@ -82,7 +82,7 @@ class ChainRead(ChainSummary):
 
     @classmethod
     def whole(cls, chain: ChainRow) -> ChainRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(**_chain_fields(chain), dag=dict(chain.dag or {}))
 
 
@@ -107,7 +107,7 @@ class ChainVersionRead(ApiModel):
 
     @classmethod
     def of(cls, version: ChainVersionRow) -> ChainVersionRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             version=version.version,
             name=version.name,
@@ -157,7 +157,7 @@ class TriggerRead(ApiModel):
 
     @classmethod
     def of(cls, trigger: chain_triggers.TriggerRow) -> TriggerRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(**_trigger_fields(trigger))
 
 
@@ -168,7 +168,7 @@ class TriggerCreated(TriggerRead):
 
     @classmethod
     def made(cls, trigger: chain_triggers.TriggerRow, secret: str | None) -> TriggerCreated:
-        """Make it of a row and the secret."""
+        """Build it from a row and the secret."""
         return cls(**_trigger_fields(trigger), secret=secret)
 
 

@@ -1,4 +1,4 @@
-"""Files on the wire: known by what is in them."""
+"""Wire models of files, which are identified by their digest."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class PriorityQueueRead(ApiModel):
 
     @classmethod
     def of(cls, queue: QueueStats) -> PriorityQueueRead:
-        """Make it of a count."""
+        """Build it from the counts."""
         return cls(band=queue.band, waiting=queue.waiting, oldest_ms=queue.oldest_ms)
 
 
@@ -69,7 +69,7 @@ class OutboxStatusRead(ApiModel):
 
     @classmethod
     def of(cls, state: OutboxStats) -> OutboxStatusRead:
-        """Make it of a count."""
+        """Build it from the counts."""
         trouble = [
             OutboxFailureRead(**dict(item) | {"next_attempt_at": format_timestamp(item["next_attempt_at"])})
             for item in state.trouble
@@ -88,7 +88,7 @@ class SystemStatusRead(ApiModel):
 
     @classmethod
     def of(cls, state: SystemStatus, version: str) -> SystemStatusRead:
-        """Make it of what was asked and counted."""
+        """Build it from the health checks and counts."""
         vitals = [
             ComponentHealthRead(
                 name=vital.name, status="ok" if vital.is_well else "away", took_ms=vital.took_ms, error=vital.error
@@ -120,7 +120,7 @@ class WorkerRead(ApiModel):
 
     @classmethod
     def of(cls, worker: LiveWorker) -> WorkerRead:
-        """Make it of what the worker says of itself."""
+        """Build it from the worker's registry entry."""
         info = worker.info
         return cls(
             name=info.name,
@@ -159,7 +159,7 @@ class DeadLetterRead(ApiModel):
 
     @classmethod
     def of(cls, letter: DeadLetterRow) -> DeadLetterRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls.model_validate(dead_letter_fields(letter))
 
 
@@ -208,7 +208,7 @@ class AuditEntryRead(ApiModel):
 
     @classmethod
     def of(cls, entry: audit_log.AuditLogRow) -> AuditEntryRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             id=entry.id,
             actor=entry.actor,
@@ -238,7 +238,7 @@ class JobHistoryRead(ApiModel):
 
     @classmethod
     def of(cls, history: JobHistory) -> JobHistoryRead:
-        """Make it of rows."""
+        """Build it from rows."""
         row = {name: format_timestamp(value) if name in _TIMESTAMPS else value for name, value in history.job.items()}
         return cls(
             job=row,
@@ -257,7 +257,7 @@ class SettingRead(ApiModel):
 
     @classmethod
     def of(cls, entry: Setting) -> SettingRead:
-        """Make it of a value; a secret's text says that it is one."""
+        """Build it from a value; secrets are redacted."""
         return cls(name=entry.name, value=str(entry.value), source=entry.source, purpose=entry.setting.help)
 
 
@@ -268,7 +268,7 @@ class SettingList(ApiModel):
 
 
 def dead_letter_fields(letter: DeadLetterRow) -> dict[str, Any]:
-    """A dead letter's fields as the wire names them."""
+    """The fields of a dead letter under their wire names."""
     return {name: getattr(letter, name) for name in DeadLetterRow.__slots__} | {
         "created_at": format_timestamp(letter.created_at),
         "resolved_at": format_timestamp(letter.resolved_at),

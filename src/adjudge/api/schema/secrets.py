@@ -29,7 +29,7 @@ class SecretInfo(ApiModel):
 
     @classmethod
     def of(cls, row: SecretName) -> SecretInfo:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             name=row.name,
             created_by=row.created_by,

@@ -43,7 +43,7 @@ class UserCreated(ApiModel):
 
     @classmethod
     def of(cls, made: CreatedUser) -> UserCreated:
-        """Make it of what was made."""
+        """Build it from the result of the service."""
         return cls(user=UserRead.of(made.user), one_time_password=made.one_time_password)
 
 
@@ -77,7 +77,7 @@ class InvitationCreated(ApiModel):
 
     @classmethod
     def of(cls, made: CreatedInvitation) -> InvitationCreated:
-        """Make it of what was made."""
+        """Build it from the result of the service."""
         return cls(id=made.id, code=made.code)
 
 
@@ -96,7 +96,7 @@ class InvitationRead(ApiModel):
 
     @classmethod
     def of(cls, row: InvitationRow) -> InvitationRead:
-        """Make it of a row."""
+        """Build it from a row."""
         return cls(
             id=row.id,
             role=Role(row.role),
