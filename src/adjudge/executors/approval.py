@@ -1,4 +1,4 @@
-"""``wait_approval``: a person's yes or no, with a reason."""
+"""``wait_approval``: waits for the approval of a user, with a reason."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WaitApprovalExecutor:
         self._database = database
 
     async def execute(self, context: NodeContext) -> NodeWaiting:
-        """Ask."""
+        """Log the question and wait for the decision."""
         cfg = context.cfg
         asked = {
             "question": cfg["question"],
@@ -52,10 +52,10 @@ class WaitApprovalExecutor:
             "on_no": cfg.get("on_no", "fail"),
         }
         size_bytes = inline_artifact(asked).size_bytes
-        if size_bytes > INLINE_BYTES:  # a question that can be asked must not fail because of what is shown beside it
+        if size_bytes > INLINE_BYTES:  # large details must not fail the node: the question itself is small
             asked["details"] = f"Too large to be shown here ({size_bytes} bytes): look at the nodes before this one."
         until_ms = None
-        if "timeout_sec" in cfg:  # by the database's clock, which ends the wait
+        if "timeout_sec" in cfg:  # by the clock of the database, which also ends the wait
             until_ms = await self._database.read(waits.now_ms) + round(cfg["timeout_sec"] * 1_000)
         await context.log(f"asked: {cfg['question']}")
         return NodeWaiting(WAIT_APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)

@@ -1,4 +1,4 @@
-"""``noop`` and ``sleep``: nodes that do nothing, at once or later."""
+"""``noop`` and ``sleep``: nodes that do nothing, immediately or after a delay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NoopExecutor:
     }
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Hand the artifact on."""
+        """Return the configured artifact."""
         return NodeResult(context.cfg.get("artifact"))
 
 
@@ -52,7 +52,7 @@ class SleepExecutor:
         self._database = database
 
     async def execute(self, context: NodeContext) -> NodeWaiting:
-        """Set the timer; an attempt after the first keeps the moment that was set then."""
+        """Set the timer; later attempts keep the time that the first one set."""
         until_ms = context.checkpoint.get("until_ms") if isinstance(context.checkpoint, dict) else None
         if until_ms is None:
             until_ms = context.cfg.get("until_ms")

@@ -1,4 +1,4 @@
-"""``contest.unfreeze`` and ``contest.export``: what is done when a contest is over."""
+"""``contest.unfreeze`` and ``contest.export``: tasks for the end of a contest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ContestUnfreezeExecutor:
         self._database = database
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Lift it, and note who had it done."""
+        """Lift the freeze and record it in the audit log."""
 
         async def lift(tx: Tx) -> dict[str, Any]:
             contest = await contest_queries.find_contest(tx, context.cfg["contest"])
@@ -80,7 +80,7 @@ class ContestExportExecutor:
         self._database, self._blobs = database, blobs
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Stream the rows into one file; the same rows give the same file."""
+        """Stream the rows into one file; the same rows always give the same file."""
         contest = await self._database.read(lambda tx: contest_queries.find_contest(tx, context.cfg["contest"]))
         verdicts: Counter[str] = Counter()
 

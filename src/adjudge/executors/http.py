@@ -1,4 +1,4 @@
-"""``http`` and ``notify``: calls to the outside, within the operator's list of hosts."""
+"""``http`` and ``notify``: outgoing HTTP calls to the hosts that the operator allows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adjudge.observe.logs import get_logger
 from adjudge.services.http_client import GuardedHttpClient, OutgoingRequest, OutgoingResponse
 
 _log = get_logger(__name__)
-_OURS: Final = frozenset(
+_RESERVED_HEADERS: Final = frozenset(
     {"host", "accept-encoding", "content-length", "transfer-encoding", "connection", "idempotency-key"}
 )
 _HEADERS: Final = {
@@ -80,7 +80,7 @@ class HttpExecutor:
         call = _call(context, cfg.get("method", "GET"))
         answer = await self._outgoing.call(call)
         await context.log(f"{call.method} {answer.url}: {answer.status}, {len(answer.body)} bytes")
-        _judge(answer, cfg.get("expect"))
+        _check_status(answer, cfg.get("expect"))
         return NodeResult(answer.document())
 
 
@@ -110,7 +110,7 @@ class NotifyExecutor:
         self._outgoing = outgoing
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Say it."""
+        """Log the message and send it to the webhook, if there is one."""
         cfg = context.cfg
         await context.log(cfg["text"])
         _log.info("chain_notify", run_id=context.run_id, node_id=context.node_id, text=cfg["text"])
@@ -124,7 +124,7 @@ class NotifyExecutor:
             "node_id": context.node_id,
         }
         answer = await self._outgoing.call(_call(context, "POST", message))
-        _judge(answer, None)
+        _check_status(answer, None)
         return NodeResult({"text": cfg["text"], "status": answer.status})
 
 
@@ -135,7 +135,7 @@ def _call(context: NodeContext, method: str, message: Any = None) -> OutgoingReq
         body, kind = json.dumps(cfg["json"] if message is None else message).encode(), "application/json"
     elif "body" in cfg:
         body, kind = cfg["body"].encode(), "text/plain; charset=utf-8"
-    headers = {name: value for name, value in cfg.get("headers", {}).items() if name.lower() not in _OURS}
+    headers = {name: value for name, value in cfg.get("headers", {}).items() if name.lower() not in _RESERVED_HEADERS}
     if kind and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = kind
     headers["Idempotency-Key"] = f"{context.run_id}/{context.node_id}"
@@ -144,10 +144,10 @@ def _call(context: NodeContext, method: str, message: Any = None) -> OutgoingReq
     )
 
 
-def _judge(answer: OutgoingResponse, expected: list[int] | None) -> None:
-    fine = answer.status in expected if expected else 200 <= answer.status < 300
-    if fine:
+def _check_status(answer: OutgoingResponse, expected: list[int] | None) -> None:
+    is_expected = answer.status in expected if expected else 200 <= answer.status < 300
+    if is_expected:
         return
-    said = answer.body[:200].decode(errors="replace").strip()
-    message = f"{answer.url}: answered {answer.status}" + (f": {said}" if said else ".")
+    excerpt = answer.body[:200].decode(errors="replace").strip()
+    message = f"{answer.url}: answered {answer.status}" + (f": {excerpt}" if excerpt else ".")
     raise NodeFailed(message) if answer.is_retryable else NodeRefused(message)

@@ -1,4 +1,4 @@
-"""For whom a node acts: how executors look up rights (``chains.rights``) and the user that a node's cfg names."""
+"""The user that a node acts for: the rights of the run (``chains.rights``), and the user that the node's cfg names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from adjudge.store.accounts import users
 
 
 async def find_chain_run_principal(database: Database, context: NodeContext) -> Rights:
-    """What the run may do now."""
+    """The current rights of the run."""
     return await database.read(lambda tx: rights_of(tx, context.authority))
 
 
 async def resolve_user_id(database: Database, context: NodeContext) -> str:
-    """The id of the user that the node's ``user`` names, else of whoever the run acts for."""
+    """The id of the user in the node's ``user``, else of the user that the run acts for."""
     starter, who = await find_chain_run_principal(database, context), context.cfg.get("user")
     if who is None:
         if starter.user_id is None:

@@ -1,4 +1,4 @@
-"""``judge``: hand a solution in, and wait for its verdict without holding a worker."""
+"""``judge``: submits a solution and waits for its verdict without holding a worker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from adjudge.store.judging.models import NewSubmission
 from adjudge.store.problems import queries as problem_queries
 
 WAIT_SUBMISSION: Final = "submission"
-"""What a ``judge`` node waits on."""
+"""The kind of wait of ``judge`` nodes."""
 SOURCE_CHARACTERS: Final = 262_144
 
 
@@ -57,12 +57,12 @@ class JudgeExecutor:
         self._database, self._submissions, self._blobs = database, submissions, blobs
 
     async def execute(self, context: NodeContext) -> NodeWaiting:
-        """Submit once, whatever happens between: the id is kept before it is used."""
-        submission_id = await self._kept(context)
+        """Submit once, even over several attempts: the id is saved in the checkpoint before it is used."""
+        submission_id = await self._earlier_submission(context)
         if submission_id is None:
             submission_id = new_id()
             await context.save_checkpoint({"submission_id": submission_id})
-        new = await self._prepared(context, submission_id)
+        new = await self._new_submission(context, submission_id)
 
         async def submit(tx: Tx) -> None:
             if await submission_queries.lock_submission_state(tx, submission_id) is None:
@@ -72,8 +72,8 @@ class JudgeExecutor:
         await context.log(f"submitted as {submission_id}")
         return NodeWaiting(WAIT_SUBMISSION, submission_id, artifact={"submission_id": submission_id})
 
-    async def _kept(self, context: NodeContext) -> str | None:
-        """The submission of an earlier attempt, unless it came to nothing: then another is worth making."""
+    async def _earlier_submission(self, context: NodeContext) -> str | None:
+        """The submission of an earlier attempt; None if there is none or it failed, so that a new one is made."""
         kept = context.checkpoint.get("submission_id") if isinstance(context.checkpoint, dict) else None
         if kept is None:
             return None
@@ -85,7 +85,7 @@ class JudgeExecutor:
 
         return await self._database.transact(look)
 
-    async def _prepared(self, context: NodeContext, submission_id: str) -> NewSubmission:
+    async def _new_submission(self, context: NodeContext, submission_id: str) -> NewSubmission:
         cfg, user_id = context.cfg, await resolve_user_id(self._database, context)
         starter = await find_chain_run_principal(self._database, context)
         problem_id, revision_id, contest_id = await self._database.read(lambda tx: _target(tx, cfg, starter))
@@ -110,7 +110,7 @@ class JudgeExecutor:
 
 
 async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str, str, str | None]:
-    """The problem, the revision and the contest that a submission is for; drafts are for those who may see them."""
+    """The problem, revision and contest of a submission; drafts require the right to see them."""
     contest_id = (await contest_queries.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None
     problem = await problem_queries.find(tx, cfg["problem"])
     if problem is None:
@@ -133,7 +133,7 @@ async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str,
 
 
 async def probe_submission(tx: Tx, key: str) -> WaitResult | None:
-    """Look whether a submission has ended: the probe of ``judge`` nodes."""
+    """The result of a submission if it has finished: the probe of ``judge`` nodes."""
     outcome = await submission_queries.lock_submission_state(tx, key)
     if outcome is None:
         return WaitResult(success=False, error=f"Submission {key} is gone.")

@@ -50,8 +50,8 @@ _REVISION: Final = {"type": "string", "description": "The revision, by its id."}
 
 
 @asynccontextmanager
-async def _opened(blobs: BlobStore, digest: str, name: str) -> AsyncIterator[Package]:
-    """Fetch, unpack and read a package; all of that off the event loop."""
+async def _open_package(blobs: BlobStore, digest: str, name: str) -> AsyncIterator[Package]:
+    """Fetch, unpack and read a package, off the event loop."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-package-")))
         archive = folder / f"{re.sub('[^a-z0-9-]+', '-', name.lower()) or 'problem'}.zip"
@@ -85,9 +85,9 @@ class ProblemCheckExecutor:
         self._blobs = blobs
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Read it and say what is wrong."""
+        """Read the package and report its findings."""
         try:
-            async with _opened(self._blobs, context.cfg["package"], context.cfg.get("problem", "")) as package:
+            async with _open_package(self._blobs, context.cfg["package"], context.cfg.get("problem", "")) as package:
                 findings = Findings(list(package.findings))
                 await asyncio.to_thread(check_test_files, package, findings)
                 found = {
@@ -136,19 +136,19 @@ class ProblemGenerateExecutor:
         self._database, self._blobs, self._judge = database, blobs, judge
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Make, store, and add the revision once: its id is kept before it is used."""
+        """Generate, store and add the revision once: its id is saved in the checkpoint before it is used."""
         kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
         revision_id = kept.get("revision_id") or new_id()
         await context.save_checkpoint({"revision_id": revision_id})
         user_id = await resolve_user_id(self._database, context)
         slug = parse_slug(context.cfg["problem"], "problem")
-        async with _opened(self._blobs, context.cfg["package"], slug) as described:
+        async with _open_package(self._blobs, context.cfg["package"], slug) as described:
             package = await generate_missing_files(described, self._judge)
             await context.log(f"made {len(described.generated_files)} files; storing {len(package.files.names())}")
             files = await store_package_files(self._blobs, package)
             revision = new_revision(package, files, problem_id="", created_by=user_id, new_id=lambda: revision_id)
             title = package.problem.title
-        problem_id, number = await self._database.transact(lambda tx: _added(tx, revision, slug, title))
+        problem_id, number = await self._database.transact(lambda tx: _add_revision(tx, revision, slug, title))
         return NodeResult(
             {
                 "problem_id": problem_id,
@@ -162,8 +162,8 @@ class ProblemGenerateExecutor:
         )
 
 
-async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[str, int]:
-    """Add the revision, and its problem where there is none, unless an earlier attempt has."""
+async def _add_revision(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[str, int]:
+    """Add the revision, and its problem if it does not exist, unless an earlier attempt has done so."""
     problem = await problem_queries.find(tx, slug)
     if problem is None:
         problem_id = new_id()
@@ -212,10 +212,10 @@ class ProblemVerifyExecutor:
         self._database, self._cache, self._judge = database, cache, judge
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Run everything and compare."""
+        """Run the verification and compare the results with the expectations."""
         cfg = context.cfg
         starter = await find_chain_run_principal(self._database, context)
-        revision_id = await self._database.read(lambda tx: _verifiable(tx, cfg, starter))
+        revision_id = await self._database.read(lambda tx: _find_verifiable(tx, cfg, starter))
         jobs = cfg.get("jobs") or len(os.sched_getaffinity(0))
         async with open_revision(self._database, self._cache, revision_id) as package:
             found = await Verifier(self._judge, package, jobs).run()
@@ -234,8 +234,8 @@ class ProblemVerifyExecutor:
         return NodeResult(table)
 
 
-async def _verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> str:
-    """The revision that a node names, if whoever the run acts for may see its secret tests; else there is none."""
+async def _find_verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> str:
+    """The revision that a node names, if the user of the run may see its secret tests; else raise ``NotFound``."""
     if "revision_id" in cfg:
         revision = await problem_queries.find_revision(tx, cfg["revision_id"])
         owner = await problem_queries.find(tx, revision.problem_id)
@@ -277,7 +277,7 @@ class ProblemPublishExecutor:
         self._database = database
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Publish, note who had it done, and tell who waits for it, in one transaction."""
+        """Publish, write the audit log and fire the triggers that wait for it, in one transaction."""
         revision_id, reason = context.cfg["revision_id"], context.cfg.get("reason", "")
         starter = await find_chain_run_principal(self._database, context)
 
@@ -334,7 +334,7 @@ class ProblemListExecutor:
         self._database = database
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Read them."""
+        """List the problems."""
         limit = context.cfg.get("limit", 10_000)
         found = await self._database.read(lambda tx: problem_queries.list_published(tx, limit=limit))
         problems = [

@@ -1,4 +1,4 @@
-"""``rejudge``: judge submissions again, look at what would change, then let it be so."""
+"""``rejudge``: judges submissions again, previews the changes, and applies or discards them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from adjudge.store.judging.rejudge import RejudgeCommands
 from adjudge.store.problems import queries as problem_queries
 
 WAIT_REJUDGE: Final = "rejudge"
-"""What a ``rejudge`` node that previews waits on."""
-_GIVEN_UP: Final = ("discarded", "canceled")
+"""The kind of wait of ``rejudge`` nodes with the action ``preview``."""
+_ABANDONED_STATES: Final = ("discarded", "canceled")
 
 
 class RejudgeExecutor:
@@ -79,7 +79,7 @@ class RejudgeExecutor:
         self._database, self._rejudging = database, rejudging
 
     async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
-        """Do one of the steps."""
+        """Carry out the configured action."""
         starter = await find_chain_run_principal(self._database, context)
         if context.cfg["action"] == "preview":
             starter.require(Permission.REJUDGE_WRITE, "rejudge")
@@ -89,17 +89,17 @@ class RejudgeExecutor:
         if batch_id is None:
             return NodeResult({"batch_id": None, "changed": 0, "kept": 0, "skipped": 0})
         if context.cfg["action"] == "apply":
-            return NodeResult(await self._database.transact(lambda tx: self._applied(tx, context, batch_id)))
-        await self._database.transact(lambda tx: self._discarded(tx, context, batch_id))
+            return NodeResult(await self._database.transact(lambda tx: self._apply(tx, context, batch_id)))
+        await self._database.transact(lambda tx: self._discard(tx, context, batch_id))
         return NodeResult({"batch_id": batch_id})
 
     async def _preview(self, context: NodeContext) -> NodeResult | NodeWaiting:
-        """Make one batch, however often this is carried out: its id is kept before it is used."""
+        """Create one batch, even over several attempts: its id is saved in the checkpoint before it is used."""
         kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
         batch_id = await self._existing_batch(kept.get("batch_id")) or new_id()
         await context.save_checkpoint({"batch_id": batch_id})
         user_id = await resolve_user_id(self._database, context)
-        total = await self._database.transact(lambda tx: self._created(tx, context, batch_id, user_id))
+        total = await self._database.transact(lambda tx: self._create(tx, context, batch_id, user_id))
         if total is None:
             await context.log("no submission with a verdict matches")
             return NodeResult({"batch_id": None, "total": 0, "changes": 0, "differences": []})
@@ -107,18 +107,18 @@ class RejudgeExecutor:
         return NodeWaiting(WAIT_REJUDGE, batch_id, artifact={"batch_id": batch_id, "total": total})
 
     async def _existing_batch(self, batch_id: str | None) -> str | None:
-        """The batch of an earlier attempt, unless somebody gave it up: then another is worth making."""
+        """The batch of an earlier attempt; None if it was discarded or canceled, so that a new one is made."""
         if batch_id is None:
             return None
         state = await self._database.transact(lambda tx: rejudge.lock_batch_state(tx, batch_id))
-        return None if state in _GIVEN_UP else batch_id
+        return None if state in _ABANDONED_STATES else batch_id
 
-    async def _created(self, tx: Tx, context: NodeContext, batch_id: str, user_id: str) -> int | None:
-        """How many submissions the batch has; None where there is nothing to judge again."""
+    async def _create(self, tx: Tx, context: NodeContext, batch_id: str, user_id: str) -> int | None:
+        """Create the batch, unless it exists, and return its number of submissions; None if no submission matches."""
         try:
             return (await rejudge.find(tx, batch_id)).total
         except NotFound:
-            pass  # the usual case: no earlier attempt made it
+            pass  # the usual case: no earlier attempt created it
         cfg = context.cfg
         wanted = RejudgeSelection(
             ids=tuple(cfg.get("submission_ids", ())),
@@ -142,15 +142,15 @@ class RejudgeExecutor:
                 raise
             return None
 
-    async def _applied(self, tx: Tx, context: NodeContext, batch_id: str) -> dict[str, Any]:
+    async def _apply(self, tx: Tx, context: NodeContext, batch_id: str) -> dict[str, Any]:
         batch = await rejudge.find(tx, batch_id)
-        if batch.state == "applied":  # by an earlier attempt, or by hand
+        if batch.state == "applied":  # by an earlier attempt, or by a user
             return {"batch_id": batch_id, "changed": None, "kept": None, "skipped": None}
         skip = context.cfg.get("skip_changed", False)
         done = await self._rejudging.apply(tx, batch_id, actor=context.actor, skip_changed=skip)
         return {"batch_id": batch_id, "changed": done.changed, "kept": done.kept, "skipped": done.skipped}
 
-    async def _discarded(self, tx: Tx, context: NodeContext, batch_id: str) -> None:
+    async def _discard(self, tx: Tx, context: NodeContext, batch_id: str) -> None:
         batch = await rejudge.find(tx, batch_id)
         if batch.state != "discarded":
             reason = context.cfg.get("reason") or f"chain {context.chain_name}"
@@ -165,7 +165,7 @@ async def _problem_id(tx: Tx, name: str) -> str:
 
 
 async def probe_rejudge_batch(tx: Tx, key: str) -> WaitResult | None:
-    """Look whether all runs of a batch have ended: the probe of ``rejudge`` nodes that preview."""
+    """The preview of a batch if all its judge runs have finished: the probe of ``rejudge`` nodes that preview."""
     state = await rejudge.lock_batch_state(tx, key)
     if state == "running":
         return None

@@ -1,4 +1,4 @@
-"""``sandbox``: one program in the box, with files from the chain or from the file store."""
+"""``sandbox``: runs one program in the sandbox, with files from the chain or from the file store."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from adjudge.judge.compile import raise_on_sandbox_fault
 from adjudge.judge.pipeline import Judge
 from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec
 
-_KEPT: Final = 64 * 1024
-"""How much of each output stands in the artifact; what is longer is for `collect` or a redirection into a file."""
+_MAX_OUTPUT_BYTES: Final = 64 * 1024
+"""Maximum size of each output in the artifact; for longer ones use `collect` or redirect the output to a file."""
 _DIGEST: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "A file of the file store."}
 _LIMITS: Final = {
     "cpu_ms": ("How much processor time.", 600_000),
@@ -102,7 +102,7 @@ class SandboxExecutor:
         self._judge, self._blobs, self._cache = judge, blobs, cache
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Run it once; nothing of a run is left, so running it again is harmless."""
+        """Run the program; a sandbox run leaves nothing behind, so repeating it is safe."""
         cfg = context.cfg
         async with AsyncExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-node-")))
@@ -119,12 +119,12 @@ class SandboxExecutor:
             raise_on_sandbox_fault(report, "the node's program")
             found = _document(report)
             found["files"] = {
-                name: await self._stored(folder / name) for name in spec.collect if _is_file(folder / name, folder)
+                name: await self._store(folder / name) for name in spec.collect if _is_file(folder / name, folder)
             }
         await context.log(f"{cfg['argv'][0]}: {report.verdict}, exit code {report.exit_code}, {report.time_ms} ms")
         if cfg.get("check", True) and not report.ok:
-            said = report.stderr[:500].decode(errors="replace").strip()
-            raise NodeRefused(f"{cfg['argv'][0]} ended with {report.verdict} (exit code {report.exit_code}). {said}")
+            excerpt = report.stderr[:500].decode(errors="replace").strip()
+            raise NodeRefused(f"{cfg['argv'][0]} ended with {report.verdict} (exit code {report.exit_code}). {excerpt}")
         return NodeResult(found)
 
     async def _stdin(self, given: Any, stack: AsyncExitStack) -> Path | bytes | None:
@@ -140,7 +140,7 @@ class SandboxExecutor:
             source = item["text"].encode()
         return InputFile(item["name"], source, item.get("executable", False))
 
-    async def _stored(self, path: Path) -> dict[str, Any]:
+    async def _store(self, path: Path) -> dict[str, Any]:
         digest = await self._blobs.put(path)
         return {"digest": digest, "size_bytes": (await self._blobs.stat(digest)).size_bytes}
 
@@ -158,7 +158,7 @@ def _limits(given: Mapping[str, int]) -> Limits:
 
 
 def _is_file(path: Path, folder: Path) -> bool:
-    """What a program left may be anything; only a plain file below the folder is taken."""
+    """Whether ``path`` is a regular file inside ``folder``: a program can also leave links or folders."""
     return path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(folder.resolve())
 
 
@@ -173,11 +173,11 @@ def _document(report: SandboxRunReport) -> dict[str, Any]:
         "memory_kb": report.mem_kb,
         "stdout": _text(report.stdout),
         "stderr": _text(report.stderr),
-        "stdout_truncated": report.stdout_truncated or len(report.stdout) > _KEPT,
-        "stderr_truncated": report.stderr_truncated or len(report.stderr) > _KEPT,
+        "stdout_truncated": report.stdout_truncated or len(report.stdout) > _MAX_OUTPUT_BYTES,
+        "stderr_truncated": report.stderr_truncated or len(report.stderr) > _MAX_OUTPUT_BYTES,
     }
 
 
 def _text(data: bytes) -> str:
-    """Output as text that a database can hold: it has no place for NUL."""
-    return data[:_KEPT].decode(errors="replace").replace("\0", "�")
+    """Output as text without NUL, which PostgreSQL cannot store."""
+    return data[:_MAX_OUTPUT_BYTES].decode(errors="replace").replace("\0", "�")

@@ -1,4 +1,4 @@
-"""``chain``: start another chain and wait for its run."""
+"""``chain``: starts another chain and waits for its run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import NewChainRun, StartedChainRun
 
 WAIT_CHAIN_RUN: Final = "run"
-"""What a ``chain`` node waits on."""
+"""The kind of wait of ``chain`` nodes."""
 MAX_DEPTH: Final = 10
-_CAME_TO_NOTHING: Final = (ChainRunStatus.FAILED, ChainRunStatus.STOPPED)
+_UNSUCCESSFUL: Final = (ChainRunStatus.FAILED, ChainRunStatus.STOPPED)
 
 
 class StartChainRun(Protocol):
     """Starts a run in the caller's transaction."""
 
     async def __call__(self, tx: Tx, new: NewChainRun) -> StartedChainRun:
-        """Start it, or find the one that its key started."""
+        """Start a run, or return the one that was started with the same idempotency key."""
         ...
 
 
@@ -53,7 +53,7 @@ class SubchainExecutor:
         self._database, self._start_chain = database, start_chain
 
     async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
-        """Start one run, however often this is carried out: the key is kept before it is used."""
+        """Start one run, even over several attempts: the key is saved in the checkpoint before it is used."""
         key = context.checkpoint.get("key") if isinstance(context.checkpoint, dict) else None
         run_id = await self._database.transact(lambda tx: self._started(tx, context, key)) if key else None
         if run_id is None:
@@ -66,8 +66,8 @@ class SubchainExecutor:
         return NodeWaiting(WAIT_CHAIN_RUN, run_id, artifact={"run_id": run_id})
 
     async def _started(self, tx: Tx, context: NodeContext, key: str | None) -> str | None:
-        """The run of a key; None where that run has come to nothing, so that another is worth starting."""
-        await _refuse_depth(tx, context.run_id)
+        """Start or find the run of a key; None if that run failed or was stopped, so that a new one is started."""
+        await _check_depth(tx, context.run_id)
         new = NewChainRun(
             chain_id=await _chain_id(tx, context.cfg["chain"]),
             parameters=context.cfg.get("parameters", {}),
@@ -81,7 +81,7 @@ class SubchainExecutor:
             authority=context.authority,
         )
         started = await self._start_chain(tx, new)
-        if not started.is_new and (await chain_queries.find_run(tx, started.run_id)).status in _CAME_TO_NOTHING:
+        if not started.is_new and (await chain_queries.find_run(tx, started.run_id)).status in _UNSUCCESSFUL:
             return None
         return started.run_id
 
@@ -93,8 +93,8 @@ async def _chain_id(tx: Tx, name: str) -> str:
         return (await definitions.find(tx, name)).id
 
 
-async def _refuse_depth(tx: Tx, run_id: str) -> None:
-    """A chain that starts itself would go on for ever: it ends here."""
+async def _check_depth(tx: Tx, run_id: str) -> None:
+    """Limit the nesting of chains: a chain that starts itself would never finish."""
     depth, above = 0, (await chain_queries.find_run(tx, run_id)).parent_run_id
     while above is not None:
         depth += 1

@@ -1,7 +1,7 @@
-"""What ends elsewhere and nodes wait for: how the engine is told, in the transaction in which it ends.
+"""Resumes nodes that wait for submissions, rejudge batches or chain runs, in the transaction that finishes those.
 
-Submissions end with their judge runs, so the owner of judge runs is wrapped. Runs of chains tell their own end to the
-triggers that wait for it. The probes look at what ended before a wait was written down.
+A submission finishes with its judge run, so the listener of judge runs is wrapped. Chain runs fire the triggers that
+wait for them. The probes find what had finished before the wait was stored.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from adjudge.store.jobs.models import FinishedJob, Job, JobListener
 WAIT_PROBES: Final[Mapping[str, WaitProbe]] = {
     WAIT_SUBMISSION: probe_submission,
     WAIT_REJUDGE: probe_rejudge_batch,
-    WAIT_APPROVAL: never_missed,  # nobody can answer before the question stands
+    WAIT_APPROVAL: never_missed,  # no decision is possible before the wait is stored
 }
-"""Kind of wait → how to look whether it is over."""
+"""Kind of wait → probe that returns the result if the wait is over."""
 
 
 class JudgeRunWakeupListener:
-    """The owner of judge runs, which also wakes the nodes that wait for their submissions.
+    """Wraps the listener of judge runs and resumes the nodes that wait for their submissions.
 
-    It costs one statement a transaction, however many runs end in it; more only where nodes do wait. ``resume`` is
-    asked for late, because the engine that resumes nodes is itself built on jobs and their owners.
+    It adds one statement per transaction, however many judge runs finish in it, and more only if nodes wait. ``resume``
+    is a callable, because the engine that resumes nodes is itself built on jobs and their listeners.
     """
 
     def __init__(self, owner: JobListener, resume: Callable[[], ResumeNodes]) -> None:
@@ -39,15 +39,15 @@ class JudgeRunWakeupListener:
         self._resume = resume
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Nothing more than the owner does."""
+        """Only call the wrapped listener."""
         await self._owner.on_started(tx, jobs)
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Nothing more than the owner does."""
+        """Only call the wrapped listener."""
         await self._owner.on_released(tx, jobs)
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """Write the verdicts, then wake who waits for them, or for the batch that they were the last of."""
+        """Write the verdicts, then resume the nodes that wait for these submissions or for a completed batch."""
         await self._owner.on_finished(tx, ended)
         jobs = [item.job for item in ended]
         things = {(WAIT_SUBMISSION, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
@@ -61,6 +61,6 @@ class JudgeRunWakeupListener:
 
 
 async def fire_chain_finished(tx: Tx, end: ChainRunFinished) -> None:
-    """Tell the triggers that wait for a chain that a run of it has ended."""
+    """Fire the triggers that wait for a finished run of a chain."""
     payload = {"chain_id": end.chain_id, "run_id": end.run_id, "status": str(end.status)}
     await chain_triggers.fire_event(tx, chain_triggers.CHAIN_FINISHED, payload)
