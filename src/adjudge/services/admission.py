@@ -40,8 +40,8 @@ from adjudge.store.judging.admission import UserUsage
 
 ADMIN_BAND, STAFF_BAND, CONTESTANT_BAND, PRACTICE_BAND = range(4)
 _DAY_SEC: Final = 86_400
-_USE_LIFE_SEC: Final = 1.0
-_USES_KEPT: Final = 10_000
+_USAGE_TTL_SEC: Final = 1.0
+_MAX_USAGE_ENTRIES: Final = 10_000
 _LOG_SEC: Final = 1.0
 
 log = get_logger(__name__)
@@ -49,21 +49,21 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AdmissionDecision:
-    """Let in: with which priority, and how much later than now the job may be delivered."""
+    """An accepted request: its priority, and how long the delivery of its jobs is delayed."""
 
     band: int
     delay_ms: int = 0
-    """Above 0 only where overload is met by accepting for later: say so with ``Retry-After``."""
+    """Above 0 only if the queue is full and the settings accept work for later; sent as ``Retry-After``."""
 
     @property
     def retry_after_sec(self) -> int:
-        """When it makes sense to look; 0 where it is judged in its turn."""
+        """When to ask for the result; 0 if the job is not delayed."""
         return ceil(self.delay_ms / 1_000)
 
 
 @dataclass(slots=True)
 class _UsageCount:
-    """A user's rows as last counted, with what this process has let in since."""
+    """A user's usage as last counted, plus what this process has accepted since."""
 
     day: int
     in_flight: int
@@ -72,14 +72,14 @@ class _UsageCount:
 
 
 class _Decisions:
-    """Logs decisions: of each kind the first one in a second, with the number of those that were left out."""
+    """Logs decisions: the first of each kind per second, with the number of those left out."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._logged: dict[tuple[str, str], tuple[float, int]] = {}
 
     def log(self, decision: str, reason: str, **fields: object) -> None:
-        """Log one decision, unless one of its kind was logged a moment ago."""
+        """Log one decision, unless one of its kind was logged within the last second."""
         now_sec = self._clock()
         last_sec, left_out = self._logged.get((decision, reason), (float("-inf"), 0))
         if now_sec - last_sec < _LOG_SEC:
@@ -90,7 +90,7 @@ class _Decisions:
 
 
 class AdmissionController:
-    """Decides for one process; what must hold across processes it reads from Redis and the database."""
+    """Decides for one process; limits that hold across processes are read from Redis and the database."""
 
     def __init__(
         self,
@@ -106,12 +106,12 @@ class AdmissionController:
         self._buckets = buckets
         self._sampler = sampler
         self._clock = clock
-        self._uses: LRUCache[str, _UsageCount] = LRUCache(_USES_KEPT)
+        self._uses: LRUCache[str, _UsageCount] = LRUCache(_MAX_USAGE_ENTRIES)
         self._closed = False
         self._decisions = _Decisions(clock)
 
     async def admit(self, viewer: Viewer, *, address: str, count: int, languages: Collection[str]) -> AdmissionDecision:
-        """Let ``count`` jobs of ``viewer`` in, or say why not and when to come back."""
+        """Accept ``count`` jobs of ``viewer``, or raise an error with the reason and the time to retry."""
         band = priority_for_role(viewer.role)
         try:
             delay_ms = await self._check_system_load(band, languages)
@@ -127,10 +127,10 @@ class AdmissionController:
         return AdmissionDecision(band, delay_ms)
 
     async def check_room(self, viewer: Viewer) -> None:
-        """Let in work that brings further jobs with it (an import, a run of a chain, a rejudge), or say why not.
+        """Accept work that creates further jobs (an import, a chain run, a rejudge batch), or raise ``QueueFull``.
 
-        Only the depth of the queue counts: these are few, and nobody can send them as fast as submissions. Where
-        overload is met by accepting for later they are let in, and wait behind what is there.
+        Only the queue length is checked, because such requests are rare. If the settings accept work for later, they
+        are always accepted and wait in the queue.
         """
         sample = await self._sampler.current()
         band, is_later = priority_for_role(viewer.role), self._limits.overload == "accept_later"
@@ -146,9 +146,9 @@ class AdmissionController:
         self._decisions.log("refused", refused.code.lower(), user_id=viewer.user_id, count=count)
 
     async def unavailable_languages(self, languages: Collection[str]) -> frozenset[str]:
-        """Those of ``languages`` that would be refused at this moment, since no worker can run them."""
+        """The ``languages`` that are rejected now because no worker can run them."""
         sample = await self._sampler.current() if self._limits.health_gate else LoadSnapshot()
-        return _lacking(sample, languages)
+        return _without_worker(sample, languages)
 
     async def close(self) -> None:
         """Stop sampling."""
@@ -156,7 +156,7 @@ class AdmissionController:
 
     async def _check_system_load(self, band: int, languages: Collection[str]) -> int:
         sample = await self._sampler.current()
-        missing = sorted(_lacking(sample, languages))
+        missing = sorted(_without_worker(sample, languages))
         if missing and self._limits.health_gate:
             raise NoWorkerForLanguage(
                 f"No online worker supports {', '.join(missing)} (workers online: "
@@ -171,7 +171,7 @@ class AdmissionController:
         raise QueueFull(waiting=sample.waiting, retry_after_sec=self._limits.later_sec)
 
     def _is_overloaded(self, waiting: int) -> bool:
-        """Close at the high watermark, open at the low one: a gate at one mark alone would flutter."""
+        """Whether the queue is full: from the high watermark until the low one, so that it does not alternate."""
         if not self._limits.high_watermark:
             return False
         mark = self._limits.low_watermark if self._closed else self._limits.high_watermark
@@ -183,22 +183,22 @@ class AdmissionController:
     async def _check_rate(self, user_id: str, address: str, count: int) -> None:
         limits, wants = self._limits, []
         if limits.user_per_sec:
-            wants.append(_want(f"submit:user:{user_id}", limits.user_per_sec, limits.user_burst, count))
+            wants.append(_bucket_request(f"submit:user:{user_id}", limits.user_per_sec, limits.user_burst, count))
         if limits.address_per_sec:
             key = f"submit:address:{hashed_bucket_key(client_network(address))}"
-            wants.append(_want(key, limits.address_per_sec, limits.address_burst, count))
+            wants.append(_bucket_request(key, limits.address_per_sec, limits.address_burst, count))
         wait_sec = max(await self._buckets.take_many(wants), default=0.0) if wants else 0.0
         if wait_sec > 0:
             raise RateLimited(retry_after_sec=ceil(wait_sec))
 
     async def _check_quota(self, user_id: str, count: int) -> None:
-        """Count over rows; a count that would refuse is taken anew before it does."""
+        """Check usage by counting rows; a count that would reject the request is refreshed first."""
         limits = self._limits
         if not (limits.in_flight or limits.daily_quota):
             return
         now_sec = self._clock()
         counted = self._uses.get(user_id)
-        if counted is None or counted.day != _day(now_sec) or now_sec - counted.at_sec > _USE_LIFE_SEC:
+        if counted is None or counted.day != _day(now_sec) or now_sec - counted.at_sec > _USAGE_TTL_SEC:
             counted = await self._count(user_id, now_sec)
         if self._exceeds_quota(counted, count):
             counted = await self._count(user_id, now_sec)
@@ -235,7 +235,7 @@ class AdmissionController:
 
 
 def priority_for_role(role: Role | None) -> int:
-    """Admins before staff, staff before contestants, contestants before practice, which is what programs do."""
+    """The priority band of a role: admins, staff, contestants, then services."""
     if role is Role.ADMIN:
         return ADMIN_BAND
     if role in (Role.SETTER, Role.JUDGE):
@@ -244,7 +244,7 @@ def priority_for_role(role: Role | None) -> int:
 
 
 def client_network(address: str) -> str:
-    """What counts as one address: IPv6 hands whole networks to one household."""
+    """The network that counts as one client: an IPv4 address, or a /64 of IPv6, which one household usually has."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:
@@ -255,11 +255,11 @@ def client_network(address: str) -> str:
 
 
 def hashed_bucket_key(private: str) -> str:
-    """What Redis may know of an address or a name: enough to tell it from others, and no more."""
+    """A hashed key, so that Redis does not store addresses and names."""
     return hashlib.sha256(private.encode(errors="surrogatepass")).hexdigest()[:24]
 
 
-def _want(key: str, rate_per_sec: float, burst: int, count: int) -> BucketRequest:
+def _bucket_request(key: str, rate_per_sec: float, burst: int, count: int) -> BucketRequest:
     if count > burst:
         raise InvalidInput(f"Batch too large: {count} submissions, at most {burst} allowed at once.", limit=burst)
     return BucketRequest(key, rate_per_sec, burst, count)
@@ -269,5 +269,5 @@ def _day(now_sec: float) -> int:
     return int(now_sec // _DAY_SEC)
 
 
-def _lacking(sample: LoadSnapshot, languages: Collection[str]) -> frozenset[str]:
+def _without_worker(sample: LoadSnapshot, languages: Collection[str]) -> frozenset[str]:
     return frozenset() if sample.languages is None else frozenset(languages) - sample.languages

@@ -1,8 +1,8 @@
-"""Who holds a credential, remembered for a few seconds.
+"""Cache of the users behind tokens and sessions.
 
-Finding the holder of a token or a session costs one read; most requests come with a credential that was just looked up.
-So a holder is remembered for ``accounts.credential_cache_sec`` (5 s at most). What is revoked, disabled or changed *in
-this process* is forgotten at once; another process believes it until its memory has passed, never longer.
+Looking up the principal of a token or session costs one read, and most requests have a credential that was used just
+before. Therefore the result is cached for ``accounts.credential_cache_sec`` (5 s at most). A change or revocation *in
+this process* invalidates the entry at once; other processes use theirs until it expires.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from adjudge.store import Database, Tx
 from adjudge.store.accounts import api_tokens, sessions
 from adjudge.store.accounts.api_tokens import Principal, digest_secret
 
-_KEPT: Final = 10_000
-_BEFORE_A_CHOICE: Final = frozenset({Permission.ACCOUNT_OWN})
-"""What somebody may do who logged in with a password that was given by somebody else: choose their own.
+_MAX_ENTRIES: Final = 10_000
+_PASSWORD_CHANGE_ONLY: Final = frozenset({Permission.ACCOUNT_OWN})
+"""Permissions of a user who logged in with a password set by someone else: only to choose a new one.
 
-Tokens are not held to that. No password leads to one before its owner has chosen it, so a token that exists by then was
-made with ``adjudge user token``, by whoever operates the machine.
+API tokens are not restricted. Such a password cannot create a token, so a token that exists at that time was created by
+the operator with ``adjudge user token``.
 """
 
 log = get_logger(__name__)
@@ -41,7 +41,7 @@ class _CachedViewer:
 
 
 class CredentialCache:
-    """Looks holders up."""
+    """Finds the viewer of a credential."""
 
     def __init__(
         self,
@@ -54,30 +54,32 @@ class CredentialCache:
         self._database = database
         self._remember_sec = remember_sec
         self._session_idle_us = session_idle_us
-        self._known: TLRUCache[str, _CachedViewer] = TLRUCache(_KEPT, lambda _, known, now: now + known.life_sec, clock)
-        self._notes: set[asyncio.Task[None]] = set()
+        self._known: TLRUCache[str, _CachedViewer] = TLRUCache(
+            _MAX_ENTRIES, lambda _, known, now: now + known.life_sec, clock
+        )
+        self._pending_writes: set[asyncio.Task[None]] = set()
 
     async def viewer_for_token(self, secret: str) -> Viewer | None:
-        """Whose API token that is."""
+        """The viewer of an API token; None if it is not valid."""
         return await self._viewer(AuthMethod.TOKEN, secret)
 
     def known_by_token(self, secret: str) -> Viewer | None:
-        """Whose API token that is, if it was looked up a moment ago; nobody where it would have to be."""
-        return self._remembered(_name_of(AuthMethod.TOKEN, secret))
+        """The viewer of an API token, if it is in the cache."""
+        return self._cached(_cache_key(AuthMethod.TOKEN, secret))
 
     async def viewer_for_session(self, secret: str) -> Viewer | None:
-        """Whose session that is."""
+        """The viewer of a session; None if it is not valid."""
         return await self._viewer(AuthMethod.SESSION, secret)
 
     def invalidate_user(self, user_id: str) -> None:
-        """Look everything of this user up again; call it once a change has committed."""
-        for digest in [*self._known]:  # not items() and del: both fail for an entry that expires meanwhile
+        """Drop all cached credentials of a user; call it after the change is committed."""
+        for digest in [*self._known]:  # not items() and del: both fail for an entry that expires during the loop
             known = self._known.get(digest)
             if known is not None and known.viewer.user_id == user_id:
                 self._known.pop(digest, None)
 
     async def find_revoked(self, viewers: Collection[Viewer]) -> set[Viewer]:
-        """Who of them would be somebody else now: the credential has ended, or gives other rights than it did."""
+        """The viewers whose credential is no longer valid or has other permissions now."""
         by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.TOKEN}
         by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.SESSION}
 
@@ -95,13 +97,13 @@ class CredentialCache:
         return {viewer for viewer in viewers if held.get(viewer.credential_id or "") != viewer.permissions}
 
     async def close(self) -> None:
-        """Finish the notes of last use."""
-        if self._notes:
-            await asyncio.wait(self._notes)
+        """Wait for the pending writes of last-use times."""
+        if self._pending_writes:
+            await asyncio.wait(self._pending_writes)
 
     async def _viewer(self, via: AuthMethod, secret: str) -> Viewer | None:
-        digest = _name_of(via, secret)
-        remembered = self._remembered(digest)
+        digest = _cache_key(via, secret)
+        remembered = self._cached(digest)
         if remembered is not None:
             return remembered
         holder = await self._holder(via, secret)
@@ -109,10 +111,10 @@ class CredentialCache:
             self._known.pop(digest, None)
             return None
         viewer = _viewer_of(holder, via, secret)
-        self._remember(digest, viewer, holder.expires_in_us)
+        self._store(digest, viewer, holder.expires_in_us)
         return viewer
 
-    def _remembered(self, digest: str) -> Viewer | None:
+    def _cached(self, digest: str) -> Viewer | None:
         known = self._known.get(digest)
         return known.viewer if known is not None else None
 
@@ -121,12 +123,12 @@ class CredentialCache:
         holder = await self._database.read(lambda tx: find(tx, secret))
         if holder is not None and holder.needs_touch:
             note = asyncio.create_task(self._record_use(via, holder.credential_id))
-            self._notes.add(note)
-            note.add_done_callback(self._notes.discard)
+            self._pending_writes.add(note)
+            note.add_done_callback(self._pending_writes.discard)
         return holder
 
     async def _record_use(self, via: AuthMethod, credential_id: str) -> None:
-        """Write down that it was used, beside the request and not before its answer."""
+        """Record the time of use in the background, without delaying the response."""
         idle_us = self._session_idle_us
         try:
             if via is AuthMethod.SESSION:
@@ -136,15 +138,15 @@ class CredentialCache:
         except AdjudgeError as error:
             log.warning("credential_use_unrecorded", error=error.message)
 
-    def _remember(self, digest: str, viewer: Viewer, left_us: int | None) -> None:
+    def _store(self, digest: str, viewer: Viewer, left_us: int | None) -> None:
         life_sec = self._remember_sec if left_us is None else min(self._remember_sec, left_us / 1e6)
         if life_sec <= 0:
             return
         self._known[digest] = _CachedViewer(viewer, life_sec)
 
 
-def _name_of(via: AuthMethod, secret: str) -> str:
-    """What a credential is remembered by: never itself."""
+def _cache_key(via: AuthMethod, secret: str) -> str:
+    """The cache key of a credential: a digest, never the secret itself."""
     return digest_secret(f"{via}:{secret}")
 
 
@@ -154,7 +156,7 @@ def _must_change_password(holder: Principal, via: AuthMethod) -> bool:
 
 def _permissions_of(holder: Principal, via: AuthMethod) -> frozenset[Permission]:
     permissions = effective_permissions(holder.role, holder.scopes)
-    return permissions & _BEFORE_A_CHOICE if _must_change_password(holder, via) else permissions
+    return permissions & _PASSWORD_CHANGE_ONLY if _must_change_password(holder, via) else permissions
 
 
 def _viewer_of(holder: Principal, via: AuthMethod, secret: str) -> Viewer:

@@ -26,14 +26,14 @@ if TYPE_CHECKING:  # httpx is imported only where OpenID Connect is used
     from adjudge.services.oidc import ExternalIdentity, OidcProvider
 
 _HOUR_US: Final = 3_600_000_000
-_AGENT_KEPT: Final = 200
+_MAX_AGENT_CHARS: Final = 200
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """From where somebody asks, as their list of sessions will show it."""
+    """Address and user agent of a client, for the list of sessions."""
 
     address: str = ""
     user_agent: str = ""
@@ -41,7 +41,7 @@ class ClientInfo:
 
 @dataclass(frozen=True, slots=True)
 class NewLogin:
-    """A new session. ``secret`` goes into the cookie and nowhere else."""
+    """A new session. ``secret`` is stored only in the cookie."""
 
     user: UserRow
     session_id: str
@@ -51,7 +51,7 @@ class NewLogin:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What somebody fills in to register."""
+    """The data of a registration."""
 
     name: str
     password: str
@@ -74,12 +74,12 @@ class LoginService:
     """The identity provider for single sign-on, if one is configured."""
 
     async def login(self, name: str, password: str, origin: ClientInfo) -> NewLogin:
-        """Open a session for whoever knows the password."""
+        """Check the password and open a session."""
         user = await self.check_password(name, password, origin)
         return await self.open_session(user, origin)
 
     async def check_password(self, name: str, password: str, origin: ClientInfo) -> UserRow:
-        """Find the user; a name that nobody has, and a wrong password, are told apart by nothing, not even time."""
+        """Find the user; an unknown name and a wrong password cannot be told apart, not even by the response time."""
         await self._limit_login_attempts(name, origin.address)
         known = None
         try:
@@ -99,7 +99,7 @@ class LoginService:
         return known.user
 
     async def open_session(self, user: UserRow, origin: ClientInfo) -> NewLogin:
-        """Open a session for a user who has proved who they are."""
+        """Open a session for an authenticated user."""
         accounts, secret = self.settings, secrets.token_urlsafe(32)
         session = sessions.NewSession(
             id=self.new_id(),
@@ -108,21 +108,21 @@ class LoginService:
             idle_timeout_us=round(accounts.session_idle_hours * _HOUR_US),
             ttl_us=round(accounts.session_max_hours * _HOUR_US),
             address=origin.address or None,
-            user_agent=_printable(origin.user_agent)[:_AGENT_KEPT] or None,
+            user_agent=_printable(origin.user_agent)[:_MAX_AGENT_CHARS] or None,
         )
         await self.database.transact(lambda tx: sessions.insert(tx, session))
         log.info("session_opened", user_id=user.id)
         return NewLogin(user, session.id, secret, round(accounts.session_max_hours * 3600))
 
     async def logout(self, viewer: Viewer) -> None:
-        """End the session that the request came with."""
+        """Revoke the session of the request."""
         if viewer.credential_id is not None and viewer.csrf is not None:
             user_id, session_id = viewer.id, viewer.credential_id
             await self.database.transact(lambda tx: sessions.revoke(tx, user_id, session_id))
             self.credentials.invalidate_user(user_id)
 
     async def register(self, account: Registration, origin: ClientInfo) -> NewLogin:
-        """Make an account, if whoever asks may, and open its first session."""
+        """Create an account, if registration is allowed, and open its first session."""
         mode = self.settings.registration
         if mode == "closed":
             raise Forbidden("Registration is closed; ask an admin for an account.")
@@ -149,7 +149,7 @@ class LoginService:
         return await self.open_session(await self.database.transact(create), origin)
 
     async def login_with_oidc(self, claims: ExternalIdentity, origin: ClientInfo) -> NewLogin:
-        """Open a session for whom another provider vouches; make their account first, if the settings say so."""
+        """Open a session for a user of the identity provider; create the account first if the settings allow it."""
 
         async def find(tx: Tx) -> UserRow | None:
             user_id = await users.find_user_by_identity(tx, issuer=claims.issuer, subject=claims.subject)
@@ -165,7 +165,7 @@ class LoginService:
         return await self.open_session(user, origin)
 
     async def _register_oidc_user(self, claims: ExternalIdentity) -> UserRow:
-        """Make an account under the name that the provider knows, or that name with something after it."""
+        """Create an account with the name from the provider, with a suffix if that name is taken."""
         user_id = self.new_id()
 
         async def create(tx: Tx) -> UserRow:
@@ -199,7 +199,7 @@ async def _unused_name(tx: Tx, wanted: str, user_id: str) -> str:
 
 
 async def insert_user(tx: Tx, user: NewUser, *, actor: str, reason: str) -> UserRow:
-    """Create a user and remember who did."""
+    """Create a user and record it in the audit log."""
     await users.insert(tx, user)
     details = {user.id: {"name": user.name, "role": str(user.role)}}
     await audit_log.record(tx, actor=actor, action="create", object_kind="user", objects=details, reason=reason)
@@ -207,7 +207,7 @@ async def insert_user(tx: Tx, user: NewUser, *, actor: str, reason: str) -> User
 
 
 async def _invited_role(tx: Tx, code: str | None) -> Role:
-    """What role an invitation gives; without one, the role of whoever walks in."""
+    """The role of an invitation; without one, the role of open registration."""
     if not code:
         return Role.CONTESTANT
     used = await invitations.redeem(tx, code.strip())
@@ -217,7 +217,7 @@ async def _invited_role(tx: Tx, code: str | None) -> Role:
 
 
 def validate_email(given: str | None) -> str | None:
-    """Return an address that mail could be sent to, or nothing."""
+    """Return a valid email address, or None if it is empty."""
     address = (given or "").strip()
     if not address:
         return None
@@ -228,7 +228,7 @@ def validate_email(given: str | None) -> str | None:
 
 
 def validate_display_name(given: str | None) -> str | None:
-    """Return what a person is called, in characters that can be shown."""
+    """Return the display name without unprintable characters, or None if it is empty."""
     return _printable(given or "").strip()[:100] or None
 
 

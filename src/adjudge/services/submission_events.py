@@ -25,7 +25,7 @@ _READ_LIMIT: Final = 500
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """One event as it is sent; without a name it is a mere sign of life, without an id nothing to resume from."""
+    """One server-sent event. Without a name it is a heartbeat; without an id a client cannot resume from it."""
 
     name: str = ""
     data: Mapping[str, Any] | None = None
@@ -33,7 +33,7 @@ class StreamEvent:
 
     @cached_property
     def text(self) -> str:
-        """As the wire has it, written once for everybody; a sign of life is a comment."""
+        """The encoded event, cached for all streams; a heartbeat is a comment."""
         if not self.name:
             return ": alive\n\n"
         named = f"id: {self.id}\n" if self.id is not None else ""
@@ -41,7 +41,7 @@ class StreamEvent:
 
 
 Stream = AsyncGenerator[Sequence[StreamEvent], None]
-"""Events as they come, those that come together together."""
+"""Batches of events, as they arrive."""
 BEAT: Final = StreamEvent()
 TOO_SLOW: Final = StreamEvent("reconnect", {"reason": "slow_consumer"})
 
@@ -55,15 +55,15 @@ class SubmissionEventService:
     submissions: SubmissionService
 
     async def stream_submission(self, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:
-        """Everything about one submission from its beginning, or from where the viewer left off, until it ends.
+        """All events of one submission, from the first or from ``last_event_id``, until the submission is finished.
 
-        It ends once the last change that is committed has been told. That the submission has its verdict is not enough:
-        while an older transaction is open, the verdict's event lies above the horizon and cannot be told yet.
+        The stream ends when the last committed change has been sent. The final status alone is not enough: while an
+        older transaction is open, the event of the verdict is above the safe offset and cannot be sent yet.
         """
         row = await self.submissions.get_submission_uncached(viewer, submission_id)
         sees_all = submissions.is_jury(viewer, row)
         start = events.parse_event_offset(last_event_id) if last_event_id else None
-        # Read after the row: what changed in between has a later place, and is waited for.
+        # Read after the row: a change in between has a later offset, and the stream waits for it.
         committed = await self.database.read(lambda tx: events.find_last_offset(tx, submission_id))
 
         async def stream() -> Stream:
@@ -83,17 +83,17 @@ class SubmissionEventService:
         return stream()
 
     async def stream_user(self, viewer: Viewer, last_event_id: str | None) -> Stream:
-        """Everything about one's own submissions, from now on or from where one left off."""
+        """Events of the user's own submissions, from now on or from ``last_event_id``."""
         start = events.parse_event_offset(last_event_id).next if last_event_id else None
         return self._stream(EventFilter(user_id=viewer.id), start, sees_all=False)
 
     async def stream_all(self, last_event_id: str | None) -> Stream:
-        """Everything about all submissions, from now on or from where one left off."""
+        """Events of all submissions, from now on or from ``last_event_id``."""
         start = events.parse_event_offset(last_event_id).next if last_event_id else None
         return self._stream(EventFilter(), start, sees_all=True)
 
     async def _stream(self, which: EventFilter, start: EventOffset | None, *, sees_all: bool) -> Stream:
-        """Watch first, then read what was missed: what happens in between comes twice, and is sent once."""
+        """Subscribe first, then read the missed events: an event that arrives by both ways is sent once."""
         async with self.feed.subscribe(which) as subscription:
             end = await self.database.read(events.safe_offset)
             while start is not None and start < end:
@@ -103,7 +103,7 @@ class SubmissionEventService:
             yield [BEAT]
             while not subscription.is_lost:
                 told = await subscription.read(BEAT_SEC)
-                batch = [item.encoded(sees_all, _sent) for item in told if not _already_replayed(item.event, end)]
+                batch = [item.encoded(sees_all, _encode) for item in told if not _already_replayed(item.event, end)]
                 if batch or not told:
                     yield batch or [BEAT]
         yield [TOO_SLOW]
@@ -118,11 +118,11 @@ class SubmissionEventService:
 
 
 def _already_replayed(event: Event, end: EventOffset) -> bool:
-    """Whether it was among what the stream began with."""
+    """Whether the event was among the missed events that the stream started with."""
     return isinstance(event, SubmissionStatusEvent) and event.offset < end
 
 
-def _sent(event: Event, sees_all: bool) -> StreamEvent:
+def _encode(event: Event, sees_all: bool) -> StreamEvent:
     return _status(event) if isinstance(event, SubmissionStatusEvent) else _progress(event, sees_all=sees_all)
 
 
@@ -141,7 +141,7 @@ def _status(change: SubmissionStatusEvent) -> StreamEvent:
 
 
 def _progress(made: JudgeProgressEvent, *, sees_all: bool) -> StreamEvent:
-    """Progress has no id: whoever comes back wants the latest, not what was missed."""
+    """Progress has no id: a client that reconnects needs only the latest progress."""
     seen = made.cases if sees_all else [coarse_case(case) for case in made.cases if case.get("shown")]
     cases = [{key: value for key, value in case.items() if key != "shown"} for case in seen]
     data = {

@@ -1,4 +1,4 @@
-"""Submissions: read, wait for, cancel, change manually. Decides who may see what of them."""
+"""Submissions: read, wait for, cancel, change manually. Decides which parts of them a viewer may see."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from adjudge.store.ops import audit_log
 
 WAIT_MOST_SEC = 60
 _REPORT_SEC = POLICIES[CacheEntity.SUBMISSION_STATUS].ttl_sec + 1
-"""Changes are followed for as long as a status that was read now can be in the cache."""
+"""Changes are reported for as long as a status that is read now can stay in the cache."""
 _MILLISECOND = 1_000
-_SKEW_MS = 60_000
-"""Ids are made by the clocks of servers, moments by the database's."""
+_MAX_SKEW_MS = 60_000
+"""Allowed clock difference: ids contain the time of a server, timestamps are the database's."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionResult:
-    """What judging found, and for whom it is cut."""
+    """The judgement of a submission, reduced to what the viewer may see."""
 
     row: SubmissionRow
     is_jury: bool
@@ -57,7 +57,7 @@ class SubmissionResult:
 
 @dataclass(frozen=True, slots=True)
 class RunFound:
-    """What one judge run found, and for whom it is cut."""
+    """The judgement of one judge run, reduced to what the viewer may see."""
 
     run: JudgeRunRow
     is_jury: bool
@@ -66,7 +66,7 @@ class RunFound:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionDetail:
-    """All that a page tells of a submission, as it stood at one moment, cut to what the viewer may see."""
+    """Everything a page shows about a submission, read in one snapshot and reduced to what the viewer may see."""
 
     row: SubmissionRow
     is_jury: bool
@@ -74,19 +74,19 @@ class SubmissionDetail:
     runs: list[JudgeRunRow]
     log: list[SubmissionStatusChange]
     made: JobProgressRow | None
-    """How far judging has come, while it goes on."""
+    """The progress of judging, while it is running."""
     run_id: str | None = None
-    """The judge run whose result is told, where it is another one than that which decides."""
+    """The judge run whose result is shown, if it is not the one that determines the verdict."""
 
 
 def is_jury(viewer: Viewer, row: SubmissionRow) -> bool:
-    """Whether somebody may see all of a submission: staff, and the setter of its problem."""
+    """Whether the viewer may see everything of a submission: staff, and the setter of its problem."""
     owns_problem = row.problem_owner_id == viewer.user_id and viewer.can(Permission.PROBLEM_WRITE)
     return viewer.can(Permission.SUBMISSION_READ_ALL) or owns_problem
 
 
 def _visible(viewer: Viewer, row: SubmissionRow) -> SubmissionRow:
-    """The row as the viewer may see it: exact for the jury, with coarse memory for the author, for nobody else."""
+    """The row for the viewer: exact for the jury, with rounded memory for the author, not found for others."""
     if is_jury(viewer, row):
         return row
     if row.user_id != viewer.user_id:
@@ -106,7 +106,7 @@ class SubmissionService:
     feed: EventFeed
 
     async def get_submission(self, viewer: Viewer, submission_id: str, *, wait_sec: float = 0) -> SubmissionRow:
-        """A submission as it stands; with ``wait_sec``, as soon as it has ended, or as it stands then."""
+        """A submission; with ``wait_sec``, wait up to that time until it is finished."""
 
         async def load() -> bytes | None:
             await self.feed.report_changes(partial(self.cache.invalidate, CacheEntity.SUBMISSION_STATUS), _REPORT_SEC)
@@ -127,21 +127,21 @@ class SubmissionService:
         return row
 
     async def get_submission_uncached(self, viewer: Viewer, submission_id: str) -> SubmissionRow:
-        """A submission as it stands at this moment."""
+        """The current state of a submission, read from the database."""
         self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
         row = await self.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
         self._invalidate_user_lists(row)
         return _visible(viewer, row)
 
     def _invalidate_user_lists(self, row: SubmissionRow) -> None:
-        """Whoever has just seen what became of a submission finds its problem marked so in their lists."""
+        """Invalidate the problem lists of the author, which show whether a problem is solved."""
         if row.verdict is not None:
             self.cache.revisions.bump_local_once(user_list_cache_key(row.user_id), cause=f"{row.id}@{row.version}")
 
     async def list_submissions(
         self, viewer: Viewer, wanted: SubmissionFilter, *, problem: str | None, before: str | None, limit: int
     ) -> list[SubmissionRow]:
-        """A page of what the viewer may see: everything for staff, a setter's own problems, else one's own."""
+        """A page of the visible submissions: all for staff, those to own problems for setters, else the own ones."""
         owns = False
         if problem is not None:
             found = await self._problem(viewer, problem)
@@ -152,16 +152,16 @@ class SubmissionService:
                 raise Forbidden("user: you can only list your own submissions.")
             wanted = replace(wanted, user_id=viewer.id)
         if wanted.since_us is not None:
-            wanted = replace(wanted, from_id=_id_at(wanted.since_us // _MILLISECOND - _SKEW_MS))
-        until_id = MAX_ID if wanted.until_us is None else _id_at(wanted.until_us // _MILLISECOND + _SKEW_MS)
+            wanted = replace(wanted, from_id=_id_at(wanted.since_us // _MILLISECOND - _MAX_SKEW_MS))
+        until_id = MAX_ID if wanted.until_us is None else _id_at(wanted.until_us // _MILLISECOND + _MAX_SKEW_MS)
         start = min(before or MAX_ID, until_id)
         rows = await self.database.read(lambda tx: submission_queries.page(tx, wanted, before=start, limit=limit))
         return [_visible(viewer, row) for row in rows]
 
     async def _problem(self, viewer: Viewer, name: str) -> ProblemRef:
-        """A problem whose submissions are asked for; a draft of others is as unknown as one that does not exist.
+        """The problem to filter by; the draft of another user is not found.
 
-        What was withdrawn is still known to whoever handed something in while it was there.
+        A withdrawn problem is still found by users who submitted to it.
         """
         found = await self.rules.find_problem(name)
         if found is None:
@@ -174,7 +174,7 @@ class SubmissionService:
         return found
 
     async def get_source(self, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, bytes]:
-        """The source as it was handed in."""
+        """The source of a submission."""
         row = await self.get_submission_uncached(viewer, submission_id)
         return row, await self.load_source(row)
 
@@ -189,7 +189,7 @@ class SubmissionService:
         return bytes(data)
 
     async def get_results(self, viewer: Viewer, submission_id: str) -> SubmissionResult:
-        """What judging found, test by test, cut to what the viewer may see."""
+        """The results by test, reduced to what the viewer may see."""
         row = await self.get_submission_uncached(viewer, submission_id)
         document = None
         if row.finished_at is not None and row.job_id is not None:
@@ -198,9 +198,9 @@ class SubmissionService:
         return SubmissionResult(row, is_jury(viewer, row), _document_for(viewer, row, document))
 
     async def get_detail(self, viewer: Viewer, submission_id: str, run_id: str = "") -> SubmissionDetail:
-        """All of a submission at once: one snapshot, each thing read once.
+        """Everything about a submission, read in one snapshot.
 
-        With ``run_id``, the result of that run takes the place of the one that decides.
+        With ``run_id``, the result of that judge run replaces the one that determines the verdict.
         """
         self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
 
@@ -243,7 +243,7 @@ class SubmissionService:
         return replace(found, row=row, document=document, made=None, run_id=run_id)
 
     async def list_status_changes(self, viewer: Viewer, submission_id: str) -> list[SubmissionStatusChange]:
-        """Every change of a submission; whose hand it was is for staff."""
+        """All status changes of a submission; only staff see the actor."""
         row = await self.get_submission_uncached(viewer, submission_id)
         return _log_for(
             viewer,
@@ -252,7 +252,7 @@ class SubmissionService:
         )
 
     async def cancel_submission(self, viewer: Viewer, submission_id: str, reason: str) -> SubmissionRow:
-        """Cancel a submission that has no verdict yet: one's own, or anybody's for staff."""
+        """Cancel a submission that has no verdict yet: the viewer's own, or any for staff."""
         row = await self.get_submission_uncached(viewer, submission_id)
         if row.user_id != viewer.user_id:
             viewer.require(Permission.SUBMISSION_CANCEL_ALL)
@@ -275,7 +275,7 @@ class SubmissionService:
     async def change_status(
         self, viewer: Viewer, submission_id: str, *, version: int, status: str, verdict: str | None, reason: str
     ) -> SubmissionRow:
-        """Change a status by hand: guarded by version, audited."""
+        """Change a status manually; it is guarded by the version and recorded in the audit log."""
 
         async def operation(tx: Tx) -> None:
             await SubmissionCommands(self.jobs).change_status(
@@ -295,18 +295,18 @@ class SubmissionService:
         return await self.get_submission_uncached(viewer, submission_id)
 
     async def list_judge_runs(self, viewer: Viewer, submission_id: str) -> list[JudgeRunRow]:
-        """The judge runs of a submission; those of a rejudge that is not applied are for staff."""
+        """The judge runs of a submission; only staff see those of a rejudge batch that is not applied."""
         row = await self.get_submission_uncached(viewer, submission_id)
         return _runs_for(
             viewer, row, await self.database.read(lambda tx: submission_queries.list_judge_runs(tx, submission_id))
         )
 
     async def get_judge_run(self, viewer: Viewer, job_id: str) -> JudgeRunRow:
-        """One judge run, for whoever may see its submission."""
+        """One judge run, if the viewer may see its submission."""
         return (await self._run_and_submission(viewer, job_id))[0]
 
     async def run_results(self, viewer: Viewer, job_id: str) -> RunFound:
-        """What one judge run found, whether or not it decides, cut to what the viewer may see."""
+        """The result of one judge run, reduced to what the viewer may see."""
         run, row = await self._run_and_submission(viewer, job_id)
         document = None
         if run.finished_at is not None:
@@ -328,17 +328,17 @@ class SubmissionService:
             raise NotFound("judge_run", run.id) from None
 
     async def list_attempts(self, job_id: str) -> list[JobAttemptRow]:
-        """The attempts of a run that have ended."""
+        """The finished attempts of a judge run."""
         await self.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
         return await self.database.read(lambda tx: dead_letters.attempts(tx, job_id))
 
     async def list_job_status_changes(self, job_id: str) -> list[JobStatusChange]:
-        """Every change of a run's status."""
+        """All status changes of a judge run."""
         await self.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
         return await self.database.read(lambda tx: submission_queries.list_job_status_log(tx, job_id))
 
     async def cancel_judge_run(self, viewer: Viewer, job_id: str, reason: str) -> JudgeRunRow:
-        """Cancel a judge run by hand; the submission follows it."""
+        """Cancel a judge run; its submission is canceled too."""
 
         async def operation(tx: Tx) -> None:
             run = await submission_queries.find_judge_run(tx, job_id)
@@ -387,7 +387,7 @@ def _runs_for(viewer: Viewer, row: SubmissionRow, found: list[JudgeRunRow]) -> l
 
 
 def _redact_for_author(run: JudgeRunRow) -> JudgeRunRow:
-    """Without what only operators need: whose machine it was, and what it stumbled over."""
+    """Remove what only operators need: the worker, its error and the trace."""
     return replace(run, lease_owner=None, error=None, trace_id=None)
 
 

@@ -11,7 +11,7 @@ from adjudge.domain.permissions import ANONYMOUS_PERMISSIONS, ROLE_PERMISSIONS, 
 
 
 class AuthMethod(StrEnum):
-    """By what somebody is known."""
+    """How the viewer was authenticated."""
 
     NOTHING = "nothing"
     TOKEN = "token"  # noqa: S105  # a name, not a secret
@@ -20,7 +20,7 @@ class AuthMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Whoever is asking."""
+    """The user or visitor who makes a request."""
 
     user_id: str | None
     name: str
@@ -28,17 +28,17 @@ class Viewer:
     permissions: frozenset[Permission]
     via: AuthMethod
     credential_id: str | None = None
-    """The token or the session, for the audit log and to revoke it."""
+    """The id of the token or session, for the audit log and for revoking it."""
     must_change_password: bool = False
     csrf: str | None = None
-    """What a page must send back with an unsafe request of this session."""
+    """The CSRF token that pages must send with unsafe requests of this session."""
 
     def can(self, permission: Permission) -> bool:
-        """Whether the point is theirs."""
+        """Whether the viewer has the permission."""
         return permission in self.permissions
 
     def require(self, permission: Permission) -> None:
-        """Refuse, unless the point is theirs."""
+        """Raise, unless the viewer has the permission."""
         if self.can(permission):
             return
         if self.user_id is None:
@@ -52,7 +52,7 @@ class Viewer:
 
     @property
     def id(self) -> str:
-        """The user's id, for routes that only users reach."""
+        """The user id; raises ``Unauthenticated`` for visitors."""
         if self.user_id is None:
             raise Unauthenticated
         return self.user_id
@@ -60,4 +60,4 @@ class Viewer:
 
 VISITOR: Final = Viewer(None, "visitor", None, ANONYMOUS_PERMISSIONS, AuthMethod.NOTHING)
 OUTSIDER: Final = Viewer(None, "visitor", None, frozenset(), AuthMethod.NOTHING)
-"""A visitor where the settings let none in."""
+"""A visitor without any permission, for installations that require a login."""
