@@ -114,7 +114,7 @@ class Toolchain:
 
 def sandbox_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The complete environment of a program in the sandbox; nothing is inherited."""
-    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"} | dict(  # noqa: S108  # the box's own /tmp
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"} | dict(  # noqa: S108  # of the sandbox
         extra or {}
     )
 
@@ -181,7 +181,8 @@ class Languages:
             spec = self.toolchain(language).probe_spec()
             self._versions[language.id] = _first_line(await sandbox.run(spec)) if spec else "unknown"
             if not self._versions[language.id]:
-                missing = f"{language.tools[0]} does not run in the box; `apt install {language.package}` brings one"
+                tool, package = language.tools[0], language.package
+                missing = f"{tool} does not run in the sandbox; `apt install {package}` brings one"
                 self._toolchains[language.id] = replace(self.toolchain(language), missing=missing)
         return self._versions[language.id]
 

@@ -1,12 +1,11 @@
-"""Writing ends: whatever finished while the last transaction was under way goes into the next one.
+"""Writes the results of attempts: everything that finished during one transaction is written by the next one.
 
-A job that follows from one that ended (the next node of a chain) may be claimed in the same transaction by a worker
-that has a place for it: it then begins as soon as the commit is known, with no message in between. Where the owner of
-the jobs knows a short way for both (``job_values.Step``), that is taken first, in a transaction of its own.
+A follow-up job (the next node of a chain) may be claimed in the same transaction by a worker that has a free slot for
+it. It then starts as soon as the commit is confirmed, without a message.
 
-Only after the commit are messages acknowledged. A database that is away is tried again for as long as the lease may
-hold; whether a commit whose answer was lost happened is found out by sending it again: the fence lets it through once.
-What such a commit claimed never starts; its lease expires without a heartbeat, and the attempt is refunded.
+Messages are acknowledged only after the commit. If the database is unavailable, the write is retried until the lease is
+lost. If the reply to a commit was lost, the write is sent again: the fence accepts it once. Jobs that such a commit
+claimed do not start; their leases expire without a heartbeat, and the attempts are refunded.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from adjudge.worker.handler import HandlerResult
 _log = get_logger(__name__)
 _BATCH = 256
 _LONGEST_PAUSE_SEC = 5.0
-"""Between two tries to write while the database cannot serve: well within a lease."""
+"""Maximum delay between two attempts to write while the database is unavailable: well within a lease."""
 _ERROR_CHARACTERS = 2_000
 REASON_WORKER_DRAINED = "worker_drained"
 _WRITTEN = {
@@ -43,32 +42,32 @@ _WRITTEN = {
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """How one attempt ended: with a completion, with an error, or released."""
+    """How one attempt ended: with the result of its handler, with an error, or released."""
 
     job: Job
     fence: Fence
     completion: HandlerResult | None = None
     error: BaseException | None = None
     reason: str = REASON_WORKER_DRAINED
-    """Why it was released, if it was."""
+    """Why the job was released, if it was."""
 
     @property
     def status(self) -> JobStatus:
-        """What the job becomes by it, unless it has no attempt left."""
+        """The status that the job gets, unless it has no attempt left."""
         if self.completion is not None:
             return self.completion.status
         return JobStatus.FAILED if _is_final(self.error) else JobStatus.PENDING
 
 
 class Places(Protocol):
-    """Where jobs that follow from ended ones can run: the worker itself."""
+    """Starts follow-up jobs of finished jobs. Implemented by the worker."""
 
     def room(self, ends: Sequence[AttemptResult]) -> FollowUpSlots:
-        """What can be gone on with after all of these."""
+        """The slots that are available for follow-up jobs of these results."""
         ...
 
     def preload_cached(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
-        """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
+        """The follow-up jobs with their preloaded data, as far as it follows from these results."""
         ...
 
     def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
@@ -76,7 +75,7 @@ class Places(Protocol):
         ...
 
     def now(self) -> float:
-        """The clock that leases are held by."""
+        """The time on the clock that measures leases."""
         ...
 
 
@@ -84,17 +83,17 @@ class Places(Protocol):
 class _PendingResult:
     end: AttemptResult
     reason: RefusalReason | None = None
-    """Why the fence refused the end, if it did."""
+    """Why the fence refused the result, if it did."""
     error: Exception | None = None
-    """Why the end cannot be written, if it cannot."""
+    """Why the result cannot be written, if it cannot."""
     is_written: bool = False
-    """Whether it is done with: written, refused or impossible."""
+    """Whether it needs no further write: it was written, refused, or cannot be written."""
     is_withdrawn: bool = False
-    """Nobody waits for it any more: its lease is lost."""
+    """The caller no longer waits for it, because its lease is lost."""
 
 
 class Finisher:
-    """Turns ends into rows, many of one kind in one transaction."""
+    """Writes results, many of one kind in one transaction."""
 
     def __init__(
         self,
@@ -114,9 +113,9 @@ class Finisher:
         self._batchers: dict[str, Batcher[_PendingResult, None]] = {}
 
     async def finish(self, end: AttemptResult) -> RefusalReason | None:
-        """Wait until the end is written; the reason when the fence refused it.
+        """Wait until the result is written; return the reason if the fence refused it.
 
-        The caller may be canceled when the lease is lost: nobody waits for such an end any more, and it is not written.
+        The caller may be canceled because the lease is lost; the result is then not written.
         """
         batcher = self._batchers.get(end.job.kind)
         if batcher is None:
@@ -132,12 +131,12 @@ class Finisher:
         return waiting.reason
 
     async def close(self) -> None:
-        """Write no more: what is under way is undone."""
+        """Stop writing; a transaction in progress is rolled back."""
         for batcher in self._batchers.values():
             await batcher.close()
 
     async def _write(self, batch: Sequence[_PendingResult]) -> list[None]:
-        """Write ends; again and again while the database is away, until each is written or withdrawn."""
+        """Write results; retry while the database is unavailable, until each is written or withdrawn."""
         left = [*batch]
         while left:
             left = [waiting for waiting in left if not waiting.is_withdrawn]
@@ -145,7 +144,7 @@ class Finisher:
         return [None] * len(batch)
 
     async def _write_once(self, batch: list[_PendingResult]) -> list[_PendingResult]:
-        """Try to write ends; after a pause, return those that are to be tried again."""
+        """Try to write results; after a failure, wait and return those to be retried."""
         try:
             if batch:
                 await self._write_batch(batch)
@@ -166,8 +165,8 @@ class Finisher:
             )
         except Unavailable:
             raise
-        except Exception as error:  # noqa: BLE001 — one end that cannot be written must not take the others along
-            await self._write_apart(batch, error)
+        except Exception as error:  # noqa: BLE001 — one result that cannot be written must not fail the others
+            await self._write_separately(batch, error)
             return
         self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
@@ -178,10 +177,10 @@ class Finisher:
             self._places.start_follow_up(follow_ups[job.id], job, claimed_at)
         reasons = {item.job_id: item.reason for item in report.refused}
         for waiting in batch:
-            _settle(waiting, reasons.get(waiting.end.fence.job_id))
+            _record_written(waiting, reasons.get(waiting.end.fence.job_id))
 
-    async def _write_apart(self, batch: list[_PendingResult], error: Exception) -> None:
-        """Find the end that cannot be written, by writing each alone; only its future gets the error."""
+    async def _write_separately(self, batch: list[_PendingResult], error: Exception) -> None:
+        """Write each result alone, to find the one that cannot be written; only that one gets the error."""
         if len(batch) > 1:
             for waiting in batch:
                 await self._write_batch([waiting])
@@ -191,7 +190,7 @@ class Finisher:
         batch[0].error, batch[0].is_written = error, True
 
     def _finish(self, end: AttemptResult) -> JobResult:
-        """How the attempt ends: as its handler says, by its error, or by its release."""
+        """How the attempt ends: by the result of its handler, by its error, or released."""
         job, fence, error = end.job, end.fence, end.error
         if end.completion is not None:
             return _completed(end, end.completion)
@@ -207,18 +206,18 @@ class Finisher:
 
 
 def _policy_of(job: Job, usual: RetryPolicy) -> RetryPolicy:
-    """The pauses that the job itself asks for, as a chain's node may, or the usual ones."""
+    """The retry policy with the delay that the job defines (as a chain node may), or the default."""
     base_ms = job.payload.get("backoff_ms")
     return replace(usual, base_ms=int(base_ms)) if base_ms is not None else usual
 
 
 def error_code(error: BaseException) -> str:
-    """The stable name of an error."""
+    """The stable code of an error."""
     return str(getattr(error, "code", type(error).__name__))
 
 
 def _text(error: BaseException) -> str:
-    """What is kept of an error; whatever it says, every database can hold it."""
+    """The text stored for an error, limited to characters that every database can store."""
     words = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
     return words.encode(errors="replace").decode().replace("\0", "␀")
 
@@ -243,7 +242,7 @@ def _is_final(error: BaseException | None) -> bool:
     return error is not None and classify(error) is RetryClass.FINAL
 
 
-def _settle(waiting: _PendingResult, reason: RefusalReason | None) -> None:
+def _record_written(waiting: _PendingResult, reason: RefusalReason | None) -> None:
     if reason is None:
         _WRITTEN[waiting.end.status].inc()
     else:

@@ -1,4 +1,4 @@
-"""WorkerFollowUpSlots on: which of the jobs that follow from ended ones their worker runs itself."""
+"""Decides which follow-up jobs the finishing worker runs itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adjudge.worker.slots import Slots
 
 
 class Claimant(Protocol):
-    """Who claims, and for how long."""
+    """The worker that claims, and the duration of its leases."""
 
     @property
     def name(self) -> str:
@@ -20,16 +20,16 @@ class Claimant(Protocol):
 
     @property
     def lease_ms(self) -> int:
-        """How long a claim holds unless it is renewed."""
+        """The duration of a lease without renewal."""
         ...
 
 
 class WorkerFollowUpSlots:
-    """The slots of jobs that end together, and what may follow in them: ``job_values.Room``.
+    """The slots that are available for follow-up jobs of results written together (``FollowUpSlots``).
 
-    An ended job's slot goes to one that follows from it, while another is free, so that nobody waits for it. Light jobs
-    may use every slot that is free or becomes free: they are over before a message about them could be read. Those
-    that ``worker.limits`` names use an ended job's place alone: nothing keeps another for them during the transaction.
+    The slot of a finished job is given to one of its follow-up jobs. Instant jobs may use every slot that is free or
+    becomes free: they finish before a message about them could be read. Jobs limited by ``worker.limits`` may use only
+    the slot of the finished job, because nothing reserves another one for them during the transaction.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class WorkerFollowUpSlots:
         self._left = slots.free + len(self._held) if held else 0
 
     def reserve(self, ended: Job, job: NewJob) -> bool:
-        """Whether the worker runs ``job``, should it be created because ``ended`` ends."""
+        """Whether the worker runs ``job`` if it is created because ``ended`` finishes."""
         handler = self._handlers.get(job.kind)
         if handler is None or job.delay_ms or self._left <= 0:
             return False
@@ -57,11 +57,11 @@ class WorkerFollowUpSlots:
         held = self._held.get(ended.id)
         if held is not None and self._slots.can_reuse_slot_for(held, needs):
             del self._held[ended.id]
-        elif not self._takes_besides(job, needs):
+        elif not self._may_use_free_slot(job, needs):
             return False
         self._left -= 1
         return True
 
-    def _takes_besides(self, job: NewJob, needs: tuple[str, ...]) -> bool:
-        """A light job in a slot that is free; not one that is limited: the reader may take the same place meanwhile."""
+    def _may_use_free_slot(self, job: NewJob, needs: tuple[str, ...]) -> bool:
+        """Whether the job may use another free slot: instant and not limited (the reader may use the same limit)."""
         return self._is_instant(job) and not self._slots.are_limited(needs)

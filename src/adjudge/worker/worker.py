@@ -1,4 +1,4 @@
-"""The worker: reads no more than it can run, runs nothing it has not won, acknowledges nothing it has not written."""
+"""The worker: reads no more jobs than it can run, runs only jobs it has claimed, acknowledges only after the commit."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from adjudge.worker.worker_settings import WorkerOptions
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
 _LONGEST_PAUSE_SEC = 5.0
-"""Between two tries to read while the stream or the database cannot serve."""
+"""Maximum delay between two attempts to read while the stream or the database is unavailable."""
 _UNCLAIMED = ("unclaimed", "not_in_expected_state")
-"""How a message is counted whose reader died before the claim."""
+"""How a message is counted whose reader was lost before the claim."""
 _FOLLOW_UP = metrics.WORKER_CLAIM.labels("won", "handed_on")
 
 
@@ -87,34 +87,34 @@ class Worker:
         self._parking = Parking(database, jobs, self._slots, self._needs_of, self._keeper.clock, actor=settings.name)
         self._may_unpark = asyncio.Event()
         self._claiming = asyncio.Lock()
-        """Held by the reader from a claim to the start of its jobs; whoever stops the reader waits for it."""
+        """Held by the reader from a claim to the start of its jobs; stopping the reader waits for it."""
         self._draining = asyncio.Event()
-        self._handing_back = False
+        self._is_releasing = False
 
     @property
     def running(self) -> int:
-        """How many jobs it is running."""
+        """The number of running jobs."""
         return len(self._running)
 
     @property
     def is_draining(self) -> bool:
-        """Whether it takes no more."""
+        """Whether it reads no more messages."""
         return self._draining.is_set()
 
     def drain(self) -> None:
-        """Read no more; finish what runs. Asked a second time, hand back what runs at once."""
+        """Read no more messages and finish the running jobs. A second call releases the running jobs."""
         if self._draining.is_set():
             self._release_running()
         self._draining.set()
 
     async def run(self) -> None:
-        """Work until drained."""
+        """Run until drained."""
         background = [
-            asyncio.create_task(self._unpark_for_ever(), name="unpark"),
+            asyncio.create_task(self._unpark_forever(), name="unpark"),
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
         ]
-        reader = asyncio.create_task(self._read_for_ever(), name="reader")
-        silence = self._database.listen(CHANNEL_CANCELED, self._keeper.request_cancel_check)
+        reader = asyncio.create_task(self._read_forever(), name="reader")
+        unlisten = self._database.listen(CHANNEL_CANCELED, self._keeper.request_cancel_check)
         try:
             await self._until_drained([reader, *background])
             deadline = asyncio.get_running_loop().time() + self._settings.drain_grace_ms / 1_000
@@ -123,14 +123,14 @@ class Worker:
             await self._finish_running(deadline)
             await self._acknowledger.flush()
         finally:
-            silence()
+            unlisten()
             await stop_all([reader, *background])
-            await stop_all([*self._running.values()])  # a worker that is canceled leaves nothing at work
+            await stop_all([*self._running.values()])  # a canceled worker leaves no task running
             await self._finisher.close()
             await self._acknowledger.close()
 
     async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for the order to drain; a loop that dies of a bug takes the worker with it, loudly."""
+        """Wait for the call of ``drain``; an unexpected error in a loop is raised and ends the worker."""
         drained = asyncio.create_task(self._draining.wait())
         await asyncio.wait([drained, *loops], return_when=asyncio.FIRST_COMPLETED)
         drained.cancel()
@@ -139,9 +139,9 @@ class Worker:
                 task.result()
 
     async def _stop_reading(self, reader: asyncio.Task[None], deadline: float) -> None:
-        """Stop the reader, but not between a claim and its start: the jobs would cost an attempt and wait for a lease.
+        """Stop the reader, but not between a claim and the start of its jobs, which would wait for expired leases.
 
-        Only a database that does not answer at all keeps a claim under way for longer than the grace.
+        A claim takes longer than the grace period only if the database does not respond at all.
         """
         try:
             async with asyncio.timeout_at(deadline):
@@ -151,7 +151,7 @@ class Worker:
         await stop_all([reader])
 
     async def _finish_running(self, deadline: float) -> None:
-        """Until nothing runs; one more may have been taken on while the order to drain came."""
+        """Wait until nothing runs, also jobs claimed during the drain; release what still runs at the deadline."""
         clock = asyncio.get_running_loop().time
         while self._running and clock() < deadline:
             await asyncio.wait(set(self._running.values()), timeout=deadline - clock())
@@ -161,24 +161,24 @@ class Worker:
             await asyncio.wait(set(self._running.values()))
 
     def _release_running(self) -> None:
-        self._handing_back = True
+        self._is_releasing = True
         for fence in self._running:
             self._release_soon(fence)
 
     def _release_soon(self, fence: Fence) -> None:
-        """Stop a job to hand it back, after its first step: a task that is canceled before could not write that."""
+        """Stop a job to release it, once its task has started: a task canceled earlier could not write the release."""
 
         def stop() -> None:
             task = self._running.get(fence)
-            if task is not None and fence not in self._writing:  # what is done is better written than done again
+            if task is not None and fence not in self._writing:  # a result that is being written is kept
                 task.cancel()
 
         asyncio.get_running_loop().call_soon(stop)
 
     # Reading.
 
-    async def _read_for_ever(self) -> None:
-        """Read and take over by turns: one of the two at a time, so that no slot is promised twice."""
+    async def _read_forever(self) -> None:
+        """Read and reclaim alternately, never both at once, so that no slot is used twice."""
         clock, interval = asyncio.get_running_loop().time, self._settings.reclaim_interval_ms / 1_000
         next_reclaim = clock() + interval
         outage = Outage(_log, "reader_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
@@ -202,7 +202,7 @@ class Worker:
                 async with self._claiming:
                     await self.claim_messages(messages)
                 outage.over()
-            except Unavailable as error:  # nothing is acknowledged: the messages stay pending and come back
+            except Unavailable as error:  # nothing is acknowledged: the messages stay pending and are delivered again
                 await asyncio.sleep(outage.failed(error))
 
     async def _may_start(self, wait_sec: float) -> int:
@@ -210,7 +210,7 @@ class Worker:
         return free if self._pace is None else await self._pace.acquire(free, wait_sec=max(0.001, wait_sec))
 
     async def claim_messages(self, messages: Sequence[Message]) -> bool:
-        """Win the jobs that messages speak of, and start them; whether there was anything to claim."""
+        """Claim the jobs of messages and start them; return whether there was a job to claim."""
         ready = await self._fitting(await self._usable(messages))
         if not ready:
             return False
@@ -229,26 +229,26 @@ class Worker:
         return True
 
     async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
-        """The messages that can be worked on, by job; the others are dealt with."""
-        sorted_out = await self._validator.validate(messages)
-        await self._acknowledger.ack(sorted_out.to_acknowledge)
-        return sorted_out.usable
+        """The messages that can be processed, by job; the others are acknowledged or stay pending."""
+        validated = await self._validator.validate(messages)
+        await self._acknowledger.ack(validated.to_acknowledge)
+        return validated.usable
 
     async def _fitting(self, usable: dict[str, Message]) -> dict[str, Message]:
-        """What there is capacity for now; the rest is parked, or goes back to the outbox."""
+        """The messages whose jobs have a free slot; the others are parked or returned to the outbox."""
         if not self._slots.has_limits:
             return usable
-        ready, given_back = await self._parking.admit(usable)
-        await self._acknowledger.ack(given_back)
+        ready, returned = await self._parking.admit(usable)
+        await self._acknowledger.ack(returned)
         return ready
 
     def _unpark_soon(self) -> None:
-        """Claim what is parked and fits now. A paced worker does so when it reads: only then it has permits."""
+        """Claim parked jobs that fit now. Under a rate limit the next read does it, with its permits."""
         if len(self._parking) and self._pace is None and not self.is_draining:
             self._may_unpark.set()
 
-    async def _unpark_for_ever(self) -> None:
-        """Claim parked jobs whenever a slot becomes free; an error that is no outage ends the worker."""
+    async def _unpark_forever(self) -> None:
+        """Claim parked jobs whenever a slot becomes free; an error other than an outage ends the worker."""
         while True:
             await self._may_unpark.wait()
             self._may_unpark.clear()
@@ -256,7 +256,7 @@ class Worker:
                 async with self._claiming:
                     while await self.claim_messages([]):
                         pass
-            except Unavailable as error:  # the messages stay pending and come back
+            except Unavailable as error:  # the messages stay pending and are delivered again
                 _log.warning("claim_retrying", reason=error.code, error=error.message)
             except Exception:
                 _log.exception("unpark_failed", worker=self._settings.name)
@@ -283,7 +283,7 @@ class Worker:
         self._running[fence] = task
 
         def lose(reason: RefusalReason) -> None:
-            if not task.done():  # else a renewal met the end that was written just then
+            if not task.done():  # otherwise the renewal was refused because the result had just been written
                 self._lost[fence] = reason
                 task.cancel()
 
@@ -291,15 +291,15 @@ class Worker:
             self._keeper.remove(fence)
             del self._running[fence]
             self._lost.pop(fence, None)
-            self._work_is_done(fence)  # unless it was done before: a task may be canceled before its first step
+            self._free_slot(fence)  # no effect if already called; a task may be canceled before its first step
             self._slots.job_written()
 
         def on_lost(reason: RefusalReason) -> None:
-            loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
+            loop.call_soon_threadsafe(lose, reason)  # the lease keeper may run on its own thread
 
         self._keeper.add(fence, on_lost, claimed_at=claimed_at, fields=fields)
         task.add_done_callback(over)
-        if self._handing_back:
+        if self._is_releasing:
             self._release_soon(fence)
         if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
@@ -309,12 +309,12 @@ class Worker:
             _log.info("job_started", stage="started", worker=self._settings.name)
             try:
                 end = await self._execution.run(job, fence)
-                if not self._may_go_on(end):
-                    self._work_is_done(fence)
+                if not self._may_keep_slot(end):
+                    self._free_slot(fence)
                 end, refused = await self._write(end)
-                self._work_is_done(fence)
+                self._free_slot(fence)
             except asyncio.CancelledError:
-                if not await self._stopped(job, fence, message):
+                if not await self._on_canceled(job, fence, message):
                     raise
                 return
             if refused is not None:
@@ -322,16 +322,16 @@ class Worker:
             else:
                 _log.info("job_finished", stage="finished", status=str(end.status))
             if message is not None:
-                self._acknowledger.offer([message])  # written, or refused for good: either way nothing is left to do
+                self._acknowledger.offer([message])  # written, or refused for good: nothing is left to do
 
-    def _work_is_done(self, fence: Fence) -> None:
-        """Let the next job begin while this one's end is written: a commit takes its time and no processor."""
+    def _free_slot(self, fence: Fence) -> None:
+        """Free the slot while the result is written: waiting for a commit uses no processor."""
         if (needs := self._working.pop(fence, None)) is not None:
             self._slots.release(needs)
             self._unpark_soon()
 
     async def _write(self, end: AttemptResult) -> tuple[AttemptResult, RefusalReason | None]:
-        """Write the end, or, where that is impossible, why it is: else the job would seem to have lost its worker."""
+        """Write the result; if that is impossible, write the error, so that the job need not wait for its lease."""
         self._writing.add(end.fence)
         try:
             return end, await self._finisher.finish(end)
@@ -343,18 +343,18 @@ class Worker:
         finally:
             self._writing.discard(end.fence)
 
-    # What follows from an ended job: the next node of a chain goes on in the slot of the last.
+    # Follow-up jobs: the next node of a chain runs in the slot of the previous one.
 
-    def _may_go_on(self, end: AttemptResult) -> bool:
-        """Whether to keep the slot for what follows: only while another is free, so that nobody waits for it."""
+    def _may_keep_slot(self, end: AttemptResult) -> bool:
+        """Whether to keep the slot for a follow-up job: only while another slot is free for other jobs."""
         return end.completion is not None and end.completion.may_spawn_followups and self._slots.free > 0
 
     def now(self) -> float:
-        """The clock that leases are held by."""
+        """The time on the clock that measures leases."""
         return self._keeper.clock()
 
     def room(self, ends: Sequence[AttemptResult]) -> WorkerFollowUpSlots:
-        """What can be gone on with: in the slots of these ends, and for a moment in any that is free."""
+        """The slots for follow-up jobs: those of these results and, for instant jobs, every free one."""
         stays = self.is_draining or self._pace is not None
         held = {} if stays else {end.fence.job_id: self._working.get(end.fence) for end in ends}
         return WorkerFollowUpSlots(self._settings, self._slots, self._handlers, self._is_instant, held)
@@ -364,32 +364,32 @@ class Worker:
         return handler is not None and handler.is_instant(job.payload)
 
     def preload_cached(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
-        """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
+        """The follow-up jobs with their preloaded data, as far as it follows from these results."""
         return with_cached_inputs(
             self._input_caching, jobs, [(end.job, end.completion.typed_result) for end in ends if end.completion]
         )
 
     def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
-        """Run a job that was claimed as it was created, in the slot of the one that it follows from."""
+        """Run a job that was claimed when it was created, in the slot of the finished job."""
         _FOLLOW_UP.inc()
-        self._work_is_done(end.fence)
+        self._free_slot(end.fence)
         self._start(job, None, claimed_at)
 
-    async def _stopped(self, job: Job, fence: Fence, message: Message | None) -> bool:
-        """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
+    async def _on_canceled(self, job: Job, fence: Fence, message: Message | None) -> bool:
+        """Handle a canceled task: write nothing if the attempt is lost, otherwise release the job."""
         lost, messages = self._lost.get(fence), [] if message is None else [message]
-        if lost is None and self._handing_back:
+        if lost is None and self._is_releasing:
             _, refused = await self._write(AttemptResult(job, fence))
             _log.info("job_released", stage="handed_back", reason=str(refused or REASON_WORKER_DRAINED))
             await self._acknowledger.ack(messages)
         elif lost is RefusalReason.ALREADY_FINISHED:
-            await self._acknowledger.ack(messages)  # canceled by somebody: there is nothing left to run
-        return lost is not None or self._handing_back
+            await self._acknowledger.ack(messages)  # the job was canceled: nothing is left to run
+        return lost is not None or self._is_releasing
 
-    # Taking over.
+    # Reclaiming.
 
     async def reclaim(self) -> None:
-        """Look at messages that their readers have kept for too long, and take over what is really lost."""
+        """Read messages that other consumers left unacknowledged for too long; reclaim jobs with expired leases."""
         settings = self._settings
         limit = min(settings.reclaim_count, self._slots.free)
         if limit <= 0:
@@ -399,7 +399,7 @@ class Worker:
         messages = await self._stream.autoclaim(consumer=self._consumer, idle_ms=idle_ms, limit=limit)
         usable = await self._usable(messages)
         if fitting := self._parking.fitting(usable) if self._slots.has_limits else usable:
-            await self._take_over(fitting)  # the others stay pending: a lost job is the watchdog's, the rest come back
+            await self._take_over(fitting)  # the others stay pending: the watchdog releases lost jobs
         metrics.WORKER_RECLAIM_LATENCY.observe(asyncio.get_running_loop().time() - started)
 
     async def _take_over(self, usable: dict[str, Message]) -> None:

@@ -23,7 +23,7 @@ from adjudge.store.engine.postgres_pool import ConnectionPool
 _CHECK_SECONDS = 15.0
 """Interval of the connection check of a listener, which may receive nothing for a long time."""
 _ANSWER_SECONDS = 5.0
-_UNHURRIED_SECONDS = 0.05
+_COALESCE_SECONDS = 0.05
 _FAILURES = (
     Unavailable,
     asyncpg.PostgresError,
@@ -43,8 +43,8 @@ class PostgresNotifier:
         self._connections = connections
         self._check_sec = check_sec
         self._local = LocalNotifier()
-        self._hurried = Batcher(self._send, name="notify", key=_same)
-        self._unhurried = Batcher(self._send, name="notify-unhurried", key=_same, pause_sec=_UNHURRIED_SECONDS)
+        self._immediate = Batcher(self._send, name="notify", key=_identity)
+        self._coalesced = Batcher(self._send, name="notify-unhurried", key=_identity, pause_sec=_COALESCE_SECONDS)
         self._channels: set[str] = set()
         self._listener: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -52,7 +52,7 @@ class PostgresNotifier:
     def notify(self, channel: str) -> None:
         """Notify this process immediately, and the others when the previous send is done."""
         self._local.notify(channel)
-        (self._unhurried if channel in COALESCED_CHANNELS else self._hurried).offer(channel)
+        (self._coalesced if channel in COALESCED_CHANNELS else self._immediate).offer(channel)
 
     def listen(self, channel: str, callback: Callback) -> Callback:
         """Listen to the notifications of all processes."""
@@ -60,13 +60,13 @@ class PostgresNotifier:
             self._channels.add(channel)
             self._changed.set()
         if self._listener is None or self._listener.done():
-            self._listener = asyncio.create_task(self._hear())
+            self._listener = asyncio.create_task(self._listen_forever())
         return self._local.listen(channel, callback)
 
     async def close(self) -> None:
         """Stop sending and listening."""
-        await self._hurried.close()
-        await self._unhurried.close()
+        await self._immediate.close()
+        await self._coalesced.close()
         if self._listener is not None:
             self._listener.cancel()
             with suppress(asyncio.CancelledError):
@@ -80,51 +80,51 @@ class PostgresNotifier:
             _log.debug("notify_send_failed", error=str(error))  # the listeners' poll finds the work
         return [None] * len(channels)
 
-    async def _hear(self) -> None:
+    async def _listen_forever(self) -> None:
         outage = Outage(_log, "notify_listener_reconnecting")
         while True:
             try:
-                await self._hear_on_one_connection(outage)
+                await self._listen_on_connection(outage)
             except _FAILURES as error:
                 await asyncio.sleep(outage.failed(error))
 
-    async def _hear_on_one_connection(self, outage: Outage) -> None:
-        gone = asyncio.Event()
+    async def _listen_on_connection(self, outage: Outage) -> None:
+        closed = asyncio.Event()
 
-        def lost(_: object) -> None:
-            gone.set()
+        def on_closed(_: object) -> None:
+            closed.set()
 
         async with self._connections.acquire(is_limited=False) as connection:
-            heard: set[str] = set()
-            connection.add_termination_listener(lost)
+            listening: set[str] = set()
+            connection.add_termination_listener(on_closed)
             try:
-                while not gone.is_set():
+                while not closed.is_set():
                     self._changed.clear()
                     async with asyncio.timeout(_ANSWER_SECONDS):
                         await connection.fetchval("SELECT 1")
-                        for channel in self._channels - heard:
-                            await connection.add_listener(channel, self._heard)
+                        for channel in self._channels - listening:
+                            await connection.add_listener(channel, self._on_notification)
                             self._local.notify(channel)  # notifications from before the LISTEN
-                            heard.add(channel)
+                            listening.add(channel)
                     outage.over()
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._check_sec):
-                            await _either(gone, self._changed)
+                            await _wait_any(closed, self._changed)
                 raise ConnectionResetError("The server hung up.")
             finally:
                 with suppress(*_FAILURES):  # the connection may be closed already
-                    connection.remove_termination_listener(lost)
+                    connection.remove_termination_listener(on_closed)
                     connection.terminate()  # instead of UNLISTEN for each channel
 
-    def _heard(self, *call: object) -> None:
+    def _on_notification(self, *call: object) -> None:
         self._local.notify(str(call[2]))
 
 
-def _same(channel: str) -> str:
+def _identity(channel: str) -> str:
     return channel
 
 
-async def _either(*events: asyncio.Event) -> None:
+async def _wait_any(*events: asyncio.Event) -> None:
     waits = [asyncio.create_task(event.wait()) for event in events]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -1,8 +1,8 @@
-"""Jobs: claim, renew, finish, expire, cancel, bury, replay, each for many jobs in one transaction.
+"""Operations on jobs: enqueue, claim, renew, finish, release, cancel, dead-letter and replay.
 
-Every operation takes the caller's transaction, works on a batch (a batch of one is the ordinary case), and answers for
-every job it was asked about: done, or refused with a reason. A commit costs far more than a row, so callers that have
-several things to say should say them in one transaction.
+Every operation takes the caller's transaction and a batch of jobs (often a batch of one). For every job it reports
+success, or a refused write with its reason. A commit costs far more than a row, so callers should combine operations in
+one transaction.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ NEVER_STARTED = "never_started"
 NO_HEARTBEAT = "no_heartbeat"
 """Why an attempt was refunded: its lease expired before the first heartbeat, so it had hardly begun, if at all."""
 LISTENER_FAILED = "LISTENER_FAILED"
-"""The error code of a job whose owner could not be told of what became of it."""
+"""The error code of a job whose listener failed."""
 _ENDS = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.PENDING)
 _REFUNDS_MAX = 3
 """How many attempts of a job are refunded because they expired without a heartbeat."""
 
 
 class JobCommands:
-    """The operations on jobs. It holds no state: the rows do."""
+    """The operations on jobs. The object is stateless: all state is in the rows."""
 
     def __init__(
         self,
@@ -72,15 +72,17 @@ class JobCommands:
     ) -> None:
         self._listeners = listeners
         self._follow_up_listeners = {
-            kind: owner for kind, owner in listeners.items() if isinstance(owner, FollowUpListener)
+            kind: listener for kind, listener in listeners.items() if isinstance(listener, FollowUpListener)
         }
-        self._replaying = {kind: owner for kind, owner in listeners.items() if isinstance(owner, ReplayListener)}
+        self._replay_listeners = {
+            kind: listener for kind, listener in listeners.items() if isinstance(listener, ReplayListener)
+        }
         self._policy = policy or RetryPolicy()
         self._new_id = new_id
         self._random_unit = random_unit
 
     async def enqueue(self, tx: Tx, jobs: Sequence[NewJob]) -> list[str]:
-        """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one."""
+        """Create jobs with their outbox rows; return their ids, for a known deduplication key the existing one."""
         if not jobs:
             return []
         rows = [insert_row(job, self._policy.max_attempts) for job in jobs]
@@ -93,15 +95,15 @@ class JobCommands:
         return [existing.get(job.id, job.id) for job in jobs]
 
     async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> BatchResult[Job]:
-        """Claim jobs that wait or whose lease has expired. Nothing may execute before this has committed.
+        """Claim jobs that wait or whose lease has expired. A job must not be executed before this has committed.
 
-        A job whose last attempt has expired is refused as exhausted: the watchdog ends it or refunds the attempt.
+        A job whose last attempt has expired is refused as exhausted: the watchdog finishes it or refunds the attempt.
         """
         rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
         return await self._started(tx, job_ids, rows)
 
     async def renew(self, tx: Tx, fences: Sequence[Fence], *, lease_ms: int) -> BatchResult[Fence]:
-        """Extend leases. Whoever is refused must stop at once and write nothing more."""
+        """Extend leases. The holder of a refused fence must stop immediately and write nothing more."""
         if not fences:
             return BatchResult(())
         alive = {
@@ -112,10 +114,10 @@ class JobCommands:
         return BatchResult(tuple(fence for fence in fences if fence in alive), refused)
 
     async def lock(self, tx: Tx, job_ids: Sequence[str]) -> None:
-        """Let nobody else change these jobs until the transaction is over; SQLite has one writer anyway.
+        """Lock jobs until the end of the transaction; no operation on SQLite, which has one writer.
 
-        Whoever changes some of them by one statement and some by another would take them out of their order, and meet
-        a renewal of the same leases head on.
+        Needed by transactions that change jobs with several statements: they would otherwise lock rows in another order
+        than a concurrent renewal, and deadlock with it.
         """
         if tx.dialect is Dialect.POSTGRES:
             await _update(tx, sql.LOCK, job_ids)
@@ -123,10 +125,10 @@ class JobCommands:
     async def finish_and_claim_next(
         self, tx: Tx, results: Sequence[JobResult], slots: FollowUpSlots | None = None
     ) -> FinishReport:
-        """End attempts, write what that means for the jobs' listeners, and claim follow-up jobs for ``slots``.
+        """Finish attempts, write the rows of the jobs' listeners, and claim follow-up jobs for ``slots``.
 
-        What failed gets a dead letter, unless its handler says that it needs none. What is to be tried again goes back
-        to the outbox; without an attempt left it fails, which the returned job says.
+        A failed job gets a dead letter, unless its handler requests none. A job to be retried gets an outbox row;
+        without an attempt left it fails, as the status of the returned job shows.
         """
         for result in results:
             if result.status not in _ENDS:
@@ -152,14 +154,14 @@ class JobCommands:
         return FinishReport(tuple(done), await self._refuse_fences(tx, late), claimed, counted)
 
     async def _jobs_of(self, tx: Tx, results: Mapping[Fence, JobResult]) -> dict[Fence, Job]:
-        """The jobs of results; those that the caller does not have are read."""
+        """The jobs of results; those that the caller did not pass are read."""
         unknown = [fence.job_id for fence, result in results.items() if result.job is None]
         read = {row["id"]: job_from_row(row) for row in await _update(tx, sql.FIND, unknown)}
         found = {fence: result.job or read.get(fence.job_id) for fence, result in results.items()}
         return {fence: job for fence, job in found.items() if job is not None}
 
     def _letter_id(self, result: JobResult) -> str | None:
-        """The id of the dead letter that the result may lead to."""
+        """The id of a dead letter, if the result may need one."""
         is_final = result.status is JobStatus.FAILED and result.dead_letter
         return self._new_id() if is_final or (result.status is JobStatus.PENDING and not result.refund) else None
 
@@ -170,7 +172,7 @@ class JobCommands:
         rows: Mapping[Fence, Sequence[Any]],
         listener: JobListener | None,
     ) -> list[Job]:
-        """The jobs as they are now, of which their listener is told."""
+        """The jobs after the write; calls their listener."""
         won = [
             (result, finished_job(job, result, rows[result.fence])) for result, job, _ in items if result.fence in rows
         ]
@@ -188,7 +190,7 @@ class JobCommands:
         return jobs
 
     async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> BatchResult[Job]:
-        """End jobs that nobody wants any more."""
+        """Cancel jobs."""
         rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
         done = await self._ended(tx, rows)
         if any(job.prior_status == JobStatus.RUNNING for job in done):
@@ -196,11 +198,11 @@ class JobCommands:
         return BatchResult(done, await self._refuse(tx, job_ids, done))
 
     async def find_canceled(self, tx: Tx, job_ids: Sequence[str]) -> set[str]:
-        """Those of these jobs that somebody canceled."""
+        """Those of these jobs that were canceled."""
         return {row["id"] for row in await tx.fetch(sql.SELECT_CANCELED, [(job_id,) for job_id in job_ids])}
 
     async def dead_letter(self, tx: Tx, poison_jobs: Sequence[PoisonJob], *, actor: str) -> BatchResult[Job]:
-        """End waiting jobs that nobody can run (unusable payload, unknown kind), with a dead letter each."""
+        """Fail waiting jobs that no worker can run (invalid payload, unknown kind), with a dead letter each."""
         wanted = {poison_job.job_id: poison_job for poison_job in poison_jobs}
         waiting = [row for row in await _inspect(tx, list(wanted)) if row["status"] in ("pending", "queued")]
         rows = [
@@ -212,17 +214,17 @@ class JobCommands:
         return BatchResult(done, await self._refuse(tx, list(wanted), done))
 
     async def expired(self, tx: Tx, *, limit: int = 500, after: str = "") -> dict[str, list[str]]:
-        """Find jobs whose lease has expired, by kind; given a job's id, those after it."""
+        """Find jobs whose lease has expired, by kind; with ``after``, those with a greater id."""
         found: dict[str, list[str]] = defaultdict(list)
         for row in await tx.fetch(sql.SELECT_EXPIRED, limit=limit, after=after):
             found[row["kind"]].append(row["id"])
         return found
 
     async def release_expired(self, tx: Tx, job_ids: Sequence[str] | None = None, *, actor: str) -> tuple[Job, ...]:
-        """Free jobs whose worker is lost, all or those named: back to waiting, or buried when no attempt is left.
+        """Release jobs whose worker is lost, all or the given ones; one without an attempt left gets a dead letter.
 
-        An attempt without a heartbeat probably never started: it is refunded, a few times at most. A last attempt is
-        confirmed by a heartbeat before its handler is called, so that it certainly never started.
+        An attempt without a heartbeat probably never started: it is refunded, a limited number of times. A last attempt
+        is confirmed by a heartbeat before its handler is called, so without one it certainly never started.
         """
         if job_ids is None:
             job_ids = [job_id for found in (await self.expired(tx)).values() for job_id in found]
@@ -253,9 +255,10 @@ class JobCommands:
         return {job_id for job_id in candidates if refunds.get(job_id, 0) < _REFUNDS_MAX}
 
     async def mark_queued(self, tx: Tx, deliveries: Sequence[DispatchedMessage], *, actor: str) -> None:
-        """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver.
+        """Mark published jobs as queued.
 
-        Nothing may follow it in its transaction.
+        A job claimed in the meantime keeps running; one released since then is still to be published. Must be
+        the last operation of its transaction.
         """
         if not deliveries:
             return
@@ -265,25 +268,25 @@ class JobCommands:
         accounts.count_queued(tx, [kind for _, kind in found["queued_job"]])
 
     async def not_delivered(self, tx: Tx, rows: Sequence[tuple[str, str]]) -> None:
-        """Keep why deliveries failed: rows of (job_id, error)."""
+        """Store why deliveries failed: rows of (job_id, error)."""
         await self.lock(tx, [job_id for job_id, _ in rows])
         await outbox.mark_failed(tx, sorted(rows))
 
     async def set_aside(self, tx: Tx, job_ids: Sequence[str], *, actor: str, error: str) -> list[str]:
-        """End jobs whose owner fails whenever it is told of them: with a dead letter each, and without the owner."""
+        """Fail jobs whose listener raises on every call, with a dead letter each and without calling the listener."""
         rows = [
             (row["id"], row["attempt_id"], row["status"], None, "poison", LISTENER_FAILED, error)
             for row in await _inspect(tx, job_ids)
             if JobStatus(row["status"]) not in JOB.terminal
         ]
-        return [job.id for job in await self._dead_letter(tx, rows, actor=actor, tells_owner=False)]
+        return [job.id for job in await self._dead_letter(tx, rows, actor=actor, calls_listener=False)]
 
     async def find_long_queued(
         self, tx: Tx, *, older_than_ms: int, limit: int = 500, after: tuple[int, str] = (0, "")
     ) -> list[QueuedJob]:
-        """Find jobs that have been queued for so long that their message may be lost, the longest first.
+        """Find jobs that have been queued for so long that their message may be lost, the oldest first.
 
-        Given the ``place`` of one, those that come ``after`` it.
+        With ``after``, the ``place`` of a job, only those behind it.
         """
         rows = await tx.fetch(
             sql.SELECT_LONG_QUEUED,
@@ -295,11 +298,11 @@ class JobCommands:
         return [QueuedJob(row["id"], row["priority"], row["stream_entry_id"], row["queued_at"]) for row in rows]
 
     async def requeue(self, tx: Tx, job_ids: Sequence[str], *, actor: str) -> tuple[Job, ...]:
-        """Ask for another message about queued jobs whose message is lost."""
+        """Request another message for queued jobs whose message is lost."""
         return await self._released(tx, await _update(tx, sql.UNQUEUE, job_ids, actor=actor), {})
 
     async def defer(self, tx: Tx, job_ids: Sequence[str], *, delay_ms: int, actor: str, reason: str) -> tuple[Job, ...]:
-        """Send waiting jobs back to wait a little longer: something they need is in full use."""
+        """Delay waiting jobs, because something they need is in full use."""
         await self.lock(tx, job_ids)
         wait = {"delay_us": delay_ms * MILLISECOND, "actor": actor, "reason": reason}
         rows = await _update(tx, sql.DEFER, job_ids, **wait)
@@ -310,17 +313,17 @@ class JobCommands:
         return (*queued, *pending)
 
     async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str | None]:
-        """Run buried jobs again as new jobs, the old keep their history; return letter id → new job id.
+        """Run the jobs of dead letters again as new jobs; return letter id → new job id.
 
-        There is none yet where an owner makes it later: when there is a place for it.
+        The old jobs keep their history. The new id is None if the listener creates the job later, when a slot is free.
         """
         letters = await _update(tx, sql.LOCK_OPEN_DEAD_LETTERS, letter_ids)
         new = {letter["letter_id"]: replay_job(letter, self._new_id(), actor) for letter in letters}
         doing: dict[str, str | None] = {job.id: job.id for job in new.values()}
         for kind in sorted({job.kind for job in new.values()}):
             group = [job for job in new.values() if job.kind == kind]
-            if owner := self._replaying.get(kind):
-                doing.update(await owner.replay(tx, group, reason=note))
+            if listener := self._replay_listeners.get(kind):
+                doing.update(await listener.replay(tx, group, reason=note))
             else:
                 await self.enqueue(tx, group)
         if not new:
@@ -332,20 +335,20 @@ class JobCommands:
         return {row["id"]: doing[new[row["id"]].id] for row in resolved}
 
     async def discard(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> list[str]:
-        """Close dead letters that nobody will replay; return those that were open."""
+        """Discard dead letters; return those that were open."""
         rows = [(letter_id, None) for letter_id in letter_ids]
         resolved = (
             await tx.fetch(sql.RESOLVE_DEAD_LETTERS, rows, state="discarded", actor=actor, note=note) if rows else []
         )
         return [row["id"] for row in resolved]
 
-    # What every operation ends with.
+    # Common last steps of the operations.
 
     async def _started(self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row]) -> BatchResult[Job]:
         jobs = tuple(job_from_row(row) for row in rows)
         for kind, group in by_kind(jobs).items():
-            if owner := self._listeners.get(kind):
-                await owner.on_started(tx, group)
+            if listener := self._listeners.get(kind):
+                await listener.on_started(tx, group)
         accounts.record_transitions(tx, jobs)
         if jobs:
             tx.on_commit(lambda: accounts.record_started(jobs))
@@ -355,20 +358,22 @@ class JobCommands:
         jobs = tuple(job_from_row(row) for row in rows)
         await outbox.insert_again(tx, [(job.id, delays_ms.get(job.id, 0) * MILLISECOND) for job in jobs])
         for kind, group in by_kind(jobs).items():
-            if owner := self._listeners.get(kind):
-                await owner.on_released(tx, group)
+            if listener := self._listeners.get(kind):
+                await listener.on_released(tx, group)
         accounts.record_transitions(tx, jobs)
         return jobs
 
     async def _ended(self, tx: Tx, rows: Sequence[Row]) -> tuple[Job, ...]:
         jobs = tuple(job_from_row(row) for row in rows)
         for kind, group in by_kind(jobs).items():
-            if owner := self._listeners.get(kind):
-                await owner.on_finished(tx, [FinishedJob(job) for job in group])
+            if listener := self._listeners.get(kind):
+                await listener.on_finished(tx, [FinishedJob(job) for job in group])
         accounts.record_transitions(tx, jobs)
         return jobs
 
-    async def _dead_letter(self, tx: Tx, rows: Rows, *, actor: str | None, tells_owner: bool = True) -> tuple[Job, ...]:
+    async def _dead_letter(
+        self, tx: Tx, rows: Rows, *, actor: str | None, calls_listener: bool = True
+    ) -> tuple[Job, ...]:
         if not rows:
             return ()
         dead_lettered = await tx.fetch(sql.DEAD_LETTER, rows, actor=actor)
@@ -376,7 +381,9 @@ class JobCommands:
             return ()
         await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), row["id"]) for row in dead_lettered])
         return (
-            await self._ended(tx, dead_lettered) if tells_owner else tuple(job_from_row(row) for row in dead_lettered)
+            await self._ended(tx, dead_lettered)
+            if calls_listener
+            else tuple(job_from_row(row) for row in dead_lettered)
         )
 
     async def _dead_letter_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
@@ -410,7 +417,7 @@ class JobCommands:
 
 
 async def _update(tx: Tx, statement: Statement, job_ids: Sequence[str], **parameters: object) -> list[Row]:
-    """Run ``statement`` on the jobs, each once and in the order of their ids: batches that overlap queue up."""
+    """Run ``statement`` once per job, ordered by id, so that overlapping batches lock in the same order."""
     return await tx.fetch(statement, [(job_id,) for job_id in sorted(set(job_ids))], **parameters) if job_ids else []
 
 

@@ -1,4 +1,4 @@
-"""Dead letters: jobs that no further attempt could help, kept until somebody decides."""
+"""Dead letters: jobs that failed for good, kept until an operator replays or discards them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COUNT_OPEN = Statement(
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRow:
-    """What is known of a job that was given up."""
+    """The record of a job that failed for good."""
 
     id: str
     job_id: str
@@ -73,7 +73,7 @@ class JobAttemptRow:
 
 
 async def page(tx: Tx, *, state: str = "open", after: str = "", limit: int = 50) -> list[DeadLetterRow]:
-    """List dead letters by key: ``after`` is the last id of the page before."""
+    """List dead letters by id; ``after`` is the last id of the previous page."""
     return [_letter(row) for row in await tx.fetch(PAGE, state=state, after=after, limit=limit)]
 
 
@@ -87,19 +87,19 @@ async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRo
 
 
 async def attempts(tx: Tx, job_id: str) -> list[JobAttemptRow]:
-    """The attempts of a job that have ended."""
+    """The finished attempts of a job."""
     return [_attempt(row) for row in await tx.fetch(ATTEMPTS, job_id=job_id)]
 
 
 async def count_open(tx: Tx) -> int:
-    """How many wait for somebody."""
+    """Count dead letters that were neither replayed nor discarded."""
     return int((await tx.fetch(COUNT_OPEN))[0]["n"])
 
 
 async def replay(
     tx: Tx, jobs: JobCommands, letter_ids: Sequence[str], *, actor: str, reason: str
 ) -> dict[str, str | None]:
-    """Run what dead letters speak of again, all or none, and remember who asked; return letter id → new job id."""
+    """Replay the jobs of dead letters, all or none, and record the actor; return letter id → new job id."""
     replayed = await jobs.replay(tx, letter_ids, actor=actor, note=reason)
     await _refuse_missing(tx, letter_ids, list(replayed))
     details = {letter_id: {"job_id": job_id} for letter_id, job_id in replayed.items()}
@@ -108,7 +108,7 @@ async def replay(
 
 
 async def discard(tx: Tx, jobs: JobCommands, letter_ids: Sequence[str], *, actor: str, reason: str) -> None:
-    """Close dead letters for good, all or none, and remember who asked. Their jobs and histories stay."""
+    """Discard dead letters, all or none, and record the actor. Their jobs and histories are kept."""
     discarded = await jobs.discard(tx, letter_ids, actor=actor, note=reason)
     await _refuse_missing(tx, letter_ids, discarded)
     await audit_log.record(

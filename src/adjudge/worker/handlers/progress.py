@@ -1,7 +1,7 @@
-"""The board that running jobs write their progress on: many reports, one transaction, never in anybody's way.
+"""Writes the progress of running jobs, many reports in one transaction, without delaying the jobs.
 
-A handler asks for a reporter and says how far it is; saying so only keeps the latest word. A ``Batcher`` writes what
-is new, for all jobs of the worker at once and at most every so often. What could not be written is dropped.
+A handler requests a reporter and reports its progress. Only the latest report of each job is kept. A ``Batcher`` writes
+new reports of all jobs of the worker together, at most once per interval. Reports that cannot be written are dropped.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from adjudge.store.jobs.models import Fence, Job
 
 _log = get_logger(__name__)
 MAX_STEPS: Final = 32
-"""How many of the last steps are shown."""
+"""The number of latest steps that are stored."""
 
 
 class ProgressReporter(Protocol):
-    """Where one job says how far it is."""
+    """Receives the progress of one job."""
 
     def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
-        """Say it; ``step`` is what was just done, small and free of test data."""
+        """Report progress; ``step`` describes what was just done. It must be small and contain no test data."""
         ...
 
 
 class ProgressWriter:
-    """The reports of one worker; used as a context, it writes the last of them before the block ends."""
+    """Writes the reports of one worker; as a context manager, writes the last ones before the block ends."""
 
     def __init__(self, database: Database, *, worker: str, interval_ms: int = 200) -> None:
         self._database = database
@@ -42,25 +42,25 @@ class ProgressWriter:
         )
 
     def reporter(self, job: Job) -> ProgressReporter:
-        """The reporter of a job that this worker holds."""
+        """The reporter of a job that this worker has claimed."""
         return _JobReporter(self, Fence(job.id, job.attempt_id, self._worker))
 
     def put(self, report: progress.ProgressReport) -> None:
-        """Keep the latest word of a job until it is written."""
+        """Keep the latest report of a job until it is written."""
         self._batcher.offer(report)
 
     async def flush(self) -> None:
-        """Wait until what is new is written or dropped."""
+        """Wait until all new reports are written or dropped."""
         await self._batcher.flush()
 
     async def __aenter__(self) -> Self:
-        """Nothing to begin."""
+        """Return the writer itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write what is left."""
+        """Write the remaining reports."""
         await self._batcher.flush()
 
     async def _write(self, reports: Sequence[progress.ProgressReport]) -> list[None]:
@@ -72,20 +72,20 @@ class ProgressWriter:
 
 
 class _JobReporter:
-    def __init__(self, board: ProgressWriter, fence: Fence) -> None:
-        self._board = board
+    def __init__(self, writer: ProgressWriter, fence: Fence) -> None:
+        self._writer = writer
         self._fence = fence
         self._tail: deque[Mapping[str, Any]] = deque(maxlen=MAX_STEPS)
 
     def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
         if step is not None:
             self._tail.append(step)
-        self._board.put(progress.ProgressReport(self._fence, stage, done, total, tuple(self._tail)))
+        self._writer.put(progress.ProgressReport(self._fence, stage, done, total, tuple(self._tail)))
 
 
 class _NullProgressReporter:
     def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
-        """Nobody watches."""
+        """Ignore the report."""
 
 
 NULL_PROGRESS_REPORTER: Final[ProgressReporter] = _NullProgressReporter()
