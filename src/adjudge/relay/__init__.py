@@ -1,5 +1,5 @@
-"""From the store to the stream, and back to order: what moves messages and what notices that one is missing.
+"""Publishes jobs from the database to the stream, and repairs lost messages and lost jobs.
 
-What belongs here: delivering the outbox (``pump``), freeing the jobs of lost workers (``watchdog``), delivering again
-what the stream lost (``reconciler``). Any number of each may run at once, anywhere: they share rows, not memory.
+The ``dispatcher`` publishes the outbox; the ``watchdog`` module releases jobs of lost workers and requeues jobs whose
+message was lost. Any number of each may run at once: they share rows, not memory.
 """

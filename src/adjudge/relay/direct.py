@@ -1,11 +1,11 @@
-"""Direct delivery: whoever creates jobs tells the stream itself, as soon as they are committed.
+"""Direct dispatch: every process publishes jobs itself, as soon as they are committed.
 
-What ``OUTBOX_ENABLED=false`` falls back to, for installations whose scheduler is out of order: every server and every
-worker has a pump of its own, woken by commits as the scheduler's is. So whatever makes a job (a request, a verdict that
-a webhook is owed, a chain that goes on, a retry, an operator's replay) is delivered without a scheduler, in one way.
+Used with ``OUTBOX_ENABLED=false``, for installations without a working scheduler: every server and every worker has its
+own dispatcher, notified by commits like that of the scheduler. Every new job (request, webhook, chain node, retry,
+replay) is then published without a scheduler, in one way.
 
-The rows of the outbox are written all the same, so nothing hangs on a process living long enough to speak; and any
-number of pumps share them, so it does no harm where a scheduler runs after all.
+Outbox rows are still written, so no job depends on the life of one process, and any number of dispatchers share them: a
+running scheduler does no harm.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AGAIN_MS = 1_000
 
 @asynccontextmanager
 async def dispatch_inline(dispatcher: Dispatcher) -> AsyncIterator[None]:
-    """Deliver while the block lasts; a fault of delivery is logged, and does not end what else the process does."""
+    """Publish while the block runs; an error is logged and does not end the process."""
 
     async def run() -> int:
         await dispatcher.run()

@@ -1,13 +1,13 @@
-"""The pump: takes due rows of the outbox and tells the stream.
+"""The dispatcher: publishes due outbox rows to the stream.
 
-Delivery is at least once. Should the pump die between telling the stream and noting it, the rows come due again and
-their jobs are announced twice; the claim lets one through.
+Delivery is at least once. If the dispatcher dies between publishing and marking the rows, they become due again and
+their jobs are published twice; only one claim succeeds.
 
-A stream or a database that cannot serve is waited out with growing pauses. Rows that were taken meanwhile are put off
-without counting a try: only what is wrong with a row itself counts against it.
+If the stream or the database is unavailable, the dispatcher retries with growing delays. Rows taken in the meantime are
+postponed without counting a delivery attempt: only errors of the row itself count.
 
-Only so much is announced ahead of the workers. What waits in the outbox costs nothing; what waits in the stream costs
-memory there, and past the stream's bound its oldest messages would be dropped, found missing and announced again.
+The number of published messages is limited. Waiting rows in the outbox cost nothing; messages in the stream use memory,
+and beyond the limit of the stream the oldest would be dropped, detected as lost and published again.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _SECOND_US = 1_000_000
 _DELIVERED = metrics.OUTBOX_DISPATCH.labels("delivered", "ok")
 _FAILED = metrics.OUTBOX_DISPATCH.labels("failed", "stream_error")
 _SOON_MS = 100
-"""How soon to look again whether workers have made room, or whether there is more after something was delivered."""
+"""Delay before checking again whether the stream has capacity, or whether more is due after a delivery."""
 _LEAST_MS = 20
-"""How soon to look again at the earliest: what is due now and was not taken is in another pump's hands."""
+"""Minimum delay before the next check: rows that are due but were not taken are held by another dispatcher."""
 
 UNDELIVERABLE = "UNDELIVERABLE"
-"""The error code of a job that no message can be made of."""
+"""The error code of a job for which no message can be created."""
 _FINAL_TRIES = 3
 
 
 class _BandCapacity:
-    """How many more messages each band of the stream should hold.
+    """How many more messages each priority band of the stream may hold.
 
-    The stream is asked once what was known to be free is used up, and after each whole batch, because other pumps fill
-    it too while a backlog lasts; an idle pump's delivery takes no extra trip.
+    The stream is asked when the known capacity is used up, and after each full batch, because other dispatchers publish
+    too during a backlog. An idle dispatcher needs no additional round trip.
     """
 
     def __init__(self, stream: Stream, ahead: int) -> None:
@@ -60,22 +60,22 @@ class _BandCapacity:
         self._left = dict.fromkeys(BANDS, 0)
         self._told: set[int] = set()
         self.is_short = False
-        """Whether some band was found to have less room than a batch."""
+        """Whether some band had less capacity than a batch."""
 
     async def left(self, batch: int) -> list[int]:
-        """The room of each band, in their order."""
+        """The capacity of each band, in their order."""
         if min(self._left.values()) < batch:
             try:
                 depth = await self._stream.depths()
             except Unavailable:
-                depth = {}  # away: what is published now fails, and each row remembers why
+                depth = {}  # unavailable: publishing fails, and each row stores the reason
             self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
             self.is_short = min(self._left.values()) < batch
             self._tell({band for band, left in self._left.items() if not left})
         return [self._left[band] for band in BANDS]
 
     def _tell(self, full: set[int]) -> None:
-        """Say that a band is full once, not whenever a little room was made and used: a backlog may take hours."""
+        """Log once that a band is full, not whenever a little capacity was freed and used: a backlog may take hours."""
         for band in BANDS:
             metrics.STREAM_FULL.labels(str(band)).set(band in full)
         for band in sorted(full - self._told):
@@ -83,7 +83,7 @@ class _BandCapacity:
         self._told = {band for band in full | self._told if self._left[band] < self._ahead // 2}
 
     def use(self, due: Sequence[DueRow], batch: int) -> None:
-        """These are about to be published."""
+        """Subtract messages that are about to be published."""
         if len(due) >= batch:
             self._left = dict.fromkeys(BANDS, 0)
             return
@@ -93,9 +93,9 @@ class _BandCapacity:
 
 
 class Dispatcher:
-    """Delivers the outbox, in batches: two transactions and one round trip to the stream for each.
+    """Publishes the outbox in batches: two transactions and one round trip to the stream for each.
 
-    After a whole batch there is another round trip, to ask how much room is left.
+    After a full batch there is another round trip, to ask for the remaining capacity.
     """
 
     def __init__(
@@ -121,10 +121,10 @@ class Dispatcher:
         self._heartbeat = heartbeat or LoopHeartbeat("pump")
         self._outage = Outage(_log, "dispatch_retrying")
         self._pause_sec = 0.0
-        """How long to wait because the stream took nothing of the last batch."""
+        """The delay because the stream accepted nothing of the last batch."""
 
     async def run(self) -> None:
-        """Deliver for ever: when a commit rings, when a row comes due, and at every poll in case a ring was lost."""
+        """Publish forever: on notifications, when a row becomes due, and at every poll in case one was lost."""
         wakeup = Wakeup()
         silence = self._database.listen(CHANNEL_OUTBOX, wakeup.set)
         try:
@@ -142,7 +142,7 @@ class Dispatcher:
             silence()
 
     async def _turn(self) -> int:
-        """Deliver, and say how long to wait for a ring; when the next row is due is asked only of a quiet outbox."""
+        """Publish; return how long to wait for a notification. The next due time is read only if nothing was due."""
         delivered = await self.dispatch_batch()
         if self._pause_sec:
             await asyncio.sleep(self._pause_sec)
@@ -155,7 +155,7 @@ class Dispatcher:
         return self._poll_ms if due_ms is None else min(self._poll_ms, max(_LEAST_MS, due_ms))
 
     async def dispatch_batch(self) -> int:
-        """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""
+        """Publish one batch of due rows, within the capacity of each band; return how many were taken."""
         self._pause_sec = 0.0
         rooms = await self._room.left(self._batch)
         due = await self._database.transact(lambda tx: outbox.take_due(tx, limit=self._batch, rooms=rooms))
@@ -190,7 +190,7 @@ class Dispatcher:
         return len(due)
 
     async def _note_failures(self, failed: Mapping[str, PublishResult], attempts: Mapping[str, int]) -> None:
-        """Keep why deliveries failed; a row that can never be delivered is buried with its job after a few tries."""
+        """Store why deliveries failed; a row that repeatedly fails by itself gets a dead letter for its job."""
         rows = [(job_id, item.error or "unknown") for job_id, item in failed.items()]
         await self._database.transact(lambda tx: self._jobs.not_delivered(tx, rows))
         poison_jobs = {
@@ -211,7 +211,7 @@ class Dispatcher:
             _log.error("job_dead_lettered", stage="poisoned", job_id=job_id, error=poison_jobs[job_id].error)
 
     async def _put_off(self, rows: Sequence[tuple[str, str, int, int]]) -> None:
-        """Try deliveries again later that the stream could not take, without counting the try."""
+        """Postpone deliveries that the stream could not accept, without counting a delivery attempt."""
 
         async def note(tx: Tx) -> None:
             await self._jobs.lock(tx, [row[0] for row in rows])
@@ -220,7 +220,7 @@ class Dispatcher:
         await self._database.transact(note)
 
     async def _publish(self, hints: Sequence[MessageBody]) -> tuple[list[PublishResult], Unavailable | None]:
-        """Tell the stream; what becomes of each hint, and why not even one could be told."""
+        """Publish; return the result of each message, and the error if none could be published."""
         try:
             return (await self._stream.publish(hints) if hints else []), None
         except Unavailable as error:
@@ -228,7 +228,7 @@ class Dispatcher:
 
 
 def _hints(due: Sequence[DueRow]) -> tuple[list[MessageBody], list[PublishResult]]:
-    """What to publish, and the rows that cannot be: a poisoned one never holds its neighbours up."""
+    """The messages to publish, and the rows that have none: an invalid row never delays others."""
     hints, broken = [], []
     for row in due:
         try:

@@ -1,4 +1,4 @@
-"""The recorder: every process writes down what it counted; so operators see figures over time without a scraper."""
+"""Stores the metric samples of every process, for the trend plots; no external scraper is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT_MS: Final = 24 * 3600 * 1_000
 
 
 class MetricsRecorder:
-    """Writes one process's figures."""
+    """Writes the metric samples of one process."""
 
     def __init__(self, database: Database, *, source: str) -> None:
         self._database = database
@@ -25,7 +25,7 @@ class MetricsRecorder:
         self._before = metric_samples.take_sample()
 
     async def run_once(self) -> int:
-        """Write what was counted since the last round."""
+        """Write the changes since the last sample."""
         now = metric_samples.take_sample()
         sample = asdict(metric_samples.diff_samples(now, self._before))
         await self._database.transact(
@@ -37,6 +37,6 @@ class MetricsRecorder:
 
 @asynccontextmanager
 async def record_metrics(database: Database, source: str) -> AsyncIterator[None]:
-    """Write this process's figures while the block lasts."""
+    """Write the samples of this process while the block runs."""
     async with periodic_task(MetricsRecorder(database, source=source).run_once, interval_ms=EVERY_MS, name="recorder"):
         yield

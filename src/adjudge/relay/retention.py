@@ -1,4 +1,4 @@
-"""Retention: what was kept long enough is forgotten, a little at a time, in transactions of their own."""
+"""Retention: deletes old data in small batches, each in its own transaction."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from adjudge.store.webhooks import commands as webhook_commands
 
 _log = get_logger(__name__)
 _PROGRESS_MS: Final = 10 * 60 * 1_000
-"""A verdict has been there for so long that nobody asks how far its run has come."""
+"""After this time, the progress of a finished judge run is no longer needed."""
 _JOBS_MS: Final = 24 * 60 * 60 * 1_000
-"""How long an ended job is kept whose execution or delivery is gone already: who looks for the reason finds it."""
+"""How long a finished job is kept after its execution or delivery was deleted, to look up the reason."""
 _ROUNDS: Final = 20
 
 
 class Retention:
-    """Forgets old executions, deliveries, their jobs, idempotency keys and progress."""
+    """Deletes old executions, deliveries, their jobs, idempotency keys and progress."""
 
     def __init__(self, database: Database, *, deliveries_ms: int) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class Retention:
         }
 
     async def run_once(self) -> int:
-        """Forget what is due; return how much."""
+        """Delete what is due; return how much."""
         total = 0
         for name, forget in self._rounds.items():
             count = 0

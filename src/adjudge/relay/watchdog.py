@@ -1,8 +1,8 @@
-"""The patrol: whatever is not as it should be is noticed here, from the rows alone.
+"""Detects and repairs lost jobs and lost messages, from the rows alone.
 
-Three rounds. The *watchdog* frees running jobs whose lease has expired. The *reconciler* announces again jobs that were
-queued long ago and that the stream no longer knows. The *census* counts what waits. All are continuous, none needs the
-others, and any number may run at once: each takes rows that nobody else holds.
+The *watchdog* releases running jobs whose lease has expired. The *reconciler* requeues jobs that were queued long ago
+and have no message in the stream. The third task counts waiting jobs for the metrics. All are independent periodic
+tasks, and any number may run at once: each locks rows that no other holds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FRONT: Final[_Place] = (0, "")
 
 
 class Watchdog:
-    """Frees the jobs of lost workers."""
+    """Releases the jobs of lost workers."""
 
     def __init__(self, database: Database, jobs: JobCommands, *, name: str) -> None:
         self._database = database
@@ -42,9 +42,9 @@ class Watchdog:
         self._isolation = JobIsolation(database, jobs, actor=name)
 
     async def run_once(self) -> int:
-        """Free what has expired; return how many jobs that were. A kind whose owner fails stops no other.
+        """Release expired jobs; return how many. A kind whose listener fails stops no other.
 
-        Each job is looked at once in a round, so that a batch of failing ones does not hide those behind it.
+        Each job is tried once per pass, so that a batch of failing jobs does not hide those behind it.
         """
         freed, after = 0, ""
         while True:
@@ -68,7 +68,7 @@ class Watchdog:
 
 
 class Reconciler:
-    """Announces again what the stream has lost."""
+    """Requeues jobs whose message was lost."""
 
     def __init__(
         self,
@@ -90,10 +90,10 @@ class Reconciler:
         self._isolation = JobIsolation(database, jobs, actor=name)
 
     async def run_once(self) -> int:
-        """Put jobs whose message is gone back into the outbox; return how many.
+        """Return jobs whose message is lost to the outbox; return how many.
 
-        Whoever has waited longest is looked at in every round; of what stands behind, another part each time, so that a
-        lost message is found behind any number of jobs that merely wait.
+        The oldest jobs are checked in every pass; of the others, a different part each time, so that a lost message is
+        found behind any number of jobs that merely wait.
         """
         restored, place = await self._walk(_FRONT)
         if place is not None:
@@ -105,10 +105,10 @@ class Reconciler:
         return restored
 
     async def _walk(self, place: _Place) -> tuple[int, _Place | None]:
-        """Go on from ``place`` for as long as messages are missing: how many were, and where it stopped before the end.
+        """Continue from ``place`` while messages are missing; return their number and where it stopped before the end.
 
-        A stream that was wiped is told of everything again at once. What holds that back is the pump, which announces
-        no more than the stream has room for; in the outbox, waiting costs nothing.
+        After a loss of all stream data, every job is requeued at once. The dispatcher limits the rate, because it
+        publishes no more than the stream has capacity for; waiting in the outbox costs nothing.
         """
         restored = 0
         while True:
@@ -132,7 +132,7 @@ class Reconciler:
 
 
 class QueueGauges:
-    """Counts what waits: the figures that say whether the drive keeps up."""
+    """Counts waiting jobs, for the queue metrics."""
 
     def __init__(self, database: Database, stream: Stream) -> None:
         self._database = database
@@ -149,7 +149,7 @@ class QueueGauges:
 
 
 async def run_periodically(tick: Callable[[], Awaitable[int]], *, interval_ms: int) -> None:
-    """Make the round for ever; a database or a stream that cannot serve is waited out with growing pauses."""
+    """Run forever; an unavailable database or stream is retried with growing delays."""
     interval_sec = interval_ms / 1_000
     outage = Outage(_log, "periodic_task_retrying", first_sec=interval_sec, longest_sec=max(LONGEST_SEC, interval_sec))
     name = getattr(tick, "__qualname__", "tick")
@@ -160,14 +160,14 @@ async def run_periodically(tick: Callable[[], Awaitable[int]], *, interval_ms: i
             outage.over()
         except Unavailable as error:
             pause_sec = outage.failed(error, round=name)
-        except Exception:  # noqa: BLE001 — a fault of one round must not end the scheduler's other roles
+        except Exception:  # noqa: BLE001 — one failed pass must not end the scheduler's other tasks
             _log.exception("periodic_task_failed", round=name)
         await asyncio.sleep(pause_sec)
 
 
 @asynccontextmanager
 async def periodic_task(tick: Callable[[], Awaitable[int]], *, interval_ms: int, name: str) -> AsyncIterator[None]:
-    """Make the round beside whatever else the process does, for as long as the block lasts."""
+    """Run in the background while the block runs."""
     task = asyncio.create_task(run_periodically(tick, interval_ms=interval_ms), name=name)
     try:
         yield

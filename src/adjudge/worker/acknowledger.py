@@ -1,7 +1,7 @@
 """Acknowledges messages, many in one call to the stream.
 
-A call to the stream costs the same for one message as for a hundred, and jobs whose ends were committed together are to
-be acknowledged together. Nothing here decides what may be acknowledged: whoever calls has it committed already.
+A call costs the same for one message as for a hundred, and jobs committed together are acknowledged together. Callers
+pass only messages whose jobs are committed already.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from adjudge.stream.driver import Message, Stream
 
 _log = get_logger(__name__)
 _MAX_MESSAGES = 500
-"""Messages in one call: Redis serves nobody else meanwhile."""
+"""Maximum number of messages in one call, because Redis serves no other client during the call."""
 
 
 class Acknowledger:
-    """Acknowledges messages. One that the stream could not take comes back, and the rows refuse its job."""
+    """Acknowledges messages. A message whose acknowledgement fails is delivered again, and its claim is refused."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -30,12 +30,12 @@ class Acknowledger:
         )
 
     async def ack(self, messages: Sequence[Message]) -> None:
-        """Wait until the messages are acknowledged, or could not be."""
+        """Wait until the messages are acknowledged or the call has failed."""
         if messages:
             await self._batcher.put(messages)
 
     def offer(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages without waiting for it."""
+        """Acknowledge messages without waiting."""
         self._batcher.offer(messages)
 
     @property
@@ -44,11 +44,11 @@ class Acknowledger:
         return self._batcher.is_idle
 
     async def flush(self) -> None:
-        """Wait until all messages are acknowledged, or could not be."""
+        """Wait until all messages are acknowledged or the calls have failed."""
         await self._batcher.flush()
 
     async def close(self) -> None:
-        """Stop at once."""
+        """Stop immediately."""
         await self._batcher.close()
 
     async def _send(self, batch: Sequence[Sequence[Message]]) -> list[None]:
@@ -57,7 +57,7 @@ class Acknowledger:
             try:
                 await self._stream.ack(messages)
             except Unavailable as error:
-                if is_last:  # no pause: the message comes back after a while, and the rows refuse it
+                if is_last:  # no delay: the message is delivered again later, and its claim is refused
                     self._outage.failed(error, messages=len(messages))
             else:
                 self._outage.over()

@@ -21,7 +21,7 @@ _log = get_logger(__name__)
 
 
 class Claimer:
-    """Claims for one worker."""
+    """Claims jobs for one worker."""
 
     def __init__(
         self, database: Database, jobs: JobCommands, handlers: Mapping[str, Handler], *, name: str, lease_ms: int
@@ -34,7 +34,7 @@ class Claimer:
         self._isolation = JobIsolation(database, jobs, actor=name)
 
     async def claim(self, job_ids: Sequence[str]) -> BatchResult[Job]:
-        """Claim jobs that wait or whose lease has expired, each with its brief."""
+        """Claim jobs that wait or whose lease has expired, each with its preloaded data."""
         try:
             return await self._database.transact(lambda tx: self._claim(tx, job_ids))
         except Unavailable:
@@ -48,7 +48,7 @@ class Claimer:
         return replace(outcome, done=await with_preloaded(tx, self._handlers, outcome.done))
 
     async def _claim_apart(self, job_ids: Sequence[str]) -> BatchResult[Job]:
-        """Claim each job alone. What fails alone stays pending and comes back, or is set aside in the end."""
+        """Claim each job alone. A job that fails alone stays pending, and finally gets a dead letter."""
 
         async def claim(tx: Tx, ids: Sequence[str]) -> list[BatchResult[Job]]:
             return [await self._claim(tx, ids)]

@@ -17,7 +17,7 @@ _log = get_logger(__name__)
 
 
 class Execution:
-    """From a claim to how its attempt ended."""
+    """Runs one claimed job and returns the result of its attempt."""
 
     def __init__(
         self, database: Database, jobs: JobCommands, handlers: Mapping[str, Handler], *, lease_ms: int
@@ -28,17 +28,17 @@ class Execution:
         self._lease_ms = lease_ms
 
     async def run(self, job: Job, fence: Fence) -> AttemptResult:
-        """Call the handler. A last attempt whose start cannot be written does not run, and is given back."""
+        """Call the handler. A last attempt whose start cannot be written is not run but released."""
         if job.attempt_id >= job.max_attempts and not await self._confirm(fence):
             return AttemptResult(job, fence, reason=NEVER_STARTED)
         try:
             return AttemptResult(job, fence, completion=await self._within_deadline(job))
-        except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
+        except Exception as error:  # noqa: BLE001 — any exception of a handler is classified, stored and shown
             _log.warning("job_attempt_failed", stage="failed", error=repr(error))
             return AttemptResult(job, fence, error=error)
 
     async def _confirm(self, fence: Fence) -> bool:
-        """Write that a last attempt starts: if its worker is lost before that, the attempt is given back."""
+        """Write that a last attempt starts: if its worker is lost before that, the attempt is refunded."""
         try:
             outcome = await self._database.transact(lambda tx: self._jobs.renew(tx, [fence], lease_ms=self._lease_ms))
         except Unavailable as error:
@@ -47,7 +47,7 @@ class Execution:
         return bool(outcome.done)
 
     async def _within_deadline(self, job: Job) -> HandlerResult:
-        """Call the handler; a ``TimeoutError`` of its own is passed on as any other error is."""
+        """Call the handler; its own ``TimeoutError`` is passed on like any other error."""
         deadline = asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000)
         try:
             async with deadline:
@@ -59,7 +59,7 @@ class Execution:
 
 
 async def stop_all(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel tasks, and wait until they have ended."""
+    """Cancel tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

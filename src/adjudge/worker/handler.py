@@ -1,4 +1,4 @@
-"""What a kind of job is to a worker: a handler, registered under the kind's name."""
+"""The interface of handlers. A handler runs jobs of one kind and is registered under the name of the kind."""
 
 from __future__ import annotations
 
@@ -13,63 +13,64 @@ from adjudge.store.jobs.models import Job
 
 @dataclass(frozen=True, slots=True)
 class HandlerResult:
-    """How a job went. ``outcome`` is for its owner, who writes it in the transaction that ends the job."""
+    """The result of a job. Its job listener writes the typed result in the transaction that finishes the job."""
 
     status: JobStatus = JobStatus.SUCCEEDED
     result: Mapping[str, Any] | None = None
     typed_result: object = None
     error_code: str | None = None
-    """Of a job that failed for good: whose fault it was, for its dead letter."""
+    """The error code of a job that failed for good, for its dead letter."""
     error: str | None = None
     dead_letter: bool = True
-    """Whether a failed job becomes a dead letter: not where another party failed, whose owner can try again."""
+    """Whether a failed job gets a dead letter: not if another party failed and the owner of the job can repeat it."""
     may_spawn_followups: bool = False
-    """Whether jobs may follow from it, of which its worker could run one at once."""
+    """Whether the job may have follow-up jobs, one of which its worker could run immediately."""
 
 
 class Handler(Protocol):
     """Runs jobs of one kind.
 
-    It may be canceled at any await, when the lease is lost or nobody wants the job any more; it then stops what it
-    started and returns. What it raises is classified in one place: ours and passing is tried again, the rest is final.
+    It may be canceled at any await, because the lease is lost or the job was canceled; it then stops what it started
+    and returns. Its exceptions are classified in one place: transient errors of the system are retried, all others are
+    final.
     """
 
     async def run(self, job: Job) -> HandlerResult:
-        """Do the work."""
+        """Run the job."""
         ...
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """The names of the limited things it uses (``language:cpp``), known before the job is claimed."""
+        """The limit keys that the job uses (``language:cpp``), known before it is claimed."""
         ...
 
 
 @runtime_checkable
 class PreloadingHandler(Protocol):
-    """A handler that reads what its jobs need to know in the transaction that claims them, for many at once."""
+    """A handler that reads the preloaded data of its jobs in the transaction that claims them, for many at once."""
 
     async def preload(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, object]:
-        """What jobs need to know, by their id. One that is left out finds out by itself."""
+        """The preloaded data of jobs, by job id. A job without it reads its inputs itself."""
         ...
 
 
 @runtime_checkable
 class InputCaching(Protocol):
-    """A handler whose jobs follow from one another, and which may know without reading what the next one needs."""
+    """A handler that may know the inputs of follow-up jobs without reading them."""
 
     def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
-        """Whether such a job is over in a moment, so that running many of them at once keeps nobody waiting."""
+        """Whether the job finishes almost immediately, so that many of them at once delay no other job."""
         ...
 
     def preload_cached(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, object]:
-        """What jobs need to know, by their id, given those that they follow from, with outcomes that stand.
+        """The preloaded data of follow-up jobs, by job id, given finished jobs whose results were written.
 
-        One that needs to know more is left out, and finds out by itself.
+        A job whose inputs are not all known is left out and reads them itself.
         """
         ...
 
 
 async def with_preloaded(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """The jobs, which this transaction has claimed, each with its brief where its handler gives one."""
+    """The jobs, which this transaction has claimed, with preloaded data if their handler provides it."""
     found: dict[str, object] = {}
     for kind in sorted({job.kind for job in jobs}):
         handler: object = handlers.get(kind)
@@ -81,7 +82,7 @@ async def with_preloaded(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence
 def with_cached_inputs(
     handlers: Mapping[str, InputCaching], jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]
 ) -> tuple[Job, ...]:
-    """The jobs, each with its brief where its handler knows enough for one."""
+    """The jobs, with preloaded data if their handler knows all of it."""
     found: dict[str, object] = {}
     for kind, handler in handlers.items():
         own = [(job, outcome) for job, outcome in ended if job.kind == kind]

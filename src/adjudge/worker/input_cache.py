@@ -1,4 +1,4 @@
-"""What a worker remembers of runs, so that the next node need not be read up: only what can never change."""
+"""Caches inputs of nodes in the worker, so that follow-up nodes need no read. Only immutable data is cached."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _ARTIFACT_CHARACTERS: Final = 4_096
 
 
 class Memory:
-    """What runs were started with, and what nodes that succeeded left behind: neither can change any more."""
+    """The parameters of runs and the artifacts of successful nodes; neither can change."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, NodeTask] = OrderedDict()
         self._artifacts: OrderedDict[Key, Artifact] = OrderedDict()
 
     def keep_run(self, run_id: str, task: NodeTask) -> None:
-        """Remember what a run was started with, from the task of one of its nodes."""
+        """Store the parameters of a run, from the task of one of its nodes."""
         _keep(self._runs, run_id, task, _RUNS)
 
     def keep_artifact(self, key: Key, artifact: Artifact) -> None:
-        """Remember what a node left behind that has succeeded; a large text is not worth it."""
+        """Store the artifact of a successful node; large ones are not cached."""
         if len(artifact.text or "") <= _ARTIFACT_CHARACTERS:
             _keep(self._artifacts, key, artifact, _ARTIFACTS)
 
     def artifacts(self, run_id: str, node_ids: Sequence[str]) -> dict[str, Artifact] | None:
-        """What all of these nodes left behind, or nothing if one of them is not remembered."""
+        """The artifacts of all these nodes, or None if one of them is not cached."""
         found = {node_id: self._artifacts.get((run_id, node_id)) for node_id in node_ids}
         known = {node_id: artifact for node_id, artifact in found.items() if artifact is not None}
         return known if len(known) == len(found) else None
 
     def first_task(self, run_id: str, type_name: str, job_id: str) -> NodeTask | None:
-        """The task of a node that runs for the first time, in a run that goes on."""
+        """The task of a node that runs for the first time, in a run that is not stopping."""
         known = self._runs.get(run_id)
         if known is None:
             return None

@@ -1,4 +1,4 @@
-"""The keeper of leases on a thread and a connection of its own: work that blocks the loop costs no lease."""
+"""Runs the lease keeper on its own thread and connection: work that blocks the event loop loses no lease."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OpenDatabase = Callable[[], AbstractAsyncContextManager[Database]]
 async def lease_keeper_thread(
     open_database: OpenDatabase, jobs: JobCommands, *, lease_ms: int, heartbeat_ms: int
 ) -> AsyncIterator[LeaseKeeper]:
-    """A keeper that beats on its own thread while the block lasts."""
+    """A lease keeper that renews on its own thread while the block runs."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[LeaseKeeper] = loop.create_future()
     ended = threading.Event()
@@ -35,7 +35,7 @@ async def lease_keeper_thread(
     def main() -> None:
         try:
             asyncio.run(beat())
-        except BaseException as error:  # noqa: BLE001 — whoever waits for the keeper must hear why there is none
+        except BaseException as error:  # noqa: BLE001 — the caller that waits for the keeper must get the error
             if not ready.done():
                 loop.call_soon_threadsafe(ready.set_exception, error)
 

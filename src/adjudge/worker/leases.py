@@ -1,8 +1,8 @@
-"""Keeping leases: all of a worker's jobs are renewed in one statement, apart from the work itself.
+"""Renews the leases of all jobs of a worker in one statement, independently of the work.
 
-The keeper only tells; it never ends a job. Whoever holds a job says what is to happen when it is lost. A job is lost
-when it was canceled, when a renewal is refused because somebody reclaimed it, or when the database has been away or
-silent for so long that the lease must have expired: from then on nothing of this attempt may be written, so its work is
+The keeper never finishes a job; it calls the callback of a job whose lease is lost. A lease is lost when the job was
+canceled, when a renewal is refused because another worker reclaimed the job, or when the database has been unavailable
+for so long that the lease must have expired. From then on nothing of this attempt may be written, so its work is
 stopped.
 """
 
@@ -34,13 +34,13 @@ class _Held:
     fence: Fence
     on_lost: OnLost
     fields: Mapping[str, object]
-    """What its log lines carry."""
+    """Fields of its log lines."""
     sure_until: float
-    """By our own clock, counted from before the renewal was sent: never later than the database's lease."""
+    """By the local clock, counted from before the renewal was sent: never later than the lease in the database."""
 
 
 class LeaseKeeper:
-    """Renews what is held, until told that it is lost."""
+    """Renews leases until they are removed or lost."""
 
     def __init__(
         self, database: Database, jobs: JobCommands, *, lease_ms: int, heartbeat_ms: int, clock: Clock
@@ -51,31 +51,31 @@ class LeaseKeeper:
         self._heartbeat_ms = heartbeat_ms
         self.clock = clock
         self._held: dict[Fence, _Held] = {}
-        """By attempt: what is found out of an older one on the keeper's thread must not touch the next one's."""
+        """By attempt: what the keeper's thread learns about an older attempt must not affect the next one."""
         self._latest: dict[str, Fence] = {}
-        """The attempt of each job; looked at where jobs come and go, never by a beat."""
+        """The attempt of each job; used only when leases are added and removed, never during a renewal."""
         self._ring = Wakeup()
         self._outage = Outage(_log, "heartbeat_failed")
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def add(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
-        """Keep a lease that was won by a claim sent at ``claimed_at``; an older one of the same job is lost by that."""
+        """Add a lease whose claim was sent at ``claimed_at``; an older lease of the same job is lost."""
         if (older := self._latest.get(fence.job_id)) is not None:
             self._lose(older, RefusalReason.STALE_ATTEMPT)
         self._latest[fence.job_id] = fence
         self._held[fence] = _Held(fence, on_lost, fields, claimed_at + self._lease_ms / 1_000)
 
     def remove(self, fence: Fence) -> None:
-        """Stop keeping a lease: the job has ended."""
+        """Remove a lease, because the job has finished."""
         self._held.pop(fence, None)
         if self._latest.get(fence.job_id) == fence:
             del self._latest[fence.job_id]
 
     async def run(self) -> None:
-        """Beat for ever.
+        """Renew leases until canceled.
 
-        A lease younger than half a beat is left to the next one: most short jobs have ended by then, and a renewal that
-        meets their end is a write for nothing.
+        A lease younger than half an interval is left to the next renewal: most short jobs have finished by then, and a
+        renewal concurrent with their finish is a useless write.
         """
         self._loop = asyncio.get_running_loop()
         beat_at = self._loop.time() + self._heartbeat_ms / 1_000
@@ -88,19 +88,19 @@ class LeaseKeeper:
                 beat_at = self._loop.time() + wait_sec
 
     def request_cancel_check(self) -> None:
-        """Something that is held may have been canceled. May be called on any thread."""
+        """Check soon whether a job was canceled. May be called on any thread."""
         if self._held and self._loop is not None:
-            with suppress(RuntimeError):  # its loop has gone, and with it every lease
+            with suppress(RuntimeError):  # its event loop is closed, and every lease with it
                 self._loop.call_soon_threadsafe(self._ring.set)
 
     async def _lose_canceled(self) -> None:
-        """Only asked: a renewal would meet ends that are being written, and every worker hears every bell."""
+        """Only read: a renewal would conflict with results being written, and all workers get every notification."""
         if not (held := {fence.job_id: fence for fence in tuple(self._held)}):
             return
         try:
             async with self._looking_out():
                 canceled = await self._database.read(lambda tx: self._jobs.find_canceled(tx, list(held)))
-        except Exception as error:  # noqa: BLE001 — whatever it was, the next beat finds out as well
+        except Exception as error:  # noqa: BLE001 — the next renewal detects the problem as well
             _log.warning("cancel_check_failed", error=repr(error), jobs=len(held))
             return
         for job_id in canceled:
@@ -108,7 +108,7 @@ class LeaseKeeper:
 
     @asynccontextmanager
     async def _looking_out(self) -> AsyncIterator[None]:
-        """Give up what expires while the block waits: the database may be silent for longer than a lease."""
+        """Drop leases that expire while the block waits: the database may not respond for longer than a lease."""
 
         async def look_out() -> None:
             while True:
@@ -122,14 +122,14 @@ class LeaseKeeper:
             task.cancel()
 
     async def renew_all(self, *, older_than_ms: float = 0) -> float:
-        """Renew everything once, but for leases that are younger than ``older_ms``; return when to beat again, in sec.
+        """Renew all leases older than ``older_ms``; return the delay until the next renewal, in seconds.
 
-        After a failure that is sooner than usual: the leases have less time left.
+        After a failure the delay is shorter, because the leases have less time left.
         """
         usual_sec = self._heartbeat_ms / 1_000
         sent_at = self.clock()
         renewed_by = sent_at + (self._lease_ms - older_than_ms) / 1_000
-        held_now = tuple(self._held.values())  # jobs come and go on another thread
+        held_now = tuple(self._held.values())  # jobs are added and removed on another thread
         fences = [held.fence for held in held_now if held.sure_until <= renewed_by]
         if not fences:
             return usual_sec
@@ -138,7 +138,7 @@ class LeaseKeeper:
                 outcome = await self._database.transact(
                     lambda tx: self._jobs.renew(tx, fences, lease_ms=self._lease_ms)
                 )
-        except Exception as error:  # noqa: BLE001 — whatever it was, only the next beat can save these leases
+        except Exception as error:  # noqa: BLE001 — after any error, only the next renewal can save these leases
             metrics.WORKER_HEARTBEAT.labels("failed", "db_error").inc()
             self._give_up_expired()
             return min(usual_sec, self._outage.failed(error, jobs=len(fences)))

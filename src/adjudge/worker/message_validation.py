@@ -1,7 +1,7 @@
-"""Which messages can be worked on. A message is a hint: what it lacks is looked up in the job's row.
+"""Decides which messages can be processed; missing data is read from the job's row.
 
-A payload that expired, a field that got lost, a kind that nobody has heard of: none of them says anything of the job.
-The row does. Only what the row itself makes unusable is buried, with a code, and never holds its neighbours up.
+An expired payload, a missing field or an unknown kind in a message says nothing about the job. Only a job whose row is
+invalid gets a dead letter, with an error code, and it never delays other jobs.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _DECISIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ValidatedMessages:
-    """What became of a batch of messages."""
+    """The result of validating a batch of messages."""
 
     usable: dict[str, Message] = field(default_factory=dict)
-    """By job, one each, with all that a worker has to know."""
+    """By job, one message each, with everything that a worker needs."""
     to_acknowledge: list[Message] = field(default_factory=list)
-    """To be acknowledged: poison that is buried by now, messages about nothing, and second ones about the same job."""
+    """To be acknowledged: poison jobs with a dead letter, messages without a job, and duplicates."""
 
 
 class MessageValidator:
-    """Sorts messages, and buries the jobs that nobody can run."""
+    """Validates messages, and writes dead letters for jobs that no worker can run."""
 
     def __init__(self, database: Database, jobs: JobCommands, kinds: Collection[str], *, actor: str) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class MessageValidator:
         self._isolation = JobIsolation(database, jobs, actor=actor)
 
     async def validate(self, messages: Sequence[Message]) -> ValidatedMessages:
-        """Look at each message, and at the rows of those that are not what they should be."""
+        """Validate each message; for incomplete ones, read the row."""
         result, suspects = ValidatedMessages(), {}
         for message in messages:
             if message.job_id is None:
@@ -97,11 +97,11 @@ class MessageValidator:
                 error=poison_job.error,
             )
         left = set(poison_jobs) - set(await self._dead_letter(poison_jobs)) if poison_jobs else set()
-        kept = left.union(result.usable)  # what could not be buried stays pending and comes back
+        kept = left.union(result.usable)  # without a dead letter the message stays pending and is delivered again
         result.to_acknowledge.extend(message for job_id, message in suspects.items() if job_id not in kept)
 
     async def _dead_letter(self, poison_jobs: Mapping[str, PoisonJob]) -> list[str]:
-        """Bury jobs; return those that are ended by now. One whose owner fails stops no other."""
+        """Write dead letters; return the jobs that are finished. A job whose listener fails stops no other."""
 
         async def dead_letter(tx: Tx, job_ids: Sequence[str]) -> Sequence[str]:
             await self._jobs.dead_letter(tx, [poison_jobs[job_id] for job_id in job_ids], actor=self._actor)
@@ -111,9 +111,9 @@ class MessageValidator:
 
 
 def without_alive(refused: Sequence[RefusedWrite], usable: Mapping[str, Message]) -> list[Message]:
-    """Of messages that their readers kept for too long and whose jobs were refused: those to acknowledge.
+    """Of reclaimed messages whose jobs were refused: those to acknowledge.
 
-    Whose lease still holds is left alone: its worker is alive, and only slow.
+    A message whose job has an unexpired lease is left alone: its worker is alive but slow.
     """
     for item in refused:
         metrics.WORKER_RECLAIM.labels(_DECISIONS.get(item.reason, "done_or_stale"), str(item.reason)).inc()

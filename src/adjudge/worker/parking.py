@@ -1,8 +1,9 @@
-"""Messages that were read and whose jobs cannot start yet, because something they need is in full use here.
+"""Keeps messages whose jobs cannot start yet, because a limit of this worker is reached.
 
-They stay pending in the stream, unacknowledged: should this worker die, or take long, others take them over after the
-usual idle time. As soon as a slot frees, the first of them that fits is claimed. Only so many are kept. What is beyond
-that goes back to the outbox, the later the more of them there are, so that a backlog does not go round in circles.
+They stay pending in the stream, unacknowledged: if this worker dies or takes long, others reclaim them after the usual
+idle time. When a slot becomes free, the first message that fits is claimed. The number of parked messages is limited.
+Further ones are returned to the outbox with a delay that grows with their number, so that a backlog is not read again
+and again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from adjudge.worker.slots import Slots
 
 PARKED_MAX: Final = 256
 _DEFERRED_PER_SEC: Final = 50
-"""How many messages a second may come back that there was no room for."""
+"""Maximum rate, per second, at which returned messages may be delivered again."""
 _DELAY_MS: Final = (1_000, 30_000)
 _REASON: Final = "worker_limit"
 
@@ -28,7 +29,7 @@ _log = get_logger(__name__)
 
 
 class Parking:
-    """Keeps messages of one worker in the order of their bands, then of their arrival."""
+    """Parked messages of one worker, ordered by priority band, then by arrival."""
 
     def __init__(
         self,
@@ -47,15 +48,15 @@ class Parking:
         self._is_told = False
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of parked messages."""
         return len(self._waiting)
 
     def __contains__(self, job_id: str) -> bool:
-        """Whether a message about the job waits."""
+        """Whether a message of the job is parked."""
         return job_id in self._waiting
 
     def fitting(self, messages: Mapping[str, Message]) -> dict[str, Message]:
-        """Those of the messages that fit now, besides those that wait already."""
+        """Those of the messages that fit now, in addition to the parked ones."""
         wanted: Counter[str] = Counter()
         return {
             job_id: message
@@ -64,7 +65,7 @@ class Parking:
         }
 
     async def admit(self, messages: Mapping[str, Message]) -> tuple[dict[str, Message], list[Message]]:
-        """Take messages in; return what can be claimed now, and what went back and is to be acknowledged."""
+        """Add messages; return those that can be claimed now, and those returned to the outbox, to be acknowledged."""
         for job_id, message in messages.items():
             self._waiting.setdefault(job_id, message)
         free, wanted, ready = self._slots.free, Counter[str](), dict[str, Message]()
@@ -84,7 +85,7 @@ class Parking:
         return True
 
     def _tell(self) -> None:
-        """Say once that jobs wait for a limit, not whenever one of them is looked at."""
+        """Log once that jobs wait for a limit, not every time they are checked."""
         if bool(self._waiting) != self._is_told:
             self._is_told = bool(self._waiting)
             _log.info("worker_limit_reached" if self._is_told else "worker_limit_left", worker=self._actor)
@@ -101,9 +102,9 @@ class Parking:
         return await self._release(job_ids, delay_ms)
 
     async def release_all(self) -> list[Message]:
-        """Let others have everything that waits, at once; return what is to be acknowledged.
+        """Return all parked messages to the outbox; return those to be acknowledged.
 
-        While the database is away nothing is given back: others take the messages over once they are idle.
+        If the database is unavailable, nothing is returned: other workers reclaim the messages when they are idle.
         """
         try:
             return await self._release(list(self._waiting), 0) if self._waiting else []

@@ -1,4 +1,4 @@
-"""The pace: how many jobs may start in a second, over all workers that share the bucket."""
+"""Limits how many jobs start per second, over all workers that share the token bucket."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _KEY: Final = "worker-starts"
 
 
 class StartRateLimiter:
-    """Permits to start jobs. A job costs one when it is won: what is refused, poisoned or sent back costs none.
+    """Permits to start jobs. A claimed job uses one; refused, poison and returned jobs use none.
 
-    A worker fetches permits before it reads, so that no message waits in the hands of somebody who may not start it.
-    Those it has no use for stay with it, never more than it has slots; what it takes over from lost workers is paid for
-    afterwards.
+    A worker acquires permits before it reads, so that no message waits at a worker that may not start its job. Unused
+    permits are kept, at most as many as it has slots. Reclaimed jobs are charged afterwards.
     """
 
     def __init__(self, buckets: TokenBuckets, *, rate_per_sec: float) -> None:
@@ -26,7 +25,7 @@ class StartRateLimiter:
         self._in_hand = 0
 
     async def acquire(self, wanted: int, *, wait_sec: float) -> int:
-        """How many of ``wanted`` jobs may start; waits at most ``wait_sec`` for the first."""
+        """How many of ``wanted`` jobs may start; waits at most ``wait_sec`` for the first permit."""
         while self._in_hand < 1:
             refused_sec = await self._take(1)
             if refused_sec > 0:
@@ -40,7 +39,7 @@ class StartRateLimiter:
         return min(wanted, self._in_hand)
 
     def consume(self) -> None:
-        """A job has started."""
+        """Use a permit, because a job has started."""
         self._in_hand -= 1
 
     async def _take(self, amount: int) -> float:

@@ -1,4 +1,4 @@
-"""A worker's entry in the registry: announced, kept alive, taken away at the end. It decides nothing about jobs."""
+"""Registers a worker in the worker registry and keeps the entry alive. It decides nothing about jobs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _log = get_logger(__name__)
 async def keep_registered(
     registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], WorkerHealth], *, interval_sec: float
 ) -> AsyncIterator[None]:
-    """Be listed while the block lasts; a registry that is away costs no work, only the listing.
+    """Register while the block runs; an unavailable registry affects the listing only.
 
-    ``look`` finds out what the worker can do. That takes a while, and work does not wait for it. Meanwhile its health
-    is that of ``info``: starting, so that nobody takes what was not looked for yet for what it cannot do.
+    ``look`` detects the capabilities of the worker. That takes a while, and jobs do not wait for it. Until then the
+    worker has the health of ``info`` (starting), so that undetected languages are not taken for missing ones.
     """
     keeping = asyncio.create_task(_keep(registry, info, look, health, interval_sec), name="presence")
     try:

@@ -1,4 +1,4 @@
-"""Slots: how much a worker runs at once, in all and of each limited thing."""
+"""Slots: how many jobs a worker runs at once, in total and for each limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adjudge.judge.languages import Languages
 
 
 def parse_limits(text: str) -> dict[str, int]:
-    """Read ``language:java=1, kind:node=4``; what is named twice counts as it was named last."""
+    """Parse ``language:java=1, kind:node=4``; of duplicates, the last one counts."""
     limits = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         thing, _, most = item.partition("=")
@@ -23,7 +23,7 @@ def parse_limits(text: str) -> dict[str, int]:
 
 
 def refuse_unknown(limits: Mapping[str, int], known: Mapping[str, Collection[str]]) -> None:
-    """Refuse a limit of something that does not exist: it would limit nothing. ``known`` holds the names by kind."""
+    """Reject a limit with an unknown name, which would limit nothing. ``known`` maps kinds to names."""
     for thing in limits:
         group, _, name = thing.partition(":")
         if name not in known.get(group, ()):
@@ -32,7 +32,7 @@ def refuse_unknown(limits: Mapping[str, int], known: Mapping[str, Collection[str
 
 
 def language_needs(languages: Languages, payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a job in a language takes of the limits: its own, and that of its family (C++17 is one of ``cpp``)."""
+    """The limit keys of a language: its own and that of its family (C++17 belongs to ``cpp``)."""
     name = payload.get("language")
     if not name:
         return ()
@@ -40,7 +40,7 @@ def language_needs(languages: Languages, payload: Mapping[str, Any]) -> tuple[st
 
 
 class Slots:
-    """Counts what is in use. It is bookkeeping of this process alone: who may write is decided by the rows."""
+    """Counts slots in use, in this process only. The rows decide who may write."""
 
     def __init__(self, total: int, limits: Mapping[str, int] | None = None) -> None:
         self.total = total
@@ -54,44 +54,44 @@ class Slots:
     def free(self) -> int:
         """How many more jobs may start.
 
-        As many as work may be waiting to be written besides, so that slots do not stand idle during a commit, and no
-        more, so that a database that is away does not let finished work pile up.
+        As many results as there are slots may wait to be written, so that slots are not idle during a commit. No more,
+        so that finished work does not accumulate while the database is unavailable.
         """
         return min(self.total - self._used, 2 * self.total - self._held)
 
     @property
     def has_limits(self) -> bool:
-        """Whether anything is limited: where nothing is, nobody need ask what a job uses."""
+        """Whether any limit is set; otherwise limit keys are not needed."""
         return bool(self._limits)
 
     def are_limited(self, needs: tuple[str, ...]) -> bool:
-        """Whether there is a limit for any of them."""
+        """Whether any of the keys is limited."""
         return any(need in self._limits for need in needs)
 
     def has_capacity_for(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
-        """Whether none of the limited things it needs is in full use, with what is ``wanted`` besides."""
+        """Whether no limit that the job needs is reached, counting ``wanted`` as in use."""
         return all(self._using[need] + wanted[need] < self._limits[need] for need in needs if need in self._limits)
 
     def can_reuse_slot_for(self, held: tuple[str, ...], needs: tuple[str, ...]) -> bool:
-        """Whether a slot that is in use may go on to other work while another is free, within the same limits."""
+        """Whether a slot in use may be reused for another job: another slot is free, and the limits are the same."""
         return self.free > 0 and all(need in held for need in needs if need in self._limits)
 
     def acquire(self, needs: tuple[str, ...]) -> None:
-        """Begin to use a slot."""
+        """Use a slot."""
         self._used += 1
         self._held += 1
         if needs:
             self._using.update(needs)
 
     def release(self, needs: tuple[str, ...]) -> None:
-        """The work is done; its end has still to be written."""
+        """Free a slot; the result is still to be written."""
         self._used -= 1
         if needs:
             self._using.subtract(needs)
         self._freed.set()
 
     def job_written(self) -> None:
-        """The job's end is written: nothing of it is left here."""
+        """Record that the result of a job is written."""
         self._held -= 1
         self._freed.set()
 

@@ -1,4 +1,4 @@
-"""The handler of executions: from a job to outputs, through the same compiler and the same box as judging."""
+"""Handler of executions: runs a program on inputs, with the same compilers and sandbox as judging."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MESSAGE_CHARS = 16_000
 
 
 EXECUTION_FAULT = "EXECUTION_FAULT"
-"""The error code of an execution that the sandbox could not carry out, and would not if it was tried again."""
+"""The error code of an execution that the sandbox cannot run, and a retry would not help."""
 
 
 class ExecutionHandler:
-    """Runs the program that a job names on its inputs."""
+    """Runs the program of a job on its inputs."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class ExecutionHandler:
         self._board = board
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """One of the places of the language and of its family, where they are limited."""
+        """The limit keys of the language and its family."""
         return language_needs(self._judge.languages, job_payload)
 
     async def run(self, job: Job) -> HandlerResult:
-        """Run; an execution that was removed meanwhile is done."""
+        """Run the program; if the execution was deleted in the meantime, the job succeeds."""
         reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
         task = await self._database.read(lambda tx: executions.find_task(tx, job.payload["execution_id"]))
         if task is None:
@@ -77,7 +77,7 @@ class ExecutionHandler:
 
 
 def _cut(runs: Sequence[ExecutionRunResult], left_bytes: int) -> Iterator[ExecutionRunResult]:
-    """The runs with as much of their outputs as may be kept of all of them together."""
+    """The runs, with their outputs cut to the total size that may be stored."""
     for run in runs:
         stdout = run.stdout[:left_bytes]
         stderr = run.stderr[: left_bytes - len(stdout)]
@@ -106,7 +106,7 @@ def _run(ordinal: int, run: ExecutionRunResult) -> FinishedExecutionRun:
 
 
 def encode_outputs(stdout: bytes, stderr: bytes) -> tuple[str, str, bool]:
-    """Outputs as texts that every database and every client can hold: as they are, or both in base64."""
+    """Outputs as text that every database and client can store: unchanged, or both in base64."""
     try:
         texts = stdout.decode(), stderr.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""The handler of imports: from an archive to a revision, or a revision verified again by its jury's solutions.
+"""Handler of imports: creates a revision from an archive, or verifies a revision with its jury solutions.
 
-What a package's author did wrong is what the import found, not a failure of ours: the job succeeds and its import says
-where and why. What passes (a file store away, a sandbox that could not start) is tried again.
+Errors in a package are findings of the import: the job succeeds, and the import shows where and why. Transient failures
+(file store unavailable, sandbox cannot start) are retried.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class ProblemImportHandler:
         self._slots, self._board, self._new_id = slots, board, new_id
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG002  # it is the same for all
-        """Nothing that is limited."""
+        """No limits."""
         return ()
 
     async def run(self, job: Job) -> HandlerResult:
-        """Do what the import asks for."""
+        """Run the import."""
         import_id = str(job.payload["import_id"])
         row = await self._database.read(lambda tx: imports.find(tx, import_id))
         reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
@@ -89,7 +89,7 @@ class ProblemImportHandler:
             return await self._kept(row, package, reporter)
 
     async def _kept(self, row: ImportRow, package: Package, reporter: ProgressReporter) -> ImportResult:
-        """Verify a package that could be read, if that is wanted, and store its files."""
+        """Verify a package if requested, and store its files."""
         problem, findings = new_problem(package, row.created_by, _metadata(row), self._new_id), list(package.findings)
         await asyncio.to_thread(_digest, package.files)
         jury = await self._judged(package, reporter) if row.requested.get("verify") else None
@@ -128,12 +128,12 @@ def _metadata(row: ImportRow) -> PackageMetadata:
 
 
 def _name(row: ImportRow) -> str:
-    """What a package is called that has no name of its own: as was asked for, else like its file."""
+    """The slug of a package without its own: the requested one, otherwise from its file name."""
     return str(row.requested.get("slug") or default_name(Path(row.file_name or "problem.zip")))
 
 
 def _read(files: PackageFiles, name: str) -> Package:
-    """Read and look at every test, so that all findings come at once."""
+    """Read and check every test, so that all findings are reported at once."""
     findings = Findings()
     package = read_package(files, name, findings)
     if not findings.has_errors:
@@ -144,7 +144,7 @@ def _read(files: PackageFiles, name: str) -> Package:
 
 
 def _digest(files: PackageFiles) -> None:
-    """Read every file once, off the event loop; whoever wants a digest from here on has it at hand."""
+    """Read every file once, outside the event loop, so that later digests come from the cache."""
     for name in files.names():
         files.sha256(name)
 

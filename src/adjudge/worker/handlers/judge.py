@@ -1,4 +1,4 @@
-"""The handler of judge runs: from a job to a verdict, by the same pipeline that ``adjudge judge`` runs."""
+"""Handler of judge runs: judges a submission with the same pipeline as ``adjudge judge``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressRep
 from adjudge.worker.slots import language_needs
 
 JURY_FAULT = "JURY_FAULT"
-"""The error code of a run whose checker, validator or other file of the problem is broken; our own faults raise."""
+"""The error code of a judge run with a broken checker or package; errors of the judge itself are raised."""
 _ERROR_CHARACTERS = 2_000
 SOURCE_BYTES_MAX = 16 * 1024 * 1024
 
@@ -58,11 +58,11 @@ class JudgeHandler:
         self._margin = margin
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """One of the places of the language and of its family, where they are limited."""
+        """The limit keys of the language and its family."""
         return language_needs(self._judge.languages, job_payload)
 
     async def run(self, job: Job) -> HandlerResult:
-        """Judge; a broken package or checker is a verdict too (SE), and trying it again would not mend it."""
+        """Judge; a broken package or checker gives the verdict SE, because a retry would not help."""
         if job.submission_id is None:
             raise InvalidInput(f"Job {job.id!r} names no submission.", field="submission_id")
         reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
@@ -93,7 +93,7 @@ class JudgeHandler:
 
     @asynccontextmanager
     async def _files(self, task: JudgeTask) -> AsyncIterator[PackageFiles]:
-        """The files that verdicts depend on, held in the cache while they are judged against."""
+        """The files that the verdict depends on, pinned in the cache while judging."""
         digests = await self._database.read(lambda tx: problem_commands.list_judging_files(tx, task.revision_id))
         async with AsyncExitStack() as held:
             found = {path: await held.enter_async_context(self._cache.pin(digest)) for path, digest in digests.items()}
@@ -101,7 +101,7 @@ class JudgeHandler:
 
 
 class JudgeProgressReporter:
-    """Tells those who watch what the judge does, test by test, and which of it the author may see."""
+    """Reports the progress of judging, test by test, and which tests the author may see."""
 
     def __init__(self, problem: Problem, reporter: ProgressReporter) -> None:
         self._problem = problem
@@ -125,7 +125,7 @@ class JudgeProgressReporter:
         self._reporter.report("testing", event.index + 1, event.total, step=step)
 
     def _is_shown(self, row: JudgedCase) -> bool:
-        """As the result's ``author_view`` has it: a group that shows its first failure shows nothing after it."""
+        """As in the result's ``author_view``: a group that shows its first failure shows nothing after it."""
         feedback = feedback_for_case(self._problem, self._cases[row.name])
         if feedback in (Feedback.NONE.value, Feedback.POINTS.value) or row.group in self._failed:
             return False

@@ -94,7 +94,7 @@ Stored = Mapping[str, Artifact | list[Artifact]]
 
 @dataclass(frozen=True, slots=True)
 class _PreloadedNode:
-    """What a node may know, as the rows have it."""
+    """The inputs of a node, as read from the rows."""
 
     task: NodeTask
     node: Node
@@ -103,7 +103,7 @@ class _PreloadedNode:
 
 @dataclass(frozen=True, slots=True)
 class _NodeExecution:
-    """A node with everything it may know."""
+    """A node with all its inputs."""
 
     job: Job
     run_id: str
@@ -137,15 +137,15 @@ class NodeHandler:
         self._memory = Memory()
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """A place of the node's type, where they are limited: ``node:sandbox=2``."""
+        """The limit key of the node's type: ``node:sandbox=2``."""
         return (f"node:{job_payload.get('type')}",)
 
     def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
-        """Whether the executor of the node's type says so."""
+        """Whether the executor of the node's type declares it."""
         return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_instant", False))
 
     def preload_cached(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _PreloadedNode]:
-        """What nodes may know that run for the first time, if everything they depend on is remembered."""
+        """The inputs of nodes that run for the first time, if all of them are cached."""
         for before, outcome in ended:
             if isinstance(outcome, NodeDone):
                 self._memory.keep_artifact((before.chain_run_id or "", before.node_id or ""), outcome.artifact)
@@ -165,7 +165,7 @@ class NodeHandler:
         return None if stored is None else _PreloadedNode(task, node, stored)
 
     async def run(self, job: Job) -> HandlerResult:
-        """Execute the node that a job names."""
+        """Execute the node of a job."""
         if job.chain_run_id is None or job.node_id is None:
             raise InvalidInput(f"Job {job.id!r} names no node.", field="node_id")
         metrics.CHAIN_NODES_INFLIGHT.inc()
@@ -177,9 +177,9 @@ class NodeHandler:
             metrics.CHAIN_NODES_INFLIGHT.dec()
 
     async def preload(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, _PreloadedNode]:
-        """Read what nodes may know, with two statements for all of them.
+        """Read the inputs of nodes, with two statements for all of them.
 
-        One of which something is missing is left out: it alone is to fail, when it runs, and to say why.
+        A node with a missing input is left out; only that node fails, with the reason, when it runs.
         """
         keys = {job.id: (job.chain_run_id or "", job.node_id or "") for job in jobs}
         tasks = await chain_queries.find_node_tasks(tx, keys.values())
@@ -214,9 +214,7 @@ class NodeHandler:
             dag := self._dags.get(job.preloaded.chain_id, job.preloaded.chain_version)
         ):
             self._memory.keep_run(run_id, job.preloaded)
-            return _PreloadedNode(
-                job.preloaded, dag.node_for(node_id), {}
-            )  # a first node: there is nothing that it depends on
+            return _PreloadedNode(job.preloaded, dag.node_for(node_id), {})  # a root node has no dependencies
         found = await self._database.read(lambda tx: self.preload(tx, [job]))
         if job.id not in found:
             raise NotFound("node", f"{run_id}/{node_id}")
@@ -225,7 +223,7 @@ class NodeHandler:
     async def _outcome(self, job: Job, run_id: str, node_id: str) -> object:
         brief = await self._briefed(job, run_id, node_id)
         task, node, stored = brief.task, brief.node, brief.stored
-        if task.job_id != job.id or task.attempt != node_attempt(job):  # read up late, by one that was thought dead
+        if task.job_id != job.id or task.attempt != node_attempt(job):  # a late read of a worker whose lease was lost
             raise Conflict(f"Node {node_id!r} of run {run_id}: this attempt is stale.")
         if task.run_status is ChainRunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
             return NodeStopped("the run is to stop")
@@ -267,10 +265,10 @@ class NodeHandler:
         except Exception as error:
             if not given:
                 raise
-            raise hidden.error(error) from None  # neither its text nor what caused it may show a secret
+            raise hidden.error(error) from None  # neither the message nor the cause may contain a secret
 
     async def _secrets(self, work: _NodeExecution) -> dict[str, str]:
-        """The secrets that a node refers to, which whoever the run acts for must be allowed to use."""
+        """The secrets that a node refers to; the authority of the run must be allowed to use them."""
         names = names_in(dict(work.node.cfg))
         if not names:
             return {}
@@ -292,7 +290,7 @@ class NodeHandler:
                 result = await _until_stopped(executor, context, _within(node.timeout_ms, executor, context), stop)
                 if result is None:
                     return NodeStopped("stopped at once")
-            except Exception as error:  # whatever it was, a node that ends because its run stops has not failed
+            except Exception as error:  # after any error, a node that ends because its run stops has not failed
                 if not stop.is_set():
                     raise
                 _log.info("node_stopped", error=hidden.text(repr(error)))
@@ -327,7 +325,7 @@ class NodeHandler:
     async def _kept(self, node: Node, result: NodeResult | NodeWaiting) -> object:
         if isinstance(result, NodeWaiting):
             artifact = await artifacts.store_artifact(result.artifact, self._blobs, self._inline_bytes)
-            if artifact.digest is not None:  # who may answer a question is read from the row
+            if artifact.digest is not None:  # the approvers are read from the row
                 raise InvalidInput(
                     f"artifact: a node waits with at most {self._inline_bytes} bytes, these are "
                     f"{artifact.size_bytes}; shorten what is shown meanwhile, or name a blob.",
@@ -345,7 +343,7 @@ async def _until_stopped(
     work: Coroutine[Any, Any, NodeResult | NodeWaiting],
     stop: asyncio.Event,
 ) -> NodeResult | NodeWaiting | None:
-    """Do the work; none where the run is to stop and the executor loses nothing by being cut short."""
+    """Run the executor; not if the run is stopping and the executor loses nothing when interrupted."""
     if not getattr(executor, "can_be_killed", False):
         return await work
     doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
@@ -362,7 +360,7 @@ async def _until_stopped(
 
 
 def _refuse_false(condition: Condition, work: _NodeExecution) -> None:
-    """A condition was decided before its node began, unless it could not be: then it says why, or is decided here."""
+    """Evaluate a condition that could not be evaluated before the node started; fails with the reason."""
     holds, dep = condition.evaluate(work.scope), find_blob_dependency(condition, work.stored)
     if not holds and dep is not None:
         raise InvalidInput(
@@ -374,9 +372,9 @@ def _refuse_false(condition: Condition, work: _NodeExecution) -> None:
 
 
 async def _within(timeout_ms: int | None, executor: Executor, context: ExecutorContext) -> NodeResult | NodeWaiting:
-    """Execute under the node's deadline; being late is a failure that another attempt may mend.
+    """Execute within the timeout of the node; a timeout is a failure that is retried.
 
-    A node without one is ended by the deadline of its job, which every job has.
+    A node without a timeout is ended by that of its job, which every job has.
     """
     if timeout_ms is None:
         return await executor.execute(context)

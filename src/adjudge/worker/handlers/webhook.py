@@ -1,4 +1,4 @@
-"""The handler of webhooks: one signed POST to a public address (``services.http_client``), without redirects."""
+"""Handler of webhooks: sends one signed POST to a public address (``services.http_client``), without redirects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from adjudge.worker.handler import HandlerResult
 
 
 class DeliveryFailed(Unavailable):
-    """The other side did not take it: try again."""
+    """The receiver did not accept the delivery; it is retried."""
 
     code = "DELIVERY_FAILED"
 
@@ -32,7 +32,7 @@ class DeliveryFailed(Unavailable):
 
 
 class WebhookHandler:
-    """Delivers what a job names."""
+    """Sends the delivery of a job."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class WebhookHandler:
         self._transport = GuardedTransport(allowed, resolve)
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """Nothing that is limited."""
+        """No limits."""
         del job_payload
         return ()
 
     async def run(self, job: Job) -> HandlerResult:
-        """Deliver once; any answer but 2xx is a failure, and the job is tried again, later and later.
+        """Send once; any response but 2xx is a failure, and the job is retried with growing delays.
 
-        The last failure ends the job without a dead letter: it is the receiver's to mend, and the owner's to see.
+        After the last failure the job gets no dead letter: the receiver has to fix it, and the owner sees it.
         """
         request = await self._database.read(
             lambda tx: webhook_commands.find_delivery_request(tx, job.payload["delivery_id"])
@@ -103,7 +103,7 @@ class WebhookHandler:
 
 
 def _given_up(error: AdjudgeError, response_status: int | None = None) -> HandlerResult:
-    """The receiver failed, not Adjudge: the delivery's owner sees it and may repeat it, and there is no dead letter."""
+    """The receiver failed, not Adjudge: the owner of the delivery sees it and may repeat it, without a dead letter."""
     outcome = WebhookFailed(error.message, response_status)
     return HandlerResult(
         JobStatus.FAILED, {"error": error.message}, outcome, error.code, error.message, dead_letter=False
