@@ -1,5 +1,5 @@
-"""Operations that people and programs can ask for; the API, the pages, the commands and the executors call them.
+"""Operations that the API, the pages, the commands and the executors share.
 
-What belongs here: object-level rules (whose object is it?), transactions, the audit log. What does not: HTTP (``api``,
-``web``), SQL (``store``). An object that a viewer may not see is reported as not found, not as forbidden.
+Contains object-level rules (who may see and change an object), transactions and the audit log. HTTP is in ``api`` and
+``web``, SQL is in ``store``. An object that a viewer may not see is reported as not found, not as forbidden.
 """

@@ -1,4 +1,4 @@
-"""The own account: profile, password, tokens, sessions."""
+"""The user's own account: profile, password, tokens, sessions."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from adjudge.store.accounts.users import UserRow
 from adjudge.store.ops import audit_log
 
 _DAY_US: Final = 86_400_000_000
-_TOKENS_EACH: Final = 100
+_MAX_TOKENS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedToken:
-    """A new token; its secret is shown now and never again."""
+    """A new token with its secret, which is shown once."""
 
     token: ApiTokenRow
     secret: str
 
 
 def viewer_for_user(user: UserRow) -> Viewer:
-    """A user who has just proved who they are, before they hold any credential."""
+    """A viewer for a user who has just been authenticated and has no credential yet."""
     return Viewer(user.id, user.name, user.role, ROLE_PERMISSIONS[user.role], AuthMethod.NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
 class AccountService:
-    """Operations on one's own account."""
+    """Operations on the viewer's own account."""
 
     database: Database
     settings: AccountsSettings
@@ -59,12 +59,12 @@ class AccountService:
     new_id: IdFactory = new_id
 
     async def get_account(self, viewer: Viewer) -> UserRow:
-        """Who I am."""
+        """The viewer's user."""
         user_id = viewer.id
         return await self.database.read(lambda tx: users.find(tx, user_id))
 
     async def update_account(self, viewer: Viewer, changes: Mapping[str, str | None]) -> UserRow:
-        """Change what I say of myself: ``email`` and ``display_name``, those that are given."""
+        """Change ``email`` and ``display_name``; omitted values stay."""
         user_id = viewer.id
 
         async def update(tx: Tx) -> UserRow:
@@ -80,10 +80,11 @@ class AccountService:
     async def change_password(
         self, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool | None = None
     ) -> None:
-        """Choose another password; every other session ends, and unless told otherwise every other token.
+        """Change the password; revoke all other sessions and, by default, all other tokens.
 
-        Whoever changes a password because somebody else knew it means to lock them out, of command lines too. The first
-        choice of one's own keeps tokens: the password that was given could make none, so they are the operator's.
+        A user who changes a password because another person knows it wants to end that person's access, including
+        command line clients. The first change of a password set by an admin keeps tokens: that password cannot create
+        any, so they were created by the operator.
         """
         user_id = viewer.id
         known = await self.database.read(lambda tx: users.find_with_password(tx, user_id))
@@ -109,21 +110,21 @@ class AccountService:
         self.credentials.invalidate_user(user_id)
 
     async def _limit_password_attempts(self, user_id: str) -> None:
-        """Slow guessing down: whoever found a session open must not find the password out by it."""
+        """Limit password attempts, so that an open session cannot be used to guess the password."""
         per_min = self.settings.login_per_min
         wait_sec = await self.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
         if wait_sec > 0:
             raise RateLimited("Too many attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
     async def list_tokens(self, viewer: Viewer) -> list[ApiTokenRow]:
-        """My tokens that can still be used."""
+        """The viewer's valid tokens."""
         user_id = viewer.id
         return await self.database.read(lambda tx: api_tokens.list_by_user(tx, user_id))
 
     async def create_token(
         self, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
     ) -> CreatedToken:
-        """Make a token that may do a part of what I may, or all of it; not with a password that somebody else gave."""
+        """Create a token with all or some of the viewer's permissions; rejected while a password change is required."""
         if viewer.must_change_password:
             raise PasswordChangeRequired
         wanted = _scopes(viewer, scopes)
@@ -134,8 +135,8 @@ class AccountService:
         )
 
         async def create(tx: Tx) -> ApiTokenRow:
-            if len(await api_tokens.list_by_user(tx, new.user_id)) >= _TOKENS_EACH:
-                raise Conflict(f"Token limit reached ({_TOKENS_EACH}): revoke some first.")
+            if len(await api_tokens.list_by_user(tx, new.user_id)) >= _MAX_TOKENS:
+                raise Conflict(f"Token limit reached ({_MAX_TOKENS}): revoke some first.")
             await api_tokens.insert(tx, new)
             await _audit(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
             return next(token for token in await api_tokens.list_by_user(tx, new.user_id) if token.id == new.id)
@@ -143,7 +144,7 @@ class AccountService:
         return CreatedToken(await self.database.transact(create), secret)
 
     async def revoke_token(self, viewer: Viewer, token_id: str) -> None:
-        """End one of my tokens."""
+        """Revoke one of the viewer's tokens."""
         user_id, token_id = viewer.id, parse_id_or_not_found(token_id, "token")
 
         async def revoke(tx: Tx) -> None:
@@ -154,12 +155,12 @@ class AccountService:
         self.credentials.invalidate_user(user_id)
 
     async def list_sessions(self, viewer: Viewer) -> list[SessionRow]:
-        """My sessions that still last."""
+        """The viewer's active sessions."""
         user_id = viewer.id
         return await self.database.read(lambda tx: sessions.list_by_user(tx, user_id))
 
     async def revoke_session(self, viewer: Viewer, session_id: str) -> None:
-        """End one of my sessions."""
+        """Revoke one of the viewer's sessions."""
         user_id, session_id = viewer.id, parse_id_or_not_found(session_id, "session")
 
         async def revoke(tx: Tx) -> None:
@@ -171,7 +172,7 @@ class AccountService:
 
 
 def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Hold a token's scopes to what its maker may do: a narrow token cannot make a wider one."""
+    """Check that a token's scopes do not exceed the permissions of the viewer, who may use a restricted token."""
     if viewer.role is None:
         raise Forbidden
     if ALL_SCOPES in wanted:

@@ -21,11 +21,11 @@ from adjudge.store import Database, Tx
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import ChainNodeRow, ChainRunRow
 
-_MAY_ASK: Final = (APPROVAL_TYPE, SUBCHAIN_TYPE)
+_MAY_NEED_APPROVAL: Final = (APPROVAL_TYPE, SUBCHAIN_TYPE)
 
 
 async def find_readable(database: Database, viewer: Viewer, run_id: str) -> ChainRunRow:
-    """The run, if the viewer may know of it; else there is none."""
+    """The run, if the viewer may see it; else raise ``NotFound``."""
 
     async def read(tx: Tx) -> ChainRunRow:
         run = await chain_queries.find_run(tx, run_id)
@@ -45,7 +45,7 @@ def can_control(viewer: Viewer, run: ChainRunRow) -> bool:
 
 
 async def find_controllable(database: Database, viewer: Viewer, run_id: str) -> ChainRunRow:
-    """The run, if the viewer may change it; one that may be read but not changed is refused."""
+    """The run, if the viewer may change it; raise ``Forbidden`` if it can only be read."""
     run = await find_readable(database, viewer, run_id)
     _require_control(viewer, run)
     return run
@@ -60,28 +60,28 @@ def _require_control(viewer: Viewer, run: ChainRunRow) -> None:
 
 
 def authority_of(viewer: Viewer) -> Authority:
-    """What a run may do that the viewer starts: what they may, and no more than the token they came with."""
+    """The authority of a run that the viewer starts: at most the permissions of the viewer and of the token used."""
     token_id = viewer.credential_id if viewer.via is AuthMethod.TOKEN else None
     return Authority((Grant(viewer.id, token_id),))
 
 
 def may_complete(viewer: Viewer, node: ChainNodeRow) -> bool:
-    """Whether the viewer, who may change the run, may declare a node done by hand.
+    """Whether the viewer, who may change the run, may mark a node as success.
 
-    A question is answered by those it was asked, and the run of a ``chain`` node may ask one: whoever passes over
-    either could as well change the chain.
+    Only approvers decide on a node that waits for approval, and the run of a ``chain`` node may contain one. Skipping
+    either has the effect of changing the chain, so it requires the same permission.
     """
-    return node.type not in _MAY_ASK or viewer.can(Permission.CHAIN_WRITE)
+    return node.type not in _MAY_NEED_APPROVAL or viewer.can(Permission.CHAIN_WRITE)
 
 
 def require_completion(viewer: Viewer, node: ChainNodeRow) -> None:
-    """Refuse a completion by hand that would pass over those who are asked."""
+    """Raise if the viewer may not mark the node as success."""
     if not may_complete(viewer, node):
         viewer.require(Permission.CHAIN_WRITE)
 
 
 def can_approve(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> bool:
-    """Whether the viewer may answer the question of a node: those it names, else whoever may change its run."""
+    """Whether the viewer may approve or reject a node: its approvers, else users who may change its run."""
     if node.wait_on != WAIT_APPROVAL:
         return False
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
@@ -90,7 +90,7 @@ def can_approve(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> bool:
 
 
 def require_approver(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> None:
-    """Refuse an answer of somebody who was not asked."""
+    """Raise if the viewer is not an approver of the node."""
     if can_approve(viewer, run, node):
         return
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
@@ -102,7 +102,7 @@ def require_approver(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> No
 async def list_readable(
     database: Database, viewer: Viewer, *, chain_id: str, status: ChainRunStatus | None, before: str | None, limit: int
 ) -> list[ChainRunRow]:
-    """Runs that the viewer may know of, the newest first: their own, and those that ask them something now."""
+    """Runs that the viewer may see, newest first: their own, and those that wait for their approval."""
     if viewer.can(Permission.RUN_READ_ALL):
         return await database.read(
             lambda tx: chain_queries.page_runs(tx, chain_id=chain_id, status=status, before=before or "", limit=limit)
@@ -119,5 +119,5 @@ def _started(viewer: Viewer, run: ChainRunRow) -> bool:
 
 
 def _names(viewer: Viewer) -> tuple[str, str]:
-    """How the definition of a chain may name the viewer as an approver."""
+    """The names under which the definition of a chain can list the viewer as an approver."""
     return viewer.name, viewer.id

@@ -1,6 +1,6 @@
-"""Files that runs are given and leave behind: parameters and artifacts name them by their digests.
+"""Files of chain runs: parameters and artifacts refer to them by digest.
 
-A digest is a key: whoever knows one has seen the file, or was told of it by somebody who had.
+A digest is enough to use a file: it can only be known from the file itself or from a reference to it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class ChainRunFileService:
     chain_runs: ChainRunService
 
     async def store_file(self, pieces: AsyncIterable[bytes]) -> BlobInfo:
-        """Keep a file; what nothing names within a day is garbage."""
+        """Store a file; it is garbage-collected if nothing refers to it within a day."""
         digest = await self.blobs.put(pieces)
         return await self.blobs.stat(digest)
 
     async def find_file(self, viewer: Viewer, run_id: str, node_id: str, digest: str) -> BlobInfo:
-        """A file that a node's artifact names."""
+        """A file that the artifact of a node refers to."""
         left = await self.chain_runs.get_artifact(viewer, run_id, node_id)
         if digest not in DIGEST.findall(left.decode()):
             raise NotFound("file", digest)
@@ -46,7 +46,7 @@ class ChainRunFileService:
 
 
 def list_artifact_files(artifact: Any, name: str = "") -> Iterator[ArtifactFile]:
-    """The files that an artifact describes, each called by the key that it stands under."""
+    """The files that an artifact refers to, each named by its key in the artifact."""
     if isinstance(artifact, Mapping):
         digest, size_bytes = artifact.get("digest"), artifact.get("size_bytes")
         if isinstance(digest, str) and isinstance(size_bytes, int) and DIGEST.fullmatch(digest):

@@ -33,7 +33,7 @@ from adjudge.store.chains.models import (
 from adjudge.store.engine.notify import Wakeup
 
 _POLL_MS: Final = 1_000
-_REST_SEC: Final = 0.1
+_PAUSE_SEC: Final = 0.1
 """Pause between two reads of a run: notifications come for every run, and a read returns all nodes of one."""
 
 
@@ -57,7 +57,7 @@ class ChainRunService:
         reason: str = "",
         trace_id: str | None = None,
     ) -> StartedChainRun:
-        """Start a chain; the same key of theirs answers with the run it started the first time."""
+        """Start a chain; a repeated idempotency key of the same user returns the first run."""
         chain_id = (await self.chains.find_chain(chain)).id
         await self.admission.check_room(viewer)
         wanted = NewChainRun(
@@ -81,7 +81,7 @@ class ChainRunService:
         before: str | None,
         limit: int,
     ) -> list[ChainRunRow]:
-        """Runs that the viewer may know of, the newest first."""
+        """Runs that the viewer may see, newest first."""
         chain_id = (await self.chains.find_chain(chain)).id if chain else ""
         return await chain_run_access.list_readable(
             self.database, viewer, chain_id=chain_id, status=status, before=before, limit=limit
@@ -107,22 +107,22 @@ class ChainRunService:
     async def list_status_changes(
         self, viewer: Viewer, run_id: str, *, after: int = 0, limit: int
     ) -> list[ChainStatusChange]:
-        """What has become of a run and its nodes, from after a known change."""
+        """Status changes of a run and its nodes, after a given change."""
         await chain_run_access.find_readable(self.database, viewer, run_id)
         return await self.database.read(lambda tx: chain_queries.status_log(tx, run_id, after=after, limit=limit))
 
     async def get_dag(self, run: ChainRunRow) -> Mapping[str, list[str]]:
-        """What each node of a run depends on, by the snapshot that the run began with."""
+        """The dependencies of each node of a run, from the run's snapshot of the DAG."""
         dag = await self.database.read(lambda tx: self.engine.dags.of_run(tx, run.id, run.chain_id, run.chain_version))
         return {item.id: list(item.deps) for item in dag.nodes}
 
     async def snapshot(self, viewer: Viewer, run_id: str) -> Mapping[str, Any]:
-        """The definition that a run goes by, as it was when the run began."""
+        """The definition that a run uses: a snapshot from its start."""
         await chain_run_access.find_readable(self.database, viewer, run_id)
         return await self.database.read(lambda tx: chain_queries.snapshot(tx, run_id))
 
     async def get_artifact(self, viewer: Viewer, run_id: str, node_id: str) -> bytes:
-        """What a node left behind as JSON, however large; of a mapped node, the list of what its instances did."""
+        """The whole artifact of a node; for a mapped node, the list of the artifacts of its instances."""
         run, found = (
             await chain_run_access.find_readable(self.database, viewer, run_id),
             await self.get_node(viewer, run_id, node_id),
@@ -149,7 +149,7 @@ class ChainRunService:
         return b"[" + b",".join([await artifacts.load_artifact(item, self.blobs) for item in items]) + b"]"
 
     async def stop_run(self, viewer: Viewer, run_id: str, reason: str) -> ChainRunStatus:
-        """Ask a run to stop."""
+        """Request the stop of a run."""
         await chain_run_access.find_controllable(self.database, viewer, run_id)
         return await self.database.transact(lambda tx: self.engine.stop(tx, run_id, actor=viewer.id, reason=reason))
 
@@ -163,7 +163,7 @@ class ChainRunService:
     async def complete_node(
         self, viewer: Viewer, run_id: str, node_id: str, *, artifact: Any, reason: str
     ) -> ChainNodeRow:
-        """Mark a node as success. Of a node that waits for approval this needs the permission to change chains."""
+        """Mark a node as success. For a node that waits for approval this requires the permission to change chains."""
         await chain_run_access.find_controllable(self.database, viewer, run_id)
         chain_run_access.require_completion(viewer, await self.get_node(viewer, run_id, node_id))
         left = await artifacts.store_artifact(artifact, self.blobs)
@@ -174,7 +174,7 @@ class ChainRunService:
     async def rerun(
         self, viewer: Viewer, run_id: str, *, from_node: str | None, reason: str, key: str | None
     ) -> StartedChainRun:
-        """Repeat a run, for the viewer."""
+        """Rerun a run on behalf of the viewer."""
         await chain_run_access.find_controllable(self.database, viewer, run_id)
         return await self.database.transact(
             lambda tx: self.engine.rerun(
@@ -189,14 +189,14 @@ class ChainRunService:
         )
 
     async def decide_node(self, viewer: Viewer, run_id: str, node_id: str, *, approved: bool, reason: str) -> None:
-        """Answer the question that a node asks: those it names may, or else those who may change its run."""
+        """Approve or reject a node: its approvers may, or else users who may change its run."""
         run, asking = (
             await chain_run_access.find_readable(self.database, viewer, run_id),
             await self.get_node(viewer, run_id, node_id),
         )
         if not viewer.can(Permission.RUN_CONTROL):
-            viewer.require(Permission.RUN_ANSWER)  # a token that may only read changes nothing
-        if asking.wait_on == WAIT_APPROVAL:  # else the engine says what is wrong: it is answered already
+            viewer.require(Permission.RUN_ANSWER)  # a read-only token must not change anything
+        if asking.wait_on == WAIT_APPROVAL:  # otherwise the engine reports the error: the node is already decided
             chain_run_access.require_approver(viewer, run, asking)
         await self.database.transact(
             lambda tx: answer_approval(
@@ -214,7 +214,7 @@ class ChainRunService:
     async def watch_run(
         self, viewer: Viewer, run_id: str
     ) -> AsyncGenerator[tuple[ChainRunRow, list[ChainNodeRow]] | None, None]:
-        """A run and the nodes that changed, whenever something did, until it ends; nothing as a sign of life.
+        """The run and its changed nodes, after every change until it finishes; None as a heartbeat.
 
         The state is sent, not its history: a client that reconnects gets the whole state and misses nothing.
         """
@@ -235,7 +235,7 @@ class ChainRunService:
                     yield None
                 if run.status in CHAIN_RUN.terminal:
                     return
-                await asyncio.sleep(_REST_SEC)
+                await asyncio.sleep(_PAUSE_SEC)
                 await wakeup.wait(_POLL_MS)
         finally:
             stop_listening()
@@ -243,20 +243,20 @@ class ChainRunService:
     async def list_log_lines(
         self, viewer: Viewer, run_id: str, node_id: str, *, after: int, limit: int
     ) -> list[NodeLogRow]:
-        """What a node wrote, from after a known line."""
+        """The log lines of a node, after a given line."""
         await self.get_node(viewer, run_id, node_id)
         return await self.database.read(
             lambda tx: chain_queries.read_log(tx, run_id, node_id, after=after, limit=limit)
         )
 
     async def tail_log_lines(self, viewer: Viewer, run_id: str, node_id: str, *, limit: int) -> list[NodeLogRow]:
-        """What a node wrote last."""
+        """The last log lines of a node."""
         await self.get_node(viewer, run_id, node_id)
         return await self.database.read(lambda tx: chain_queries.read_log_tail(tx, run_id, node_id, limit=limit))
 
 
 def _scoped_key(viewer: Viewer, key: str | None) -> str | None:
-    """A key is its owner's: nobody's is answered with somebody else's run, nor does it stand for a trigger's tick."""
+    """Limit an idempotency key to its user, so that it never matches a run of another user or a tick of a trigger."""
     return None if key is None else f"{viewer.id}:{key}"
 
 

@@ -34,7 +34,7 @@ class ChainTriggerService:
     async def create_trigger(
         self, viewer: Viewer, chain: str, *, name: str, kind: str, spec: Mapping[str, Any], enabled: bool
     ) -> tuple[TriggerRow, str | None]:
-        """Let a chain be started by itself; a webhook's secret is shown this once."""
+        """Create a trigger; the secret of a webhook trigger is returned once."""
         chain_id = (await self.chains.find_chain(chain)).id
 
         async def write(tx: Tx) -> tuple[TriggerRow, CreatedTrigger]:
@@ -66,7 +66,7 @@ class ChainTriggerService:
         spec: Mapping[str, Any] | None,
         enabled: bool | None,
     ) -> TriggerRow:
-        """Change a trigger by version."""
+        """Change a trigger, guarded by its version."""
 
         async def write(tx: Tx) -> TriggerRow:
             changed = await TriggerCommands(self.new_id).update(
@@ -90,7 +90,7 @@ class ChainTriggerService:
         return await self.database.transact(write)
 
     async def delete_trigger(self, viewer: Viewer, trigger_id: str) -> None:
-        """Let a trigger start nothing any more."""
+        """Delete a trigger."""
 
         async def write(tx: Tx) -> None:
             current = await chain_triggers.find(tx, trigger_id)
@@ -107,7 +107,7 @@ class ChainTriggerService:
         await self.database.transact(write)
 
     async def call_trigger(self, trigger_id: str, *, secret: str, key: str | None, payload: Any) -> str:
-        """Take the call of whoever knows a trigger's secret."""
+        """Accept a call to a webhook trigger with its secret."""
         if not isinstance(payload, Mapping):
             raise InvalidInput("body: expected a JSON object.", field="body")
         return await self.database.transact(

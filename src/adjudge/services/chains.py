@@ -42,8 +42,8 @@ class ChainService:
     database: Database
     new_id: IdFactory = new_id
 
-    def _checked(self, viewer: Viewer, wanted: ChainDraft) -> Mapping[str, Any]:
-        """The DAG without sugar, held to the executors' schemas; everything that is wrong is said at once."""
+    def _validated_dag(self, viewer: Viewer, wanted: ChainDraft) -> Mapping[str, Any]:
+        """Expand and validate the DAG, including the executors' schemas; all errors are reported together."""
         if not wanted.name.strip():
             raise InvalidInput("name: required.", field="name")
         dag: Mapping[str, Any] = expand_map_nodes(wanted.dag)
@@ -52,8 +52,8 @@ class ChainService:
         return dag
 
     async def create_chain(self, viewer: Viewer, wanted: ChainDraft, *, enabled: bool) -> ChainRow:
-        """Define a chain."""
-        dag = self._checked(viewer, wanted)
+        """Create a chain."""
+        dag = self._validated_dag(viewer, wanted)
         return await self.database.transact(
             lambda tx: definitions.create(
                 tx,
@@ -68,8 +68,8 @@ class ChainService:
         )
 
     async def update_chain(self, viewer: Viewer, chain_id: str, wanted: ChainDraft, *, version: int) -> ChainRow:
-        """Change a chain; runs that have begun keep the DAG they began with."""
-        dag = self._checked(viewer, wanted)
+        """Change a chain; existing runs keep their snapshot of the DAG."""
+        dag = self._validated_dag(viewer, wanted)
         return await self.database.transact(
             lambda tx: definitions.update(
                 tx,
@@ -84,7 +84,7 @@ class ChainService:
         )
 
     async def apply_chain(self, viewer: Viewer, wanted: ChainFile) -> tuple[ChainApplyResult, ChainRow]:
-        """Make a chain and its triggers as a file has them, all of it or nothing."""
+        """Create or update a chain and its triggers to match a file, in one transaction."""
         plain = replace(wanted, dag=expand_map_nodes(wanted.dag))
         by = apply.By(viewer.id, chain_run_access.authority_of(viewer))
 

@@ -1,4 +1,4 @@
-"""Programs run without a problem. Only their owner can read them."""
+"""Executions: programs run without a problem. Only their owner can read them."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _OUTPUT_BYTES: Final = 16 * MIB
 _STORAGE_RETRY_SEC: Final = 3_600
 _COMPILE_MS: Final = 120_000
 _WAIT_MS: Final = 300_000
-"""How long the compilation, and each run, may wait for judging in the same worker.
+"""How long the compilation, and each sandbox run, may wait for judging in the same worker.
 
-After an execution turn judging may go on for four times as long as it waited, and a compilation may take a minute.
+After an execution, judging may use the worker for four times as long as it waited, and a compilation may take a minute.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRequest:
-    """A program somebody wants to be run."""
+    """A requested execution."""
 
     language: str
     source: str
@@ -54,7 +54,7 @@ class ExecutionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionService:
-    """Runs of a program without a problem; only their owner can read them."""
+    """Executions of the viewer; only their owner can read them."""
 
     database: Database
     jobs: JobCommands
@@ -74,9 +74,9 @@ class ExecutionService:
         wait_sec: float,
         is_batch: bool = False,
     ) -> list[ExecutionRow]:
-        """Take programs to be run, all or none; with ``wait_sec``, answer when they have ended, or as they stand then.
+        """Create executions, all or none; with ``wait_sec``, wait up to that time until they are finished.
 
-        The same request with the same idempotency key is answered with the first one's executions, as they stand.
+        A repeated request with the same idempotency key returns the first executions in their current state.
         """
         key = parse_idempotency_key(viewer, caller)
         digest = request_digest("execute", requests, is_batch) if key is not None else ""
@@ -100,25 +100,25 @@ class ExecutionService:
             if key is not None and key not in await idempotency_keys.claim(tx, {key: answer}):
                 return (await idempotency_keys.find(tx, [key]))[key].check_request(digest)
             if is_bounded:
-                self._check_room(items, await executions.kept_bytes(tx, viewer.id))
+                self._check_quota(items, await executions.kept_bytes(tx, viewer.id))
             return await executions.create(tx, self.jobs, items, new_id=self.new_id)
 
         taken = await self.database.transact(take)
-        if isinstance(taken, StoredResponse):  # somebody was quicker with the same key
+        if isinstance(taken, StoredResponse):  # a concurrent request used the same key
             return await self._existing_executions(viewer, taken, wait_sec)
-        await self._until_ended(taken, wait_sec)
+        await self._wait_finished(taken, wait_sec)
         return await self._read_all(viewer, answer)
 
     async def _existing_executions(self, viewer: Viewer, answer: StoredResponse, wait_sec: float) -> list[ExecutionRow]:
-        """The executions that a key stands for; those whose time is over are gone, and not run again."""
+        """The executions of an idempotency key; expired ones are deleted and not run again."""
         found = await self._read_all(viewer, answer)
         unfinished = [item.job_id for item in found if item.finished_at is None]
         if not unfinished or wait_sec <= 0:
             return found
-        await self._until_ended(unfinished, wait_sec)
+        await self._wait_finished(unfinished, wait_sec)
         return await self._read_all(viewer, answer)
 
-    async def _until_ended(self, job_ids: Sequence[str], wait_sec: float) -> None:
+    async def _wait_finished(self, job_ids: Sequence[str], wait_sec: float) -> None:
         if wait_sec > 0:
             patience = min(wait_sec, WAIT_MOST_SEC)
             await asyncio.gather(*(self.feed.wait_job_finished(job_id, patience) for job_id in job_ids))
@@ -129,8 +129,8 @@ class ExecutionService:
 
         return await self.database.read(read)
 
-    def _check_room(self, items: Sequence[NewExecution], kept_bytes: int) -> None:
-        """Refuse what would take more of the database than one user may: what is kept, and may come of what runs."""
+    def _check_quota(self, items: Sequence[NewExecution], kept_bytes: int) -> None:
+        """Reject executions that exceed the storage quota: stored outputs plus possible outputs of active ones."""
         most = self.settings.user_bytes
         wanted = sum(item.kept_bytes for item in items)
         if most and wanted > most:
@@ -148,7 +148,7 @@ class ExecutionService:
             )
 
     def _output_bytes(self, inputs: int) -> int:
-        """How much the outputs of an execution may take in the database, base64 included."""
+        """The maximum size of an execution's outputs in the database, in base64."""
         judge = self.judge_settings
         most = inputs * (judge.stdout_limit_bytes + judge.stderr_limit_bytes)
         return min(self.settings.output_bytes, most) * 4 // 3 + 8 * inputs
@@ -199,7 +199,7 @@ class ExecutionService:
         )
 
     async def get_execution(self, viewer: Viewer, execution_id: str, *, wait_sec: float = 0) -> ExecutionRow:
-        """One of one's own executions."""
+        """One of the viewer's executions."""
         found = await self.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
         if wait_sec > 0 and found.finished_at is None:
             await self.feed.wait_job_finished(found.job_id, min(wait_sec, WAIT_MOST_SEC))
@@ -207,11 +207,11 @@ class ExecutionService:
         return found
 
     async def list_executions(self, viewer: Viewer, *, before: str | None, limit: int) -> list[ExecutionRow]:
-        """One's own executions without their outputs, the newest first."""
+        """The viewer's executions without outputs, newest first."""
         return await self.database.read(lambda tx: executions.page(tx, viewer.id, before=before or MAX_ID, limit=limit))
 
     async def cancel_execution(self, viewer: Viewer, execution_id: str) -> ExecutionRow:
-        """End an execution that has not ended; one that has stays as it is."""
+        """Cancel an execution; a finished one is not changed."""
         found = await self.get_execution(viewer, execution_id)
         await self.database.transact(
             lambda tx: self.jobs.cancel(tx, [found.job_id], actor=viewer.id, reason="canceled")

@@ -23,7 +23,7 @@ from adjudge.stream.driver import Stream
 Check = Callable[[], Awaitable[None]]
 """Asks one component whether it is available; raises if it is not."""
 DISPENSABLE: Final = frozenset({"stream", "workers"})
-_PATIENCE_SEC: Final = 2.0
+_TIMEOUT_SEC: Final = 2.0
 _ANY_DIGEST: Final = "0" * 64
 
 log = get_logger(__name__)
@@ -40,7 +40,7 @@ class ComponentHealth:
 
 
 def component_checks(database: Database, blobs: BlobStore, stream: Stream, registry: Registry) -> Mapping[str, Check]:
-    """How each part is asked."""
+    """The check of each component."""
 
     async def database_answers() -> None:
         await ping(database)
@@ -64,16 +64,16 @@ def component_checks(database: Database, blobs: BlobStore, stream: Stream, regis
 
 
 async def check_components(checks: Mapping[str, Check]) -> list[ComponentHealth]:
-    """Ask every part at once."""
-    return list(await asyncio.gather(*(_ask(name, check) for name, check in checks.items())))
+    """Check all components concurrently."""
+    return list(await asyncio.gather(*(_check(name, check) for name, check in checks.items())))
 
 
-async def _ask(name: str, check: Check) -> ComponentHealth:
+async def _check(name: str, check: Check) -> ComponentHealth:
     started, error = time.perf_counter(), None
     try:
-        async with asyncio.timeout(_PATIENCE_SEC):
+        async with asyncio.timeout(_TIMEOUT_SEC):
             await check()
-    except Exception as failure:  # noqa: BLE001  # whatever a part died of, the answer is the same: it is not well
+    except Exception as failure:  # noqa: BLE001  # any error means that the component is unavailable
         error = failure.message if isinstance(failure, AdjudgeError) else type(failure).__name__
         log.warning("health_check_failed", check=name, error=error)
     return ComponentHealth(name, error is None, round((time.perf_counter() - started) * 1000, 1), error)

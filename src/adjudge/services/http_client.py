@@ -44,27 +44,27 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PLAIN_HEADERS: Final = frozenset({"accept", "accept-language", "content-type", "idempotency-key", "user-agent"})
 _DEFAULT_HEADERS: Final = {"Accept": "*/*", "User-Agent": f"adjudge/{__version__}"}
 """Unless the node sets them: some servers reject requests without a user agent."""
-_LATER: Final = frozenset({408, 425, 429})
-"""Besides 5xx: answers that may be another one later."""
+_RETRYABLE_STATUSES: Final = frozenset({408, 425, 429})
+"""Statuses besides 5xx for which a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHost:
-    """A host that may be called: ``host``, ``*.domain``, with a port and a scheme of its own where it has one."""
+    """An allowed host: ``host`` or ``*.domain``, with its scheme and port."""
 
     scheme: str
     host: str
     port: int
 
     def matches(self, scheme: str, host: str, port: int) -> bool:
-        """Whether a call goes there."""
+        """Whether this entry allows the call."""
         named = host == self.host or (self.host.startswith("*.") and host.endswith(self.host[1:]))
         return named and scheme == self.scheme and port == self.port
 
 
 @dataclass(frozen=True, slots=True)
 class HostAllowList:
-    """Where calls may go."""
+    """The hosts that nodes may call."""
 
     hosts: tuple[AllowedHost, ...] = ()
     networks: tuple[Network, ...] = ()
@@ -83,13 +83,13 @@ class HostAllowList:
         return cls(tuple(places), tuple(networks))
 
     def check(self, scheme: str, host: str, port: int) -> None:
-        """Refuse a place that is not on the list."""
+        """Reject a URL whose host is not on the list."""
         if any(place.matches(scheme, host, port) for place in self.hosts):
             return
         raise NodeRefused(f"url: {scheme}://{host}:{port} is not in chains.http_allow.")
 
     def check_address(self, address: Address, host: str) -> None:
-        """Refuse an address inside, unless it is listed as such."""
+        """Reject an address that is not public, unless it is listed."""
         real = unwrap_ipv4(address)
         if is_public(real) or _contains(self.networks, real):
             return
@@ -141,7 +141,7 @@ class OutgoingRequest:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingResponse:
-    """What came back."""
+    """The response to a request."""
 
     status: int
     headers: Mapping[str, str]
@@ -150,11 +150,11 @@ class OutgoingResponse:
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the other side may answer otherwise later."""
-        return self.status >= 500 or self.status in _LATER
+        """Whether a retry may give another response."""
+        return self.status >= 500 or self.status in _RETRYABLE_STATUSES
 
     def document(self) -> dict[str, Any]:
-        """The answer as an artifact: its body as JSON where it says that it is."""
+        """The response as an artifact; the body is parsed if its type is JSON."""
         shown = {name: self.headers[name] for name in ("content-type", "etag", "location") if name in self.headers}
         found: dict[str, Any] = {"status": self.status, "url": self.url, "headers": shown}
         if "json" in shown.get("content-type", ""):
@@ -162,7 +162,7 @@ class OutgoingResponse:
                 told = {**found, "json": json.loads(self.body)}
                 encode_json(told, "answer")
             except (ValueError, RecursionError, InvalidInput):
-                pass  # it says JSON and is none, or none that can be kept: shown as text
+                pass  # not valid JSON, or not storable: shown as text
             else:
                 return told
         return {**found, "text": self.body.decode(errors="replace").replace("\0", "�")}
@@ -170,12 +170,12 @@ class OutgoingResponse:
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """The authorities that certificates are checked against, read once: that takes longer than most calls."""
+    """The TLS context with the trusted certificates, loaded once: loading takes longer than most calls."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """The addresses that a name has now, as the machine finds them."""
+    """The current addresses of a host name, from the system resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(item[4][0]) for item in found]
 
@@ -366,7 +366,7 @@ def _redirected(call: OutgoingRequest, answer: OutgoingResponse) -> OutgoingRequ
     if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
         method, body = "GET", b""
     if _origin(call.url) != _origin(url):
-        headers = _for_anybody(headers)
+        headers = _safe_headers(headers)
         if body:
             raise NodeRefused(f"{call.url}: it sends the request's body on to another host; call that one.")
     return replace(call, method=method, url=url, headers=headers, body=body)
@@ -377,8 +377,8 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc.lower()
 
 
-def _for_anybody(headers: Mapping[str, str]) -> dict[str, str]:
-    """What another host may be sent: a redirect must not carry one host's credentials, in any header, to the next."""
+def _safe_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that another host may get after a redirect: only harmless ones, so no credentials are passed on."""
     return {name: value for name, value in headers.items() if name.lower() in _PLAIN_HEADERS}
 
 

@@ -17,7 +17,7 @@ from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.judge.languages import Language, Languages
 
 _REVISION: Final = "templates"
-"""Templates come with the program: another version of it is another cache key by its selector."""
+"""Templates are part of the program, so the cache key changes with its version."""
 
 
 @cache
@@ -27,7 +27,7 @@ def _templates() -> dict[str, str]:
 
 
 def template_for(language: Language) -> str | None:
-    """A program that reads two numbers and prints their sum: one for all languages that packages call the same."""
+    """A program that reads two numbers and prints their sum; languages with the same package name share one."""
     return _templates().get(language.id) or _templates().get(language.code)
 
 
@@ -46,7 +46,7 @@ class LanguageInfo:
 
 @dataclass(frozen=True, slots=True)
 class SourceTemplate:
-    """Where to start in a language."""
+    """The source template of a language."""
 
     language: str
     file_name: str
@@ -89,7 +89,7 @@ class LanguageService:
         )
 
     async def get_template(self, name: str) -> CachedValue:
-        """Where to begin in one language, encoded."""
+        """The source template of a language, encoded."""
         try:
             language = self.languages.get(name)
         except InvalidInput:

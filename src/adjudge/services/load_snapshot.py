@@ -1,7 +1,7 @@
-"""What admission knows of the system: queue length and what the workers can run, at most one second old.
+"""The load that admission decides by: queue length and available languages, at most one second old.
 
-Read once for all requests. A snapshot older than half a second is refreshed in the background; only the first request
-after an idle period waits for one.
+It is read once for all requests. A snapshot older than half a second is refreshed in the background; only the first
+request after an idle period waits for one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot:
-    """The house at one moment."""
+    """Load of the system at one time."""
 
     waiting: int = 0
     languages: frozenset[str] | None = None
-    """What workers that take new jobs can run; None while nobody can tell."""
+    """The languages that available workers can run; None if unknown."""
     workers: int = 0
 
 
 class LoadSampler:
-    """Takes samples."""
+    """Reads snapshots."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class LoadSampler:
         self._taking: asyncio.Task[None] | None = None
 
     async def current(self) -> LoadSnapshot:
-        """The sample to decide by."""
+        """The current snapshot."""
         age_sec = self._clock() - self._taken_at
         if age_sec > _LIFE_SEC / 2 and self._taking is None:
             self._taking = asyncio.create_task(self._refresh())
@@ -69,7 +69,7 @@ class LoadSampler:
             await asyncio.wait([self._taking])
 
     async def _refresh(self) -> None:
-        """Renew each part that answers; one that does not keeps its last value, or lets everything in."""
+        """Refresh the snapshot. On errors the queue length keeps its last value and the languages are unknown."""
         sample = self._sample
         try:
             waiting = await self._database.read(lambda tx: count_waiting(tx, limit=self._count_to))
@@ -93,7 +93,7 @@ class LoadSampler:
 
 
 def _languages(alive: Sequence[WorkerInfo]) -> frozenset[str] | None:
-    """What they can run together; one that is starting does not know yet, so nobody can tell."""
+    """All languages of the workers; None while a worker is starting, because its languages are unknown."""
     if any(info.health is WorkerHealth.STARTING for info in alive):
         return None
     return frozenset(language for info in alive for language in info.languages)

@@ -1,9 +1,9 @@
-"""Logging in by another provider: OpenID Connect, authorization code with PKCE.
+"""Login with an identity provider: OpenID Connect, authorization code flow with PKCE.
 
-We send the browser away with a state, a nonce and a challenge, and keep what answers them in a cookie of that browser
-alone. When it comes back with a code, we fetch the id token ourselves and believe it only if the provider's published
-keys signed it, for us, just now, with our nonce. Issuer and subject are who somebody is; names and addresses are only
-what they are called.
+The browser is redirected with a state, a nonce and a code challenge; the values to verify them are kept in a cookie.
+When the browser returns with a code, the server fetches the id token and accepts it only if it is signed with a
+published key of the provider, for this client, recently, with the same nonce. Issuer and subject identify a user; names
+and email addresses are only displayed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from adjudge.domain.errors import LoginFailed, Unavailable
 from adjudge.observe.logs import get_logger
 
 _ALGORITHMS: Final = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
-"""Signatures by a key pair only: a shared secret would let whoever knows it speak for the provider."""
-_KEEP_SEC: Final = 3_600.0
+"""Asymmetric signatures only: everyone who knows a shared secret could sign tokens."""
+_CACHE_SEC: Final = 3_600.0
 _TIMEOUT_SEC: Final = 10.0
-"""For a whole answer of the provider."""
+"""Limit for a whole response of the provider."""
 _LEEWAY_SEC: Final = 60
 
 log = get_logger(__name__)
@@ -49,14 +49,14 @@ class ExternalIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OidcLoginStart:
-    """A login on its way: where the browser goes, and what its cookie keeps meanwhile."""
+    """A started login: the URL for the browser, and the value of its cookie."""
 
     url: str
     cookie: str
 
 
 class OidcProvider:
-    """One provider, found by its issuer."""
+    """One identity provider, discovered by its issuer."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class OidcProvider:
         self._fetched_at = float("-inf")
 
     async def start_login(self, redirect_uri: str) -> OidcLoginStart:
-        """Send somebody to the provider."""
+        """Create the redirect to the provider."""
         about = await self._discover()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
@@ -96,7 +96,7 @@ class OidcProvider:
         return OidcLoginStart(f"{endpoint}{joint}{urlencode(query)}", f"{state}.{nonce}.{verifier}")
 
     async def complete_login(self, *, code: str, state: str, cookie: str, redirect_uri: str) -> ExternalIdentity:
-        """Find out who came back."""
+        """Verify the callback and return the identity."""
         kept_state, _, rest = cookie.partition(".")
         nonce, _, verifier = rest.partition(".")
         if not verifier or not hmac.compare_digest(kept_state.encode(), state.encode()):
@@ -131,9 +131,9 @@ class OidcProvider:
         return token
 
     async def _validate_id_token(self, about: dict[str, Any], token: str, nonce: str) -> dict[str, Any]:
-        """Hold an id token to its signature and to everything that it must say."""
+        """Validate the signature and all required claims of an id token."""
         claims = _verify_signature(token, await self._key_set(about, anew=False))
-        if claims is None:  # the provider may have changed its keys: ask for them once more
+        if claims is None:  # the provider may have changed its keys: fetch them once more
             claims = _verify_signature(token, await self._key_set(about, anew=True))
         if claims is None:
             log.warning("oidc_token_refused")
@@ -157,7 +157,7 @@ class OidcProvider:
         return claims
 
     async def _discover(self) -> dict[str, Any]:
-        if self._clock() - self._fetched_at > _KEEP_SEC:
+        if self._clock() - self._fetched_at > _CACHE_SEC:
             url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
             about = _json(await self._request("GET", url))
             if about.get("issuer") != self._issuer:
@@ -173,7 +173,7 @@ class OidcProvider:
 
     async def _request(self, method: str, url: str, **options: Any) -> httpx.Response:
         try:
-            # The client's own limit is for each read: an answer that comes byte by byte would never exceed it.
+            # The client's timeout is per read: a response that arrives byte by byte would never exceed it.
             async with asyncio.timeout(self._timeout_sec), httpx.AsyncClient(timeout=self._timeout_sec) as client:
                 return await client.request(method, url, **options)
         except (httpx.HTTPError, TimeoutError) as error:
@@ -182,7 +182,7 @@ class OidcProvider:
 
 
 def _verify_signature(token: str, keys: KeySet) -> dict[str, Any] | None:
-    """What a token says, if one of the keys signed it."""
+    """The claims of a token, if one of the keys signed it."""
     try:
         return dict(jwt.decode(token, keys, algorithms=_ALGORITHMS).claims)
     except (JoseError, ValueError):

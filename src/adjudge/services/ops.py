@@ -1,4 +1,4 @@
-"""What operators see and do."""
+"""Operations for operators: status, queue, workers, dead letters, audit log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True)
 class OpsService:
-    """What operators see and do."""
+    """Operations for operators."""
 
     database: Database
     jobs: JobCommands
@@ -56,7 +56,7 @@ class OpsService:
     checks: Mapping[str, Check]
 
     async def get_system_status(self) -> SystemStatus:
-        """Ask every part and count what waits."""
+        """Check all components and count waiting jobs."""
 
         async def count(tx: Tx) -> tuple[list[QueueStats], int, OutboxStats, int]:
             return (
@@ -77,15 +77,15 @@ class OpsService:
         return await self.registry.list()
 
     async def get_queue_status(self) -> tuple[list[QueueStats], int]:
-        """What waits, band by band, and how many jobs run."""
+        """Waiting jobs by priority band, and the number of running jobs."""
         return await self.database.read(queue_stats.find_queue_stats)
 
     async def get_outbox_status(self) -> OutboxStats:
-        """How delivery stands."""
+        """The state of the outbox."""
         return await self.database.read(queue_stats.find_outbox_stats)
 
     async def list_dead_letters(self, *, state: str, after: str, limit: int) -> list[DeadLetterRow]:
-        """Dead letters in one state, the oldest first."""
+        """Dead letters in one state, oldest first."""
         return await self.database.read(lambda tx: dead_letters.page(tx, state=state, after=after, limit=limit))
 
     async def get_dead_letter(self, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
@@ -96,14 +96,14 @@ class OpsService:
     async def replay_dead_letters(
         self, viewer: Viewer, letter_ids: Sequence[str], *, reason: str
     ) -> dict[str, str | None]:
-        """Run what dead letters speak of again, all or none; return letter id → new job id, if there is one yet."""
+        """Replay dead letters, all or none; return letter id → new job id, if the job exists already."""
         known = [parse_id_or_not_found(letter_id, "dead_letter") for letter_id in letter_ids]
         return await self.database.transact(
             lambda tx: dead_letters.replay(tx, self.jobs, known, actor=viewer.id, reason=reason)
         )
 
     async def discard_dead_letters(self, viewer: Viewer, letter_ids: Sequence[str], *, reason: str) -> None:
-        """Close dead letters for good, all or none."""
+        """Discard dead letters, all or none."""
         known = [parse_id_or_not_found(letter_id, "dead_letter") for letter_id in letter_ids]
         await self.database.transact(
             lambda tx: dead_letters.discard(tx, self.jobs, known, actor=viewer.id, reason=reason)
@@ -112,7 +112,7 @@ class OpsService:
     async def list_audit_entries(
         self, *, actor: str, of: tuple[str, str] | None, before: int | None, limit: int
     ) -> list[audit_log.AuditLogRow]:
-        """What was done by hand: by somebody (by id or name), to one object, or all of it."""
+        """Audit log entries: of one actor (id or name), of one object, or all."""
 
         async def read(tx: Tx) -> list[audit_log.AuditLogRow]:
             if of is not None:
@@ -124,12 +124,12 @@ class OpsService:
         return await self.database.read(read)
 
     async def user_names(self, actors: Iterable[str | None]) -> dict[str, str]:
-        """What those of the actors are called who are users."""
+        """User id → name, for the actors that are users."""
         wanted = {actor for actor in actors if actor is not None and is_id(actor)}
         return await self.database.read(lambda tx: users.find_names(tx, wanted)) if wanted else {}
 
     async def get_job_history(self, job_id: str) -> JobHistory:
-        """All that is known of a job of any kind."""
+        """A job of any kind with its attempts and status changes."""
         known = parse_id_or_not_found(job_id, "job")
 
         async def read(tx: Tx) -> JobHistory:
@@ -141,5 +141,5 @@ class OpsService:
         return await self.database.read(read)
 
     def list_settings(self) -> list[Setting]:
-        """Every setting in force and where it came from; secrets are blanked by their type."""
+        """All effective settings and their sources; secrets are redacted."""
         return list(self.settings.entries())

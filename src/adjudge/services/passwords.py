@@ -1,7 +1,7 @@
-"""Passwords: argon2id, off the event loop, a few at a time.
+"""Password hashing: argon2id, in threads, with limited concurrency.
 
-Hashing takes tens of milliseconds and 64 MiB on purpose; in a thread it stops nobody else, and a queue in front of it
-keeps many attempts at once from taking all the memory. A name that nobody has costs as long as one that somebody has.
+A hash takes tens of milliseconds and 64 MiB on purpose. It runs in a thread to keep the event loop free, and a
+semaphore limits the memory used by concurrent attempts. Unknown user names take as long as existing ones.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from adjudge.domain.errors import InvalidInput
 
 LONGEST: Final = 1_024
-"""Longer ones would only make us work; nobody types them."""
-_AT_ONCE: Final = 2
+"""Longer passwords would only cost CPU time."""
+_MAX_CONCURRENT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordCheck:
-    """Whether a password was right, and its hash under the present parameters if the stored one is older."""
+    """Whether a password is correct, and a new hash if the stored one has outdated parameters."""
 
     right: bool
     fresh_hash: str | None = None
 
 
 class PasswordHashing:
-    """Hashes and checks."""
+    """Hashes and checks passwords."""
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
-        self._turn = asyncio.Semaphore(_AT_ONCE)
+        self._turn = asyncio.Semaphore(_MAX_CONCURRENT)
         self._decoy: str | None = None
 
     async def hash(self, password: str) -> str:
-        """What is stored of a password."""
+        """The hash of a password, to be stored."""
         async with self._turn:
             return await asyncio.to_thread(self._hasher.hash, _encode(password))
 
     async def check(self, stored: str | None, password: str) -> PasswordCheck:
-        """Compare; without a stored hash the work is done all the same, and the answer is no."""
+        """Compare with the stored hash; without one, do the same work and return a failure."""
         if self._decoy is None:
             self._decoy = await self.hash(secrets.token_hex(16))
         async with self._turn:
@@ -60,12 +60,12 @@ class PasswordHashing:
 
 
 def _encode(password: str) -> bytes:
-    """What is hashed; half a character, which JSON can spell, is no reason to fail."""
+    """The bytes to hash; lone surrogates, which JSON can express, are encoded too."""
     return password.encode(errors="surrogatepass")
 
 
 def validate_new_password(password: str, *, name: str, min_length: int) -> str:
-    """Return a password that somebody chose, or say what is wrong with it."""
+    """Return a valid new password, or raise with the reason."""
     if not min_length <= len(password) <= LONGEST:
         raise InvalidInput(f"password: expected {min_length} to {LONGEST} characters.", field="password")
     if "\0" in password or len(set(password)) < 4 or name.lower() in password.lower():
@@ -77,5 +77,5 @@ def validate_new_password(password: str, *, name: str, min_length: int) -> str:
 
 
 def generate_one_time_password() -> str:
-    """Make a password to be handed over once and changed at once."""
+    """Generate a password that must be changed at the first login."""
     return "-".join(secrets.token_hex(2) for _ in range(5))

@@ -1,4 +1,4 @@
-"""A revision as contestants see it: statement, limits, samples, files that are theirs to fetch."""
+"""A revision as contestants see it: statement, limits, samples and public files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from adjudge.store.problems.models import ProblemRow, RevisionFileRow, RevisionR
 _SAMPLE_BYTES: Final = 16 * 1024
 _SAMPLES: Final = 20
 STATEMENT_BYTES: Final = 128 * 1024
-"""A longer text is no statement that a page could show; its original can be fetched."""
+"""Longer statements are not rendered; the original can be downloaded."""
 _SHOWN_FORMATS: Final = ("md", "html", "tex", "txt")
 _RANK: Final = {kind: rank for rank, kind in enumerate((*_SHOWN_FORMATS, "pdf"))}
 
@@ -115,7 +115,7 @@ class ProblemDetail:
 
 @dataclass(frozen=True, slots=True)
 class ProblemRevision:
-    """What a page is made of."""
+    """The input for a problem page."""
 
     row: ProblemRow
     revision: RevisionRow
@@ -124,7 +124,7 @@ class ProblemRevision:
 
 
 def public_files(problem: Problem) -> dict[str, str]:
-    """Public name → path in the package, of all that contestants may fetch."""
+    """Public name → path in the package, of all files that contestants may download."""
     found = {ref.name: ref.path for ref in problem.attachments}
     for statement in problem.statements:
         found |= {ref.name: ref.path for ref in statement.assets}
@@ -139,7 +139,7 @@ def _statement_name(statement: ProblemStatement) -> str:
 async def build_problem_detail(
     blobs: BlobStore, facts: ProblemRevision, languages: tuple[str, ...], known: Languages
 ) -> ProblemDetail:
-    """Put a page together; files are read from the blobs, limits are those of the languages that are ``known``."""
+    """Build the detail; files are read from the blob store, limits are listed for the ``known`` languages."""
     row, problem, run = facts.row, facts.problem, facts.problem.limits.run
     is_current = row.published_revision_id == facts.revision.id
     return ProblemDetail(
@@ -176,7 +176,7 @@ async def build_problem_detail(
 
 
 def _title(facts: ProblemRevision, languages: tuple[str, ...]) -> str:
-    """The catalogue's title, unless the package has one in a language that was asked for."""
+    """The title in the metadata, unless the package has one in a requested language."""
     titles = facts.problem.titles
     if facts.row.title != facts.problem.title:
         return facts.row.title
@@ -223,7 +223,7 @@ async def _read_prefix(blobs: BlobStore, file: RevisionFileRow | None) -> tuple[
 
 
 async def read_text(blobs: BlobStore, file: RevisionFileRow, max_bytes: int) -> str:
-    """The beginning of a file, as text whatever it is."""
+    """The first bytes of a file as text; invalid UTF-8 is replaced."""
     data = bytearray()
     async with aclosing(blobs.open(file.digest)) as pieces:
         async for piece in pieces:
@@ -258,7 +258,7 @@ async def _statement(blobs: BlobStore, facts: ProblemRevision, languages: tuple[
 
 
 def _select_statement(statements: tuple[ProblemStatement, ...], languages: tuple[str, ...]) -> ProblemStatement | None:
-    """The first language that was asked for and is there, else English, else any; of its formats one we can show."""
+    """The first requested language that exists, else English, else any; in a format that can be shown."""
     wanted = [*languages, "en"]
 
     def rank(statement: ProblemStatement) -> tuple[int, int]:

@@ -28,26 +28,26 @@ from adjudge.store.problems.imports import ImportRow, NewImport
 
 _TIMEOUT_MS: Final = 3_600_000
 _POLL_MS: Final = 1_000
-_REST_SEC: Final = 0.2
-"""Between two looks: the bell rings for everything that is watched."""
+_PAUSE_SEC: Final = 0.2
+"""Pause between two reads: notifications arrive for all imports and submissions."""
 _ZIP: Final = b"PK"
 _NAME_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """How a package is to be imported."""
+    """Options of an import."""
 
     slug: str | None = None
     title: str | None = None
     tags: tuple[str, ...] | None = None
     difficulty: float | None = None
     verify: bool | None = None
-    """Where nothing is said, what is to be published is verified, and nothing else."""
+    """Default: verify if the package is to be published."""
     publish: bool = False
 
     def checked(self) -> ImportRequest:
-        """With every value in its one spelling, or refused."""
+        """The request with normalized values; raises if one is invalid."""
         if self.publish and self.verify is False:
             raise InvalidInput(
                 "verify: must not be false with publish=true.",
@@ -71,7 +71,7 @@ class PackageTooLarge(InvalidInput):
 
 
 async def limit_archive(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncIterator[bytes]:
-    """The same bytes, as long as they are not too many; what is no ZIP is refused at its first bytes."""
+    """Pass on the bytes up to the size limit; data that is not a ZIP archive is rejected at its first bytes."""
     total = 0
     head = b""
     async for piece in pieces:
@@ -89,7 +89,7 @@ async def limit_archive(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncIt
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """An import, and how far its job has come."""
+    """An import with the progress of its job."""
 
     row: ImportRow
     progress: JobProgressRow | None
@@ -118,7 +118,7 @@ class ProblemImportService:
     async def start_import(
         self, viewer: Viewer, order: ImportRequest, pieces: AsyncIterable[bytes], file_name: str
     ) -> StartedImport:
-        """Take an archive and make the work of importing it."""
+        """Store an archive and create the job that imports it."""
         order = order.checked()
         if order.publish:
             viewer.require(Permission.PROBLEM_PUBLISH)
@@ -133,10 +133,10 @@ class ProblemImportService:
         wanted = asdict(order) | {"may_change_others": is_admin}
         shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
         new = NewImport(self.new_id(), viewer.id, archive_digest=digest, file_name=shown, requested=wanted)
-        return await self._enqueued(new)
+        return await self._enqueue(new)
 
     async def start_verification(self, viewer: Viewer, name: str, number: int) -> StartedImport:
-        """Have the jury's solutions judged on a revision again."""
+        """Create a job that verifies a revision with the jury solutions."""
         problem = await self.problems.find_visible(viewer, name)
         if not can_view_draft(viewer, problem):
             raise NotFound("problem", name)
@@ -146,16 +146,16 @@ class ProblemImportService:
         new = NewImport(
             self.new_id(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
         )
-        return await self._enqueued(new)
+        return await self._enqueue(new)
 
-    async def _enqueued(self, new: NewImport) -> StartedImport:
+    async def _enqueue(self, new: NewImport) -> StartedImport:
         job_id = await self.database.transact(
             lambda tx: imports.insert(tx, self.jobs, new, timeout_ms=_TIMEOUT_MS, new_id=self.new_id)
         )
         return StartedImport(new.id, job_id)
 
     async def get_import(self, viewer: Viewer, import_id: str) -> ImportState:
-        """An import as it stands, with how far it has come."""
+        """An import with its progress."""
 
         async def read(tx: Tx) -> tuple[ImportRow, JobProgressRow | None]:
             row = await imports.find(tx, import_id)
@@ -185,7 +185,7 @@ class ProblemImportService:
                     return
                 last, beat_at = seen, time.monotonic() + BEAT_SEC
                 while seen == last and time.monotonic() < beat_at:
-                    await asyncio.sleep(_REST_SEC)
+                    await asyncio.sleep(_PAUSE_SEC)
                     await wakeup.wait(_POLL_MS)
                     wakeup.clear()
                     seen = await self.get_import(viewer, import_id)
@@ -203,7 +203,7 @@ class ProblemImportService:
         return [ImportState(row, made.get(row.job_id)) for row in rows]
 
     async def cancel_import(self, viewer: Viewer, import_id: str) -> ImportState:
-        """Stop an import that has not ended."""
+        """Cancel an import that has not finished."""
 
         async def write(tx: Tx) -> None:
             row = await imports.find(tx, import_id)

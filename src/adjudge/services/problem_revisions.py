@@ -30,10 +30,10 @@ from adjudge.store.problems.models import ProblemRow, RevisionFileRow, RevisionR
 _DIFF_BYTES: Final = 64 * 1024
 _DIFF_LINES: Final = 400
 _DIFF_STEPS: Final = 4 * MOST_STEPS
-"""For all files of one answer together."""
+"""For all files of one response together."""
 _SHOWN: Final = 500
-_APART: Final = ("cases", "statements", "editorials", "attachments", "submissions", "self_tests")
-"""Parts of a definition that the list of files or the count of tests tells of."""
+_SEPARATE_PARTS: Final = ("cases", "statements", "editorials", "attachments", "submissions", "self_tests")
+"""Parts of a definition that are compared as files or as the number of tests instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class ProblemRevisionService:
         return await self.database.read(read)
 
     async def update_metadata(self, viewer: Viewer, name: str, update: MetadataUpdate) -> ProblemAdmin:
-        """Change title, tags or difficulty; tests and statements change by new revisions only."""
+        """Change title, tags or difficulty; tests and statements change only with a new revision."""
         problem = await self.problems.find_editable(viewer, name)
         title = parse_title(update.title) if update.title is not None else problem.title
         tags = parse_tags(update.tags) if update.tags is not None else problem.tags
@@ -182,14 +182,14 @@ class ProblemRevisionService:
         return await self._after_write(problem.id)
 
     async def _after_write(self, problem_id: str) -> ProblemAdmin:
-        """Whoever wrote reads what they wrote, from this process at once."""
+        """Refresh the cache of this process, so that it shows the change at once, and return the new state."""
         await self.cache.revisions.refresh()
         return await self._state(problem_id)
 
     async def publish_revision(
         self, viewer: Viewer, name: str, *, version: int, number: int | None, reason: str, action: str = "publish"
     ) -> ProblemAdmin:
-        """Publish a revision; without a number, the one that was published before the present one."""
+        """Publish a revision; without a number, the previously published one."""
         problem = await self.problems.find_editable(viewer, name)
 
         async def write(tx: Tx) -> None:
@@ -204,7 +204,7 @@ class ProblemRevisionService:
         return await self._after_write(problem.id)
 
     async def withdraw_problem(self, viewer: Viewer, name: str, *, version: int, reason: str) -> ProblemAdmin:
-        """Take a problem back: nobody sees it or submits to it until it is published again."""
+        """Withdraw a problem: it cannot be seen or submitted to until it is published again."""
         problem = await self.problems.find_editable(viewer, name)
 
         async def write(tx: Tx) -> None:
@@ -231,7 +231,7 @@ class ProblemRevisionService:
         return [_item(problem, row) for row in rows]
 
     async def get_revision(self, viewer: Viewer, name: str, number: int) -> RevisionContents:
-        """All of one revision."""
+        """A revision with all its files."""
         problem = await self._with_drafts(viewer, name)
 
         async def read(tx: Tx) -> tuple[RevisionRow, list[RevisionFileRow], dict[str, Any] | None]:
@@ -252,7 +252,7 @@ class ProblemRevisionService:
         )
 
     async def tests(self, viewer: Viewer, name: str, number: int) -> list[case_stats.CaseStats]:
-        """How programs fare on each test of a revision."""
+        """Statistics of each test of a revision."""
         problem = await self._with_drafts(viewer, name)
 
         async def read(tx: Tx) -> list[case_stats.CaseStats]:
@@ -262,7 +262,7 @@ class ProblemRevisionService:
         return await self.database.read(read)
 
     async def diff_revisions(self, viewer: Viewer, name: str, *, old: int, new: int) -> RevisionComparison:
-        """What differs between two revisions: files, limits and whatever else a package says, tests."""
+        """The differences between two revisions: files, limits and other values, tests."""
         if old == new:
             raise InvalidInput("new: must differ from old.", field="new")
         problem = await self._with_drafts(viewer, name)
@@ -347,7 +347,7 @@ def _digest(file: RevisionFileRow | None) -> str | None:
 
 def _plain(row: RevisionRow) -> dict[str, Any]:
     problem: dict[str, Any] = row.definition.get("problem", {})
-    return {name: value for name, value in problem.items() if name not in _APART}
+    return {name: value for name, value in problem.items() if name not in _SEPARATE_PARTS}
 
 
 def _tests(row: RevisionRow) -> int:

@@ -24,10 +24,9 @@ class ProblemStatsService:
     cache: TwoTierCache
 
     async def list_problem_stats(self) -> Mapping[str, ProblemStats]:
-        """Problem → how it fares, at most a few minutes old.
+        """Problem → counts, at most a few minutes old.
 
-        All problems at once, under one key: lists differ by what was searched for, and counting for each would cost as
-        often as people search.
+        All problems are counted together under one cache key: counting for each search would cost one query per search.
         """
 
         async def load() -> bytes:
@@ -38,7 +37,7 @@ class ProblemStatsService:
         return _read(found.body) if found else {}
 
     async def get_user_progress(self, viewer: Viewer, problem_id: str) -> UserProblemStatus:
-        """Whether the viewer has solved a problem or tried it, as lists have it; a visitor has done neither."""
+        """Whether the viewer has solved or tried a problem; a visitor has done neither."""
         user_id = viewer.user_id
         if user_id is None:
             return UserProblemStatus()
@@ -47,5 +46,5 @@ class ProblemStatsService:
 
 @lru_cache(maxsize=2)
 def _read(body: bytes) -> Mapping[str, ProblemStats]:
-    """Read once for as long as the bytes are kept: their hash is, so that finding them again costs nothing."""
+    """Decode cached bytes, once while they stay the same: their hash is cached by Python, so a lookup is cheap."""
     return MappingProxyType({problem_id: ProblemStats(*numbers) for problem_id, numbers in json.loads(body).items()})

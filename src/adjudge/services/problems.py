@@ -1,4 +1,4 @@
-"""Problems as people see them: lists, a problem's page, public files. Cached where possible."""
+"""Problem lists, problem pages and public files for all users, cached where possible."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ListedProblem:
 
 @dataclass(frozen=True, slots=True)
 class PublicFile:
-    """A file to be sent."""
+    """A file to download."""
 
     name: str
     digest: str
@@ -69,12 +69,12 @@ class PublicFile:
 
 
 def can_view_draft(viewer: Viewer, problem: ProblemRow) -> bool:
-    """Drafts and jury files are for their owner and for those who may read drafts."""
+    """Whether the viewer may see drafts and jury files: the owner, and users who may read drafts."""
     return viewer.can(Permission.PROBLEM_READ_DRAFT) or can_edit(viewer, problem)
 
 
 def can_edit(viewer: Viewer, problem: ProblemRow) -> bool:
-    """Whether a problem is the viewer's to change: their own, or anybody's for admins."""
+    """Whether the viewer may change the problem: its owner, and admins."""
     if not viewer.can(Permission.PROBLEM_WRITE):
         return False
     return viewer.role is Role.ADMIN or problem.owner_id == viewer.user_id
@@ -94,7 +94,7 @@ class ProblemService:
     """How the API encodes them; the cache keeps encoded responses."""
 
     async def find_visible(self, viewer: Viewer, name: str) -> ProblemRow:
-        """A problem that the viewer may know of; any other answers as if it did not exist."""
+        """A problem that the viewer may see; else raise ``NotFound``."""
         problem = await self.database.read(lambda tx: problem_queries.find(tx, name))
         if problem is None or (problem.published_revision_id is None and not can_view_draft(viewer, problem)):
             raise NotFound("problem", name)
@@ -110,7 +110,7 @@ class ProblemService:
     async def list_problems(
         self, viewer: Viewer, wanted: ProblemFilter, *, after: ProblemKey | None, limit: int
     ) -> CachedValue:
-        """One page, encoded. Visitors share theirs; a user's has their marks and stays in this process."""
+        """One page, encoded. Visitors share a cached page; a page with the progress of a user is cached per process."""
 
         async def load() -> bytes:
             rows = await self.database.read(
@@ -139,7 +139,7 @@ class ProblemService:
         return found
 
     async def get_problem(self, viewer: Viewer, name: str, languages: tuple[str, ...]) -> CachedValue:
-        """A problem's page, encoded. What is published is the same for all who ask in one language, and cached."""
+        """A problem, encoded. A published one is the same for all viewers with the same language, and is cached."""
 
         async def load() -> bytes | None:
             return await self._encoded(name, languages)
@@ -149,14 +149,14 @@ class ProblemService:
         return found if found is not None else await self.get_draft(viewer, name, languages)
 
     def peek(self, name: str, languages: tuple[str, ...]) -> CachedValue | None:
-        """A published problem's page, if this process has it at hand."""
+        """A published problem, if it is in the cache of this process."""
         selector, revision = _detail_key(name, languages)
         return self.cache.peek(CacheEntity.PROBLEM, selector, revision=revision)
 
     async def get_draft(
         self, viewer: Viewer, name: str, languages: tuple[str, ...], number: int | None = None
     ) -> CachedValue:
-        """A revision's page as it would be, for those who may see it; by default the latest one's."""
+        """A draft revision, for users who may see it; by default the latest one."""
         problem = await self.database.read(lambda tx: problem_queries.find(tx, name))
         if problem is None or not can_view_draft(viewer, problem):
             raise NotFound("problem", name)
@@ -190,7 +190,7 @@ class ProblemService:
         return await asyncio.to_thread(self.encode_detail, shown)
 
     async def get_public_file(self, viewer: Viewer, name: str, file_name: str) -> PublicFile:
-        """An attachment, a picture or a statement of what is published; of a draft, for those who may see it."""
+        """An attachment, picture or statement of the published revision; of a draft, for users who may see it."""
         problem = await self.find_visible(viewer, name)
 
         async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, RevisionFileRow]]:
@@ -210,7 +210,7 @@ class ProblemService:
         return PublicFile(file_name.rpartition("/")[2], file.digest, file.size_bytes)
 
     async def get_revision_file(self, viewer: Viewer, name: str, number: int, path: str) -> PublicFile:
-        """Any file of any revision, tests and solutions too: for those who may see drafts."""
+        """Any file of any revision, including tests and solutions, for users who may see drafts."""
         problem = await self.find_visible(viewer, name)
         if not can_view_draft(viewer, problem):
             raise NotFound("file", path)
@@ -223,12 +223,12 @@ class ProblemService:
         return PublicFile(path.rpartition("/")[2], file.digest, file.size_bytes)
 
     def read_file(self, file: PublicFile) -> AsyncGenerator[bytes]:
-        """The bytes of a file."""
+        """The content of a file."""
         return self.blobs.open(file.digest)
 
 
 def user_list_cache_key(user_id: str) -> str:
-    """What a user's lists hang on; ``cache.revisions.touch`` it when something of theirs was judged."""
+    """The cache key of a user's lists; ``cache.revisions.touch`` it when a submission of the user was judged."""
     return f"user:{user_id}"
 
 
@@ -263,6 +263,6 @@ def _detail_key(name: str, languages: tuple[str, ...]) -> tuple[str, str]:
 
 
 def filter_own(wanted: ProblemFilter, viewer: Viewer) -> ProblemFilter:
-    """Only your own problems, including drafts."""
+    """Only the viewer's own problems, including drafts."""
     viewer.require(Permission.PROBLEM_WRITE)
     return replace(wanted, owner_id=viewer.id)

@@ -12,15 +12,15 @@ from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
 
 _PAUSE_US: Final = 2_000_000
-"""How long Redis is left alone after it failed, so that its silence costs one request and not all of them."""
+"""How long Redis is not used after a failure, so that only one request waits for the timeout."""
 _LIMIT_SEC: Final = 1.0
-"""How long a request waits for Redis: much less than a command of a stream may, because somebody waits for it."""
+"""Timeout for Redis, much shorter than for streams because a request waits for it."""
 
 log = get_logger(__name__)
 
 
 class FallbackBuckets:
-    """Shared buckets while they answer, this process's own while they do not."""
+    """Uses the shared buckets while they are available, else those of this process."""
 
     def __init__(
         self, shared: TokenBuckets, *, clock_us: Callable[[], int] = monotonic_us, limit_sec: float = _LIMIT_SEC
@@ -37,10 +37,10 @@ class FallbackBuckets:
         return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
     async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
-        """Take from several, all or nothing."""
+        """Take from several buckets, all or nothing."""
         if self._clock_us() < self._away_until_us:
             return await self._own.take_many(wants)
-        if self._outage.failures:  # this request tries again, and the others do not wait for it
+        if self._outage.failures:  # only this request retries Redis; the others do not wait
             self._away_until_us = self._clock_us() + _PAUSE_US
         try:
             async with asyncio.timeout(self._limit_sec):
@@ -54,5 +54,5 @@ class FallbackBuckets:
         return waits
 
     async def close(self) -> None:
-        """Let go of the shared ones."""
+        """Close the shared buckets."""
         await self._shared.close()

@@ -58,7 +58,7 @@ class RejudgeService:
         revision: RevisionChoice,
         reason: str,
     ) -> RejudgeBatchRow:
-        """Start a batch. A filter that says nothing is refused: everything is never meant."""
+        """Create a batch. An empty filter is rejected, because rejudging everything is rarely intended."""
         if problem is not None:
             found = await self.rules.find_problem(problem)
             if found is None:
@@ -79,13 +79,13 @@ class RejudgeService:
         return await self.database.read(lambda tx: rejudge.find(tx, batch_id))
 
     async def list_batches(self, *, before: str | None, limit: int) -> list[RejudgeBatchRow]:
-        """Batches, the newest first."""
+        """Batches, newest first."""
         return await self.database.read(lambda tx: rejudge.page(tx, before=before or MAX_ID, limit=limit))
 
     async def preview_batch(
         self, batch_id: str, *, after: str | None, limit: int, only_different: bool
     ) -> RejudgePreview:
-        """What applying would do, in one snapshot."""
+        """The effect of applying a batch, read in one snapshot."""
 
         async def look(tx: Tx) -> RejudgePreview:
             batch = await rejudge.find(tx, batch_id)
@@ -97,7 +97,7 @@ class RejudgeService:
     async def apply_batch(
         self, viewer: Viewer, batch_id: str, *, skip_changed: bool
     ) -> tuple[RejudgeBatchRow, RejudgeApplyResult]:
-        """Let the new verdicts be the submissions', all at once."""
+        """Apply the new verdicts to the submissions, in one transaction."""
         operations = RejudgeCommands(self.jobs, self.new_id)
         applied = await self.database.transact(
             lambda tx: operations.apply(tx, batch_id, actor=viewer.id, skip_changed=skip_changed)
@@ -106,7 +106,7 @@ class RejudgeService:
         return await self.get_batch(batch_id), applied
 
     async def _invalidate_cached_status(self, batch_id: str) -> None:
-        """Drop what this process remembers of the submissions; elsewhere it ends by its time, within seconds."""
+        """Drop cached statuses of the submissions in this process; other processes' entries expire within seconds."""
         items = await self.database.read(
             lambda tx: rejudge.items(tx, batch_id, after="", limit=rejudge.MAX_SUBMISSIONS, only_different=False)
         )
@@ -114,14 +114,14 @@ class RejudgeService:
             self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, item.submission_id)
 
     async def discard_batch(self, viewer: Viewer, batch_id: str, reason: str) -> RejudgeBatchRow:
-        """Let everything stay as it is."""
+        """Discard a batch; the verdicts stay."""
         await self.database.transact(
             lambda tx: RejudgeCommands(self.jobs).discard(tx, batch_id, actor=viewer.id, reason=reason)
         )
         return await self.get_batch(batch_id)
 
     async def cancel_batch(self, viewer: Viewer, batch_id: str, reason: str) -> RejudgeBatchRow:
-        """End a batch whose runs have not all ended."""
+        """Cancel a batch whose judge runs have not all finished."""
         await self.database.transact(
             lambda tx: RejudgeCommands(self.jobs).cancel(tx, batch_id, actor=viewer.id, reason=reason)
         )

@@ -19,12 +19,12 @@ from adjudge.store.ops import audit_log
 
 
 def keyring(settings: Settings) -> Keyring:
-    """The keys that secrets are encrypted with: those of the setting, else of a file in the data folder."""
+    """The encryption keys of secrets: from the setting, else from a file in the data folder."""
     return Keyring.of(settings.server.data_dir, settings.chains.secret_keys.reveal())
 
 
 def require_use(viewer: Viewer, dag: Mapping[str, Any]) -> None:
-    """Whoever saves a chain that refers to secrets must be allowed to use them."""
+    """Raise if the viewer saves a chain that refers to secrets and may not use them."""
     if used_by(dag):
         viewer.require(Permission.SECRET_USE)
 
@@ -41,7 +41,7 @@ class SecretService:
         return await self.database.read(secrets.names)
 
     async def put(self, viewer: Viewer, name: str, value: str) -> None:
-        """Keep a secret; the audit log has its name alone."""
+        """Store a secret; the audit log contains only its name."""
         keys = keyring(self.settings)
         check_name(name)
         ciphertext = await asyncio.to_thread(keys.encrypt, name, check_value(value))
@@ -53,14 +53,14 @@ class SecretService:
             )
 
         await self.database.transact(write)
-        while not await asyncio.to_thread(keys.is_newest, ciphertext):  # a rotation may have missed the row
+        while not await asyncio.to_thread(keys.is_newest, ciphertext):  # a key rotation may have missed the row
             stale, ciphertext = ciphertext, await asyncio.to_thread(keys.encrypt, name, value)
             replace = partial(secrets.replace, name=name, stale=stale, fresh=ciphertext)
             if not await self.database.transact(replace):
                 return
 
     async def delete(self, viewer: Viewer, name: str) -> None:
-        """Forget a secret; nodes that refer to it fail from then on."""
+        """Delete a secret; nodes that refer to it then fail."""
 
         async def write(tx: Tx) -> None:
             await secrets.delete(tx, name)

@@ -29,16 +29,16 @@ _REPEATS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRules:
-    """What one revision asks."""
+    """The rules of one revision."""
 
     problem_id: str
     revision_id: str
     problem: Problem
     deadlines_ms: dict[str, int] = field(default_factory=dict)
-    """What was worked out once, by language."""
+    """Cache of deadlines, by language."""
 
     def check_language(self, language: Language, field: str) -> None:
-        """Refuse a language that the problem does not take."""
+        """Reject a language that the problem does not allow."""
         allowed = self.problem.languages
         if self.problem.mode is ProblemMode.SUBMIT_ANSWER or not allowed:
             return
@@ -48,13 +48,13 @@ class SubmissionRules:
             )
 
     def check_size(self, source_bytes: int, field: str) -> None:
-        """Refuse a source that is too long."""
+        """Reject a source that is too long."""
         most = self.problem.limits.code_bytes
         if source_bytes > most:
             raise InvalidInput(f"{field}: {source_bytes} bytes exceed the limit of {most}.", field=field)
 
     def deadline_ms(self, language: Language) -> int:
-        """The sum of all limits and a margin: past it, judging has gone wrong."""
+        """The time limit of judging: the sum of all limits and a margin."""
         known = self.deadlines_ms.get(language.id)
         if known is None:
             known = self.deadlines_ms[language.id] = self._deadline_ms(language)
@@ -68,7 +68,7 @@ class SubmissionRules:
 
 
 class SubmissionRulesCache:
-    """The rules of problems, read together and remembered by revision."""
+    """The rules of problems, cached by revision."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -76,11 +76,11 @@ class SubmissionRulesCache:
         self._by_revision: LRUCache[str, SubmissionRules] = LRUCache(_MAX_REVISIONS)
 
     async def find_problem(self, ref: str) -> ProblemRef | None:
-        """The problem that a slug or an id names."""
+        """The problem with a slug or an id."""
         return await self._refs.put(ref)
 
     async def get(self, ref: str) -> SubmissionRules:
-        """The rules of what is published of a problem."""
+        """The rules of the published revision of a problem."""
         found = await self.find_problem(ref)
         if found is None or found.published_revision_id is None:
             raise NotFound("problem", ref)

@@ -23,14 +23,14 @@ from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
 
 SMALL_BYTES: Final = 64 * 1024
-"""A source up to this size is kept in the database, beside its submission: one commit instead of files to flush."""
+"""Sources up to this size are stored in the database with the submission: one commit and no file to sync."""
 _ACCEPTED: Final = 202
 _KEY_MOST: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """A program as it was handed in."""
+    """A program to submit."""
 
     problem: str
     language: str
@@ -39,18 +39,18 @@ class SubmitRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Where a request came from, beside who sent it."""
+    """The context of a request besides its viewer."""
 
     address: str = ""
     key: str | None = None
-    """Its idempotency key."""
+    """The idempotency key of the request."""
     trace_id: str | None = None
     request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitReply:
-    """The answer to a request, and when it makes sense to look again."""
+    """The response to a request, and when to ask for the result."""
 
     response: dict[str, Any]
     retry_after_sec: int = 0
@@ -69,13 +69,13 @@ class SubmitService:
     new_id: IdFactory = new_id
 
     async def submit(self, viewer: Viewer, request: SubmitRequest, caller: RequestContext) -> SubmitReply:
-        """Hand one program in."""
+        """Submit one program."""
         return await self._submit(viewer, [request], caller, is_batch=False)
 
     async def submit_batch(
         self, viewer: Viewer, requests: Sequence[SubmitRequest], caller: RequestContext
     ) -> SubmitReply:
-        """Hand many programs in, all of them or none."""
+        """Submit several programs, all or none."""
         return await self._submit(viewer, requests, caller, is_batch=True)
 
     async def _submit(
@@ -127,7 +127,7 @@ class SubmitService:
         )
 
     async def _store_large_sources(self, items: Sequence[_ValidatedSubmission]) -> None:
-        """Store large sources before anything names them: content-addressed, so it is harmless if nothing ever does."""
+        """Store large sources before the transaction; blobs are content-addressed, so an unused one is harmless."""
         large = {item.digest: item.source for item in items if len(item.source) > SMALL_BYTES}
         for digest, source in large.items():
             await self.blobs.put(source, expected=digest)
@@ -135,7 +135,7 @@ class SubmitService:
 
 @dataclass(frozen=True, slots=True)
 class _ValidatedSubmission:
-    """A program that was found good."""
+    """A validated submission."""
 
     request: SubmitRequest
     language: Language
@@ -145,7 +145,7 @@ class _ValidatedSubmission:
 
 
 def validate_source(text: str, field: str) -> bytes:
-    """The bytes of a source. It must be text: no NUL, which ends texts in half of all tools, no half characters."""
+    """The bytes of a source. It must be text without NUL bytes or lone surrogates, which many tools reject."""
     if not text.strip():
         raise InvalidInput(f"{field}: must not be empty.", field=field)
     if "\0" in text:
@@ -158,7 +158,7 @@ def validate_source(text: str, field: str) -> bytes:
 
 
 def decode_source(data: bytes, field: str) -> str:
-    """The text of an uploaded file: UTF-8, with or without a byte order mark, which is dropped."""
+    """The text of an uploaded file: UTF-8; a byte order mark is removed."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -174,7 +174,7 @@ def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, An
 
 
 def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> IdempotencyKey | None:
-    """The key that a request names, checked."""
+    """The validated idempotency key of a request."""
     if caller.key is None:
         return None
     if not 0 < len(caller.key) <= _KEY_MOST or not caller.key.isprintable():
@@ -183,6 +183,6 @@ def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> Idempotency
 
 
 def request_digest(kind: str, requests: Sequence[Any], is_batch: bool) -> str:
-    """What tells one request from another."""
+    """The digest that identifies equal requests."""
     body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in requests]]
     return hashlib.sha256(json.dumps(body).encode()).hexdigest()

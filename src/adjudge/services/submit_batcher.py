@@ -21,7 +21,7 @@ from adjudge.store.judging.submit_batch import BatchedSubmit
 from adjudge.store.ops.idempotency_keys import StoredResponse
 
 _TOGETHER: Final = 1_000
-"""How many submissions one transaction carries; a single larger order goes alone."""
+"""Maximum number of submissions per transaction; a larger request gets a transaction of its own."""
 
 _log = get_logger(__name__)
 
@@ -60,12 +60,14 @@ class SubmitBatcher:
         except AdjudgeError as error:
             _log.warning("submit_result_unknown", error=error.message, submissions=len(ids))
             return [OutcomeUnknown()] * len(batch)
-        return [order.answer if order.submissions[0].id in known else await self._place_alone(order) for order in batch]
+        return [
+            order.answer if order.submissions[0].id in known else await self._insert_alone(order) for order in batch
+        ]
 
-    async def _place_alone(self, order: BatchedSubmit) -> StoredResponse | Exception:
+    async def _insert_alone(self, order: BatchedSubmit) -> StoredResponse | Exception:
         try:
             return (await self._write_batch([order]))[0]
-        except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this caller
+        except Exception as error:  # noqa: BLE001 — the error is passed to the caller of this request
             return error
 
 

@@ -1,4 +1,4 @@
-"""Other people's accounts, for those who hold ``user:read`` and ``user:write``; and invitations."""
+"""Administration of users, for viewers with ``user:read`` and ``user:write``; and invitations."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _DAY_US: Final = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class UserSpec:
-    """A user whom somebody else creates."""
+    """A user to be created by an admin."""
 
     name: str
     role: Role = Role.CONTESTANT
     email: str | None = None
     display_name: str | None = None
     password: str | None = field(default=None, repr=False)
-    """None: a one-time password is made, except for programs, which log in by tokens alone."""
+    """None: generate a one-time password, except for service users, which use only tokens."""
     must_change_password: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedUser:
-    """A new user, or one with a new password; the password is shown now and never again."""
+    """A new user, or one with a new password, which is shown once."""
 
     user: UserRow
     one_time_password: str | None = field(default=None, repr=False)
@@ -45,7 +45,7 @@ class CreatedUser:
 
 @dataclass(frozen=True, slots=True)
 class CreatedInvitation:
-    """A new invitation; its code is shown now and never again."""
+    """A new invitation with its code, which is shown once."""
 
     id: str
     code: str = field(repr=False)
@@ -76,7 +76,7 @@ class UserService:
         return known.user if known else None
 
     async def create_user(self, order: UserSpec, *, actor: str, reason: str = "manual") -> CreatedUser:
-        """Create a user; whoever gets a password from somebody else must choose their own first."""
+        """Create a user; a password set by an admin must be changed at the first login."""
         name, min_length = parse_user_name(order.name), self.settings.password_min_length
         once = None
         if order.password is not None:
@@ -98,7 +98,7 @@ class UserService:
         return CreatedUser(user, once)
 
     async def create_first_admin(self) -> CreatedUser | None:
-        """Make an admin where there is nobody at all yet; nothing where there is, or another process was quicker."""
+        """Create an admin if there are no users; return None if there are, or if another process was first."""
         if await self.database.read(users.any_exist):
             return None
         try:
@@ -107,7 +107,7 @@ class UserService:
             return None
 
     async def change_role(self, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> UserRow:
-        """Give a user another role; one admin always remains."""
+        """Change the role of a user; at least one admin must remain."""
         known = parse_id_or_not_found(user_id, "user")
 
         async def change(tx: Tx) -> UserRow:
@@ -125,7 +125,7 @@ class UserService:
         return user
 
     async def set_user_disabled(self, actor: str, user_id: str, *, disabled: bool, reason: str) -> UserRow:
-        """Shut a user out, or let them in again; one admin always remains."""
+        """Disable or enable a user; at least one admin must remain."""
         known = parse_id_or_not_found(user_id, "user")
 
         async def change(tx: Tx) -> UserRow:
@@ -145,7 +145,7 @@ class UserService:
     async def reset_password(
         self, actor: str, user_id: str, *, reason: str, password: str | None = None
     ) -> CreatedUser:
-        """Give a user a password to be changed at once; whatever they were logged in by ends."""
+        """Set a one-time password and revoke all sessions and tokens of the user."""
         known = parse_id_or_not_found(user_id, "user")
         once = password or generate_one_time_password()
         password_hash = await self.passwords.hash(once)
@@ -166,7 +166,7 @@ class UserService:
     async def create_invitation(
         self, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
     ) -> CreatedInvitation:
-        """Make a code that lets people register."""
+        """Create an invitation code for registration."""
         code, user_id = invitations.new_code(), viewer.id
         life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
         new = invitations.NewInvitation(self.new_id(), code, user_id, role, validate_display_name(note), uses, life_us)
@@ -187,11 +187,11 @@ class UserService:
         return CreatedInvitation(new.id, code)
 
     async def list_invitations(self, *, before: str, limit: int) -> list[InvitationRow]:
-        """List invitations, the newest first."""
+        """List invitations, newest first."""
         return await self.database.read(lambda tx: invitations.page(tx, before=before, limit=limit))
 
     async def revoke_invitation(self, viewer: Viewer, invitation_id: str) -> None:
-        """Let a code count no more."""
+        """Revoke an invitation."""
         known = parse_id_or_not_found(invitation_id, "invitation")
 
         async def revoke(tx: Tx) -> None:

@@ -19,11 +19,11 @@ from adjudge.store.webhooks import commands as webhook_commands
 from adjudge.store.webhooks.models import WebhookDeliveryRow, WebhookRow
 
 _PINGS_PER_SEC: Final = 0.1
-_PINGS_AT_ONCE: Final = 10
+_PING_BURST: Final = 10
 
 
 def validate_url(url: str) -> str:
-    """Refuse what cannot be called. Whether its address may be called is asked when it is called: names move."""
+    """Reject an invalid URL. Its address is checked at each call, because names can change their address."""
     try:
         parts = urlsplit(url)
         has_port = parts.port is None or parts.port > 0
@@ -43,7 +43,7 @@ def validate_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebhookService:
-    """A user's own webhooks and their deliveries."""
+    """The viewer's webhooks and their deliveries."""
 
     database: Database
     max_webhooks: int
@@ -51,7 +51,7 @@ class WebhookService:
     new_id: IdFactory = new_id
 
     async def create_webhook(self, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[WebhookRow, str]:
-        """Make a webhook; its secret is returned here and nowhere else."""
+        """Create a webhook; its secret is returned only here."""
         webhook_id, secret, most = self.new_id(), webhook_commands.new_secret(), self.max_webhooks
         checked = validate_url(url)
 
@@ -71,11 +71,11 @@ class WebhookService:
         return await self.database.transact(operation), secret
 
     async def list_webhooks(self, viewer: Viewer) -> list[WebhookRow]:
-        """Your webhooks."""
+        """The viewer's webhooks."""
         return await self.database.read(lambda tx: webhook_commands.list_by_user(tx, viewer.id))
 
     async def get_webhook(self, viewer: Viewer, webhook_id: str) -> WebhookRow:
-        """One of one's own webhooks."""
+        """One of the viewer's webhooks."""
         return await self.database.read(lambda tx: webhook_commands.find(tx, webhook_id, viewer.id))
 
     async def update_webhook(
@@ -87,7 +87,7 @@ class WebhookService:
         events: Sequence[str] | None,
         is_active: bool | None,
     ) -> WebhookRow:
-        """Change one of one's own webhooks; what is not given stays."""
+        """Change one of the viewer's webhooks; omitted values stay."""
 
         async def operation(tx: Tx) -> WebhookRow:
             found = await webhook_commands.find(tx, webhook_id, viewer.id)
@@ -103,11 +103,11 @@ class WebhookService:
         return await self.database.transact(operation)
 
     async def delete_webhook(self, viewer: Viewer, webhook_id: str) -> None:
-        """Forget one of one's own webhooks."""
+        """Delete one of the viewer's webhooks."""
         await self.database.transact(lambda tx: webhook_commands.remove(tx, webhook_id, viewer.id))
 
     async def send_ping(self, viewer: Viewer, webhook_id: str) -> str:
-        """Send a sign of life; return the delivery's id. Few at a time: the other side did not ask for them."""
+        """Send a test delivery and return its id. The rate is limited, because the receiver did not ask for it."""
         await self._limit_pings(viewer)
 
         async def operation(tx: Tx) -> str:
@@ -116,7 +116,7 @@ class WebhookService:
         return await self.database.transact(operation)
 
     async def redeliver(self, viewer: Viewer, webhook_id: str, delivery_id: str) -> None:
-        """Make a delivery that has ended anew."""
+        """Repeat a finished delivery."""
         await self._limit_pings(viewer)
 
         async def operation(tx: Tx) -> None:
@@ -127,14 +127,14 @@ class WebhookService:
         await self.database.transact(operation)
 
     async def _limit_pings(self, viewer: Viewer) -> None:
-        wait_sec = await self.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
+        wait_sec = await self.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PING_BURST)
         if wait_sec > 0:
             raise RateLimited("Too many pings and redeliveries: retry later.", retry_after_sec=ceil(wait_sec))
 
     async def list_deliveries(
         self, viewer: Viewer, webhook_id: str, *, before: str | None, limit: int
     ) -> list[WebhookDeliveryRow]:
-        """The log of one of one's own webhooks, the newest first."""
+        """The deliveries of one of the viewer's webhooks, newest first."""
 
         async def look(tx: Tx) -> list[WebhookDeliveryRow]:
             found = await webhook_commands.find(tx, webhook_id, viewer.id)
@@ -144,7 +144,7 @@ class WebhookService:
 
 
 async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> WebhookRow:
-    """One of one's own webhooks, if anything sent to it would arrive."""
+    """One of the viewer's webhooks, if it is enabled."""
     found = await webhook_commands.find(tx, webhook_id, viewer.id)
     if not found.is_active:
         raise Conflict("The webhook is disabled: enable it first.")
