@@ -289,11 +289,11 @@ class EventFeed:
         return new
 
     def _publish(self, event: Event) -> None:
-        told = SharedEvent(event)
+        shared = SharedEvent(event)
         for which in (
             EventFilter(submission_id=event.submission_id),
             EventFilter(user_id=event.user_id),
             EventFilter(),
         ):
             for subscription in self._subscribers.get(which, ()):
-                subscription.put(told)
+                subscription.put(shared)

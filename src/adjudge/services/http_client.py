@@ -159,12 +159,12 @@ class OutgoingResponse:
         found: dict[str, Any] = {"status": self.status, "url": self.url, "headers": shown}
         if "json" in shown.get("content-type", ""):
             try:
-                told = {**found, "json": json.loads(self.body)}
-                encode_json(told, "answer")
+                parsed = {**found, "json": json.loads(self.body)}
+                encode_json(parsed, "answer")
             except (ValueError, RecursionError, InvalidInput):
                 pass  # not valid JSON, or not storable: shown as text
             else:
-                return told
+                return parsed
         return {**found, "text": self.body.decode(errors="replace").replace("\0", "�")}
 
 

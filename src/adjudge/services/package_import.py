@@ -62,7 +62,7 @@ def new_problem(package: Package, owner_id: str, metadata: PackageMetadata, new_
 async def import_package(
     database: Database, blobs: BlobStore, package: Package, problem: NewProblem, *, publish: bool
 ) -> ImportedPackage:
-    """Store the files of a package and add a revision to the problem with its slug, whoever owns it."""
+    """Store the files of a package and add a revision to the problem with its slug; its owner does not matter."""
     stored = await store_package_files(blobs, package)
     known = await database.read(lambda tx: _find_unchanged(tx, problem.slug, stored))
     if known is not None:

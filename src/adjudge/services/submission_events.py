@@ -67,7 +67,7 @@ class SubmissionEventService:
         committed = await self.database.read(lambda tx: events.find_last_offset(tx, submission_id))
 
         async def stream() -> Stream:
-            last, told, has_caught_up = row.status, start or START, False
+            last, sent, has_caught_up = row.status, start or START, False
             which = EventFilter(submission_id=submission_id)
             async with aclosing(self._stream(which, start.next if start else START, sees_all=sees_all)) as happening:
                 async for batch in happening:
@@ -75,8 +75,8 @@ class SubmissionEventService:
                     for event in batch:
                         has_caught_up |= event is BEAT
                         if event.name == "status" and event.data is not None and event.id is not None:
-                            last, told = event.data["to"], events.parse_event_offset(event.id)
-                    if has_caught_up and told >= committed and submissions.is_finished(last):
+                            last, sent = event.data["to"], events.parse_event_offset(event.id)
+                    if has_caught_up and sent >= committed and submissions.is_finished(last):
                         yield [StreamEvent("end", {"submission_id": submission_id, "status": last})]
                         return
 
@@ -102,9 +102,9 @@ class SubmissionEventService:
                 start = missed[-1].offset.next if len(missed) == _READ_LIMIT else end
             yield [BEAT]
             while not subscription.is_lost:
-                told = await subscription.read(BEAT_SEC)
-                batch = [item.encoded(sees_all, _encode) for item in told if not _already_replayed(item.event, end)]
-                if batch or not told:
+                received = await subscription.read(BEAT_SEC)
+                batch = [item.encoded(sees_all, _encode) for item in received if not _already_replayed(item.event, end)]
+                if batch or not received:
                     yield batch or [BEAT]
         yield [TOO_SLOW]
 

@@ -231,13 +231,13 @@ class SubmissionService:
             raise NotFound("judge_run", run_id)
         result = await self.database.read(lambda tx: submission_queries.find_result(tx, run_id))
         document = _document_for(viewer, found.row, result)
-        told = document or {}
+        shown = document or {}
         row = replace(
             found.row,
-            verdict=told.get("verdict"),
-            score=told.get("score"),
-            time_ms=told.get("time_ms"),
-            mem_kb=told.get("mem_kb"),
+            verdict=shown.get("verdict"),
+            score=shown.get("score"),
+            time_ms=shown.get("time_ms"),
+            mem_kb=shown.get("mem_kb"),
             finished_at=run.finished_at,
         )
         return replace(found, row=row, document=document, made=None, run_id=run_id)

@@ -152,12 +152,18 @@ def type_of(schema: Document) -> tuple[str, str]:
 
 def _bounds(schema: Document) -> str:
     """Constraints and default value."""
-    told = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "minLength": "length ≥", "maxLength": "length ≤"}
+    symbols = {
+        "minimum": "≥",
+        "exclusiveMinimum": ">",
+        "maximum": "≤",
+        "minLength": "length ≥",
+        "maxLength": "length ≤",
+    }
     bounds: list[Document] = [schema, *schema.get("anyOf", ())]
-    said = [f"{sign} {item[name]:g}" for item in bounds for name, sign in told.items() if name in item]
+    constraints = [f"{sign} {item[name]:g}" for item in bounds for name, sign in symbols.items() if name in item]
     if schema.get("default") not in (None, "", [], {}):
-        said.append(f"= {json.dumps(schema['default'])}")
-    return ", ".join(said)
+        constraints.append(f"= {json.dumps(schema['default'])}")
+    return ", ".join(constraints)
 
 
 def _curl(method: str, path: str, bodies: tuple[BodyDoc, ...]) -> str:

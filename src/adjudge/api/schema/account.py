@@ -1,4 +1,4 @@
-"""Accounts on the wire: login, one's own profile, tokens, sessions."""
+"""Wire models of login, the own profile, tokens and sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of chains and their nodes on the wire."""
+"""Wire models of chain runs and their nodes."""
 
 from __future__ import annotations
 

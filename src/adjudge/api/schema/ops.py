@@ -1,4 +1,4 @@
-"""What operators see, on the wire."""
+"""Wire models of the operations routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named secrets on the wire: names, never values."""
+"""Wire models of named secrets: names, never values."""
 
 from __future__ import annotations
 

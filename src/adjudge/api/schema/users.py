@@ -1,4 +1,4 @@
-"""Other people's accounts and invitations on the wire."""
+"""Wire models of the administration of users and invitations."""
 
 from __future__ import annotations
 
