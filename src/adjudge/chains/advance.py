@@ -1,11 +1,11 @@
-"""Advancing runs: what nodes that have just ended mean for the others, in the transaction that ended them.
+"""Advances runs: decides what finished nodes mean for the others, in the transaction that finished them.
 
-Nothing here looks at a whole run. Ending nodes counts them down in the rows of those that depend on them; whoever
-counts a row to nothing decides on it. All changes of one kind go into one statement, however many nodes and runs they
-touch, so a hundred-wide fan-out is a handful of statements and a node costs the same in a DAG of ten or ten thousand.
+Nothing here reads a whole run. Finished nodes decrement counters in the rows of their dependents; the transaction that
+decrements a counter to zero decides on the node. All changes of one kind are one statement for all nodes and runs, so a
+fan-out of one hundred nodes needs few statements, and a node costs the same in a DAG of ten or ten thousand.
 
-Whoever advances a run holds the lock of its row from the first count to the commit: two workers that finish nodes of
-one run take turns, and the second sees what the first wrote.
+The row of a run is locked from the first count to the commit: two workers that finish nodes of one run wait for each
+other, and the second sees the writes of the first.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Row
 
 _LEVELS_BY_STATEMENT: Final = 8
-"""How deep skips cascade statement by statement before the rest is worked out in memory."""
+"""The number of levels of skips that are written level by level; deeper ones are computed in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedNode:
-    """A waiting node whose dependencies were counted; it has a job already where nothing was left to decide."""
+    """A pending node whose dependencies were counted; it has a job already if nothing was left to decide."""
 
     run_id: str
     node_id: str
@@ -62,7 +62,7 @@ class CountedNode:
 
 
 class ChainRunAdvancer:
-    """Takes runs as far as their ended nodes let them go."""
+    """Advances runs."""
 
     def __init__(self, dags: DagCache, starter: NodeScheduler, new_id: Callable[[], str]) -> None:
         self._dags = dags
@@ -85,11 +85,11 @@ class ChainRunAdvancer:
         counted_ended: Collection[NodeKey] = (),
         yielding: Collection[str] = (),
     ) -> list[FinishedNode]:
-        """Count ``ended`` nodes for their dependents, skip and start what follows; ``runs`` are ours and counted.
+        """Count ``ended`` nodes for their dependents, then skip and start nodes; ``runs`` are locked and counted.
 
-        Those of ``counted_ended`` are counted already, for the dependents in ``counted``.
-        In ``yielding`` runs a node has begun to wait, and may have left its place to others.
-        Returns what else ended on the way: skipped nodes, and mapped ones with their last instance.
+        Those of ``counted_ended`` are counted already, for the dependents in ``counted``. In ``yielding`` runs a node
+        has started to wait, and may have released its slot. Returns the other nodes that finished: skipped ones, and
+        mapped ones with their last instance.
         """
         dags = {run_id: await self.dag_of(tx, run) for run_id, run in runs.items() if run.can_start_nodes}
         starts, also = list(ready), list[FinishedNode]()
@@ -121,7 +121,7 @@ class ChainRunAdvancer:
         return also
 
     async def _pools(self, tx: Tx, runs: LockedRuns, run_ids: Iterable[str]) -> set[str]:
-        """Chains of which a place over all runs may be free again: one that stops gives its own to the others, too."""
+        """Chains with a slot over all runs that may be free; a stopping run releases its own too."""
         found = set[str]()
         for run_id in run_ids:
             if (await self.dag_of(tx, runs[run_id])).chain_limits.limits_nodes:
@@ -129,17 +129,17 @@ class ChainRunAdvancer:
         return found
 
     async def start_waiting_nodes(self, tx: Tx, chain_id: str) -> int:
-        """Give free places of a chain to whoever waits for one; return to how many."""
+        """Give free slots of a chain to waiting nodes; return to how many."""
         return await self._starter.start_ready(
             tx, {}, {}, (), FreedSlots(frozenset(), {chain_id}), follow_ups=FollowUps()
         )
 
     async def limits_of(self, tx: Tx, chain_id: str) -> ChainLimits:
-        """What a chain limits over its runs now."""
+        """The current limits of a chain over its runs."""
         return await current_chain_limits(tx, self._dags, chain_id)
 
     async def _join(self, tx: Tx, level: Sequence[FinishedNode]) -> list[FinishedNode]:
-        """Count instances for their mapped nodes, and end those of which it was the last."""
+        """Count instances for their mapped nodes, and finish those whose last instance it was."""
         counts_by_node: dict[NodeKey, Counter[str]] = defaultdict(Counter)
         for node in level:
             if node.parent_id is not None:
@@ -173,18 +173,18 @@ class ChainRunAdvancer:
             sql.COUNT_DEPS, [(*_counts_row(key, counts_by_node[key]), job_id) for key, job_id in job_ids.items()]
         )
         counted = [_counted(row, row["run_id"]) for row in found]
-        # One that has a job of an earlier count was decided on then.
+        # A node with a job from an earlier count was decided then.
         return [item for item in counted if item.job_id in (None, job_ids[item.run_id, item.node_id])]
 
     def _job_for(self, dags: Mapping[str, Dag], key: NodeKey) -> str | None:
-        """A job's id for a node that starts as soon as its dependencies succeeded, to spare it a statement."""
+        """A job id for a node that starts as soon as its dependencies succeeded; saves a statement."""
         dag = dags[key[0]]
         return self._new_id() if dag.by_id[key[1]].needs_only_success and not dag.has_concurrency_limits else None
 
     async def _decide(
         self, tx: Tx, dags: Mapping[str, Dag], counted: Sequence[CountedNode]
     ) -> tuple[list[ReadyNode], dict[NodeKey, str]]:
-        """What becomes of nodes whose dependencies were counted: to start, or to skip and why."""
+        """Decide on nodes whose dependencies were counted: to start, or to skip with a reason."""
         starts, skips, conditional = list[ReadyNode](), dict[NodeKey, str](), list[tuple[str, Node]]()
         for item in counted:
             node = dags[item.run_id].by_id[item.node_id]
@@ -206,7 +206,7 @@ class ChainRunAdvancer:
         return starts, skips
 
     async def decide_runnable(self, tx: Tx, run: LockedChainRun) -> tuple[list[ReadyNode], list[FinishedNode]]:
-        """Decide on what can be decided as a run stands: its roots at first, what waits or is retried later on."""
+        """Decide on nodes of a run in its current state: roots of a new run, pending or retried nodes later."""
         dag = await self.dag_of(tx, run)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run.id)
         fresh = [
@@ -234,7 +234,7 @@ class ChainRunAdvancer:
     async def _skip_far(
         self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[NodeKey, str]
     ) -> tuple[list[FinishedNode], list[CountedNode]]:
-        """Work a long cascade of skips out from one reading of each run; return it and what it leaves to decide."""
+        """Compute a long cascade of skips from one read of each run; return it and the nodes left to decide."""
         skipped, decided = dict(skips), list[CountedNode]()
         for run_id in sorted({key[0] for key in skips}):
             rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
@@ -258,7 +258,7 @@ def _counts_row(key: NodeKey, counts: Counter[str]) -> tuple[object, ...]:
 
 
 def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:
-    """How a mapped node ends all of whose instances have ended, ``failed`` of them without success."""
+    """The status of a mapped node whose instances have all finished, ``failed`` of them without success."""
     if failed:
         error = f"{failed} of its instances did not succeed."
         return NodeClosing(run_id, node_id, NodeStatus.FAILED, reason="joined", error=error)
@@ -266,7 +266,7 @@ def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:
 
 
 def counted_node_from_row(row: Sequence[Any]) -> CountedNode:
-    """What the step ``counted_node`` returns."""
+    """Convert a row of the step ``counted_node``."""
     run_id, node_id, waiting, success, failed, skipped, job_id = row
     return CountedNode(run_id, node_id, DependencyCounts(waiting, success, failed, skipped), job_id)
 

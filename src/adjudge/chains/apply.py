@@ -1,4 +1,4 @@
-"""Bringing chains from files into the house: what is new is created, what differs is changed, the rest stays."""
+"""Applies chain files: creates new chains, updates changed ones, and leaves the others unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TriggerApplyAction = Literal["created", "changed", "unchanged", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class ChainApplyResult:
-    """What applying a file did."""
+    """The result of applying a file."""
 
     chain_id: str
     version: int
@@ -32,12 +32,12 @@ class ChainApplyResult:
     triggers: Mapping[str, TriggerApplyAction] = field(default_factory=dict)
     """By name."""
     secrets: Mapping[str, str] = field(default_factory=dict)
-    """The secrets of new webhooks by the triggers' names; they are shown this once."""
+    """The secrets of new webhooks by trigger name; shown once."""
 
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who applies a file: their name for the history, and what they answer for it with."""
+    """Who applies a file: the name for the history, and the authority."""
 
     actor: str
     authority: Authority | None = None
@@ -46,10 +46,10 @@ class By:
 async def apply(
     tx: Tx, definition: ChainDefinition, types: NodeTypes, triggers: TriggerCommands, *, by: By
 ) -> ChainApplyResult:
-    """Make the house as the file says, in one transaction; triggers that the file does not have are removed.
+    """Apply the file in one transaction; triggers that are not in the file are deleted.
 
-    Applying the same file twice changes nothing. Whether the chain is enabled is the file's to say only when it is
-    created: a chain that somebody switched off stays off.
+    Applying the same file twice changes nothing. ``enabled`` is used only when the chain is created: a disabled chain
+    stays disabled.
     """
     check_dag(definition.dag, types)
     check_unique_trigger_names(definition.triggers)
@@ -67,7 +67,7 @@ async def apply(
         )
         if secret is not None:
             secrets[item.name] = secret
-    await definitions.vouch(tx, chain.id, by.authority)  # also for what stays as it is: they have just saved it
+    await definitions.vouch(tx, chain.id, by.authority)  # also for unchanged ones: the user has just saved them
     await chain_triggers.vouch(tx, chain.id, by.authority)
     changes = {name: what for name, what in done.items() if what != "unchanged"}
     if changes:

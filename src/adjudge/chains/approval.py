@@ -16,12 +16,12 @@ WAIT_APPROVAL: Final = "approval"
 
 
 class ResumeNodes(Protocol):
-    """Completes nodes that wait for a thing, in the transaction that ends the thing."""
+    """Completes nodes that wait for an object, in the transaction that finishes the object."""
 
     async def __call__(
         self, tx: Tx, *, on: str, key: str, success: bool, artifact: Any = None, error: str | None = None
     ) -> int:
-        """Wake whoever waits; return how many there were."""
+        """Resume waiting nodes; return how many there were."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What nodes leave behind: any JSON value, in the node's row where it fits, in a blob where it is large."""
+"""Artifacts of nodes: any JSON value, in the node's row if it fits, otherwise in a blob."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from adjudge.store.chains.models import NO_ARTIFACT, Artifact
 from adjudge.store.ops import blob_references
 
 INLINE_BYTES: Final = 256 * 1024
-"""What an artifact may measure to be kept in its node's row; a larger one becomes a blob."""
+"""Maximum size of an artifact in its node's row; a larger one becomes a blob."""
 ARTIFACT_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def inline_artifact(value: Any) -> Artifact:
-    """An artifact that is kept in its node's row, whatever it measures; none is made of null."""
+    """An artifact that is stored in its node's row, whatever its size; null gives none."""
     text = None if value is None else encode_json(value, "artifact")
     return NO_ARTIFACT if text is None else Artifact(text, None, len(text.encode()))
 
@@ -36,9 +36,9 @@ async def load_artifact(found: Artifact, blobs: BlobStore) -> bytes:
 
 
 async def iter_nested_digests(database: Database, blobs: BlobStore) -> AsyncIterator[str]:
-    """What artifacts name that lie in blobs themselves, where no statement can look for it."""
+    """The digests that artifacts in blobs refer to, which no statement can search."""
     async for digest in blob_references.iter_artifact_digests(database):
-        with suppress(NotFound):  # lost already, or gone with its run
+        with suppress(NotFound):  # lost already, or deleted with its run
             for named in blob_references.DIGEST.findall(
                 (await load_artifact(Artifact(None, digest, 0), blobs)).decode()
             ):
@@ -46,7 +46,7 @@ async def iter_nested_digests(database: Database, blobs: BlobStore) -> AsyncIter
 
 
 async def store_artifact(value: Any, blobs: BlobStore, inline_bytes: int = INLINE_BYTES) -> Artifact:
-    """An artifact where it belongs by its size; what is too large for either is refused."""
+    """An artifact stored by its size; one that is too large for both is refused."""
     found = inline_artifact(value)
     if found.text is None or found.size_bytes <= inline_bytes:
         return found

@@ -1,7 +1,7 @@
-"""What all runs of a chain share: the chain's lock, the limits that hold now, and who still fits within them.
+"""Limits over all runs of a chain: the lock of the chain, the current limits, and the remaining slots.
 
-A run takes part if the DAG that it began with limits something over runs. How much is that of the chain as it is now:
-whoever raises or lowers a limit does so for the runs that wait already.
+A run takes part if its DAG snapshot limits something over runs. The limits are those of the current definition: a
+changed limit also applies to runs that wait already.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ UNLIMITED: Final = 100_000
 
 
 async def lock_chains(tx: Tx, chain_ids: Iterable[str | None]) -> None:
-    """Keep what these chains share for us until the transaction ends; before any of their runs is locked."""
+    """Lock chains until the transaction ends; must be called before any of their runs is locked."""
     rows = sorted({(chain_id,) for chain_id in chain_ids if chain_id is not None})
     if rows:
         await tx.fetch(places.LOCK_CHAINS, rows)
 
 
 async def lock_chain_of_run(tx: Tx, run_id: str) -> None:
-    """The same for the chain of one run, if it shares anything."""
+    """Lock the chain of one run, if it has limits over runs."""
     await tx.fetch(places.LOCK_CHAIN_OF_RUN, run_id=run_id)
 
 
 async def current_chain_limits(tx: Tx, dags: DagCache, chain_id: str) -> ChainLimits:
-    """What the chain limits over its runs now, and will until this transaction ends."""
+    """The current limits of the chain over its runs, unchanged until this transaction ends."""
     for row in await tx.fetch(places.LOCK_CHAINS, [(chain_id,)]):
         dag = dags.get(chain_id, row["version"])
         if dag is None:
@@ -44,7 +44,7 @@ async def current_chain_limits(tx: Tx, dags: DagCache, chain_id: str) -> ChainLi
 
 
 class SlotAllocator:
-    """How much may still start: in each run, and over all of them."""
+    """The remaining slots: in each run, and over all of them."""
 
     def __init__(self, over_runs: ChainLimits | None = None) -> None:
         self._over = over_runs or ChainLimits()
@@ -52,22 +52,22 @@ class SlotAllocator:
         self._in_run = Counter[tuple[str, ...]]()
 
     def occupy(self, run_id: str, type_name: str, parent_id: str, number: int = 1, busy: int = 1) -> None:
-        """Count what holds places; one that waits without being busy leaves its place over all runs to others."""
+        """Count the slots in use; a waiting node releases its slot over all runs."""
         self._busy[type_name] += busy
         for key in ((run_id,), (run_id, "type", type_name), (run_id, "parent", parent_id)):
             self._in_run[key] += number
 
     @property
     def free(self) -> int:
-        """How many places there are over all runs."""
+        """The number of slots over all runs."""
         return UNLIMITED if self._over.max_parallel is None else max(0, self._over.max_parallel - self._busy.total())
 
     def free_in_run(self, run_id: str, dag: Dag) -> int:
-        """How many places there are in a run."""
+        """The number of slots in a run."""
         return UNLIMITED if dag.max_parallel is None else max(0, dag.max_parallel - self._in_run[run_id,])
 
     def allocate(self, run_id: str, dag: Dag, row: Row) -> Node | None:
-        """Give a node a place, if every limit leaves one; return what the DAG says of the node."""
+        """Give a node a slot if every limit allows it; return the node of the DAG."""
         node, type_name, parent_id = dag.node_for(row["node_id"]), row["type"], row["parent_id"]
         siblings = node.map_spec.max_parallel if node.map_spec and parent_id else None
         if (

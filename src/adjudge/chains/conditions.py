@@ -1,4 +1,4 @@
-"""Deciding a node's ``if`` in the transaction that makes it ready, from the rows it looks at."""
+"""Evaluates the ``if`` of a node in the transaction that makes it ready, from the rows that it refers to."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from adjudge.store.engine.driver import Tx
 async def evaluate_conditions(
     tx: Tx, dags: Mapping[str, Dag], conditional: Sequence[tuple[str, Node]]
 ) -> list[tuple[str, Node, bool]]:
-    """Say for each (run, node) whether its ``if`` holds.
+    """Evaluate the ``if`` of each (run, node).
 
-    One that cannot be decided (values that do not compare, an artifact too large for its row) counts as holding: the
-    node's job looks again, and where it must not run it fails and says so where everybody can see.
+    One that cannot be evaluated (values that do not compare, an artifact too large for its row) counts as true: the job
+    of the node evaluates it again, and fails with the reason if the node must not run.
     """
     answers = []
     for run_id in sorted({run_id for run_id, _ in conditional}):
@@ -34,7 +34,7 @@ async def evaluate_conditions(
 
 
 def find_blob_dependency(condition: Condition, found: Mapping[str, Artifact | list[Artifact]]) -> str | None:
-    """The first dependency whose artifact a condition looks at and that lies in a blob, where no row tells of it."""
+    """The first dependency in a condition whose artifact is in a blob."""
     for path in condition.paths:
         if path[0] == "artifacts" and (dep := str(path[1])) in found and _is_large(found[dep]):
             return dep

@@ -1,7 +1,7 @@
-"""Plans how nodes are finished: what their jobs become, whom they count for, and which follow-up jobs are claimed.
+"""Plans how nodes are finished: the results of jobs, the dependents to count, the follow-up jobs to claim.
 
-Planning is pure: it reads DAGs and results, no rows. Whether a dependent is ready is decided by the rows
-(``store.chains.finish``); the plan holds a job for it in case it is.
+Planning is pure: it reads DAGs and results, no rows. The rows decide whether a dependent is ready
+(``store.chains.finish``); the plan contains a job for each dependent that may become ready.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from adjudge.store.jobs.models import MILLISECOND, FollowUpSlots, Job, JobResult
 
 @dataclass
 class FollowUps:
-    """The follow-up jobs of one try at a transaction: who may claim them, and which were claimed."""
+    """The follow-up jobs of one execution of a transaction: which slots may be used, and which jobs were claimed."""
 
     slots: FollowUpSlots | None = None
     finished: Sequence[Job] = ()
-    """The jobs whose slots may be used, each for a follow-up in its own run."""
+    """The jobs whose slots may be used, each for a follow-up job in its own run."""
     claimed: dict[str, list[Job]] = field(default_factory=dict)
-    """By the finished job that each follows from."""
+    """By the finished job."""
 
     def reserve(self, job: NewJob, after: Job | None = None) -> str | None:
-        """The finished job in whose slot the worker runs ``job``, if it does."""
+        """The finished job in whose slot the worker runs ``job``, if there is one."""
         if self.slots is None:
             return None
         same_run = [item for item in self.finished if item.chain_run_id == job.chain_run_id]
@@ -42,25 +42,26 @@ class FollowUps:
 
 @dataclass
 class FinishPlan:
-    """The input rows of ``chains.finish_nodes``, and what they mean."""
+    """The input rows of ``chains.finish_nodes``, and the data to interpret its result."""
 
     results: list[tuple[object, ...]] = field(default_factory=list)
     edges: list[tuple[object, ...]] = field(default_factory=list)
     new_jobs: dict[str, NewJob] = field(default_factory=dict)
-    """By their ids: one for each dependent that may become ready."""
+    """By id: one for each dependent that may become ready."""
     follows: dict[str, str] = field(default_factory=dict)
-    """The finished job that a claimed follow-up follows from, by the id of the follow-up."""
+    """The finished job, by the id of the claimed follow-up job."""
     is_last: bool = True
-    """Whether the rows can decide everything: nothing but success, in DAGs without limits, with plain dependents."""
+    """Whether the rows can decide everything: only successes, DAGs without limits, dependents that need only success.
+    """
 
     def inputs(self, worker: str | None) -> Inputs:
-        """The rows of the script."""
+        """The input rows of the script."""
         new = [new_job_row(job, worker if job.id in self.follows else None) for job in self.new_jobs.values()]
         return {"result": self.results, "edge": self.edges, "new_job": new}
 
 
 def new_job_row(job: NewJob, worker: str | None) -> tuple[object, ...]:
-    """A node's job as the scripts create it, claimed by ``worker`` if there is one."""
+    """The input row of a node's job, claimed by ``worker`` if there is one."""
     return (
         job.id,
         job.chain_run_id,
@@ -87,14 +88,14 @@ class FollowUpPlanner:
         dags: Mapping[str, Dag],
         follow_ups: FollowUps,
     ) -> FinishPlan:
-        """Plan for results with their jobs and dead-letter ids; a run whose DAG is missing is counted for nobody."""
+        """Plan for results with their jobs and dead letter ids; without the DAG of a run, no dependents are counted."""
         plan, targets, planned = FinishPlan(), dict[tuple[str, str], str | None](), set[str]()
         for result, job, letter_id in sorted(results, key=lambda item: item[0].fence):
             plan.results.append(_result_row(result, job, letter_id))
             dag = dags.get(job.chain_run_id or "")
             dependents = _dependents(dag, job)
             plan.is_last &= dag is not None and _is_decided_by_rows(result, job, dag, dependents)
-            if _goes_on(result) or job.id in planned:  # of two attempts of one job, at most one is let through
+            if _stays_open(result) or job.id in planned:  # of two attempts of one job, the fence accepts at most one
                 continue
             planned.add(job.id)
             for node_id in dependents if dag is not None else ():
@@ -130,12 +131,12 @@ class FollowUpPlanner:
 
 
 def _dependents(dag: Dag | None, job: Job) -> Sequence[str]:
-    """Whom the node is counted for; instances of a mapped node are counted for that one, and not here."""
+    """The dependents that the node is counted for; none for instances, which are counted for their mapped node."""
     node_id = job.node_id or ""
     return () if dag is None or is_instance(node_id) else dag.dependents.get(node_id, ())
 
 
-def _goes_on(result: JobResult) -> bool:
+def _stays_open(result: JobResult) -> bool:
     """Whether the node does not finish with its job, because it waits or was expanded."""
     is_open = isinstance(result.typed_result, NodeSuspended | NodeExpanded)
     return result.status is JobStatus.SUCCEEDED and is_open

@@ -1,6 +1,6 @@
-"""The engine's rounds in the scheduler: whatever waits too long is noticed here, from the rows alone.
+"""Periodic tasks of the chain engine in the scheduler: find overdue nodes and runs, from the rows alone.
 
-Any number may run at once: every write is guarded by what it expects, so what two notice one does.
+Any number may run at once: every write names the state that it expects, so only one of two takes effect.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class HousekeepingOptions:
-    """What the rounds may be told."""
+    """Options of housekeeping."""
 
     stop_grace_ms: int = 10_000
-    """How long a running node may take to end in good order once its run is to stop."""
+    """Grace period of a running node after its run was asked to stop."""
     recheck_interval_ms: int = 30_000
-    """How old a wait is, and how long ago the last look was, when it is looked at should its end have been missed."""
+    """Minimum age of a wait, and interval between two checks of it, in case its end was missed."""
     retention_ms: int | None = None
-    """How long ended runs are kept; for ever where nothing is given."""
+    """How long finished runs are kept; forever if not set."""
 
 
 class ChainHousekeeping:
-    """Kills what does not stop, ends waits whose moment has come, looks for missed ends and places, deletes the old."""
+    """Cancels nodes that do not stop, ends due waits, checks for missed ends and free slots, deletes old runs."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ChainHousekeeping:
         self._next_look_sec = -math.inf
 
     async def run_once(self) -> int:
-        """Make one round; return how much there was to do. A part that fails is logged, and stops no other part."""
+        """Run all tasks once; return how much there was to do. A failing task is logged and stops no other."""
         done = 0
         parts = (
             self.cancel_stopping_jobs,
@@ -84,14 +84,14 @@ class ChainHousekeeping:
                 done += await part()
             except Unavailable:
                 raise
-            except Exception:  # noqa: BLE001 — it is in the log, and comes up again at the next round
+            except Exception:  # noqa: BLE001 — logged, and tried again in the next pass
                 _log.exception("chain_housekeeping_failed", part=part.__name__)
         return done
 
     async def cancel_stopping_jobs(self) -> int:
-        """Cancel jobs of runs that are to stop: those that wait at once, those that run after the grace.
+        """Cancel jobs of stopping runs: waiting ones immediately, running ones after the grace period.
 
-        After a full batch the next round goes on behind it: jobs that cannot be canceled must not hide the others.
+        After a full batch the next pass continues behind it: jobs that cannot be canceled must not hide the others.
         """
         grace_ms, after = self._settings.stop_grace_ms, self._stoppable_after
         jobs = await self._database.read(
@@ -109,9 +109,9 @@ class ChainHousekeeping:
         return count
 
     async def finish_due_waits(self) -> int:
-        """End waits that are due: a timer well, any other as timed out.
+        """End due waits: a timer succeeds, any other wait times out.
 
-        After a full batch the next round goes on behind it: waits that cannot be ended must not hide the others.
+        After a full batch the next pass continues behind it: waits that cannot be ended must not hide the others.
         """
         after = self._due_after
         due = await self._database.read(lambda tx: waits.find_due(tx, limit=_BATCH, after=after))
@@ -123,7 +123,7 @@ class ChainHousekeeping:
         return ended
 
     async def recheck_waits(self) -> int:
-        """Ask after things that have been waited for long: some at each round, each of them once in a while."""
+        """Check long waits for a missed end: some in each pass, each of them once per interval."""
         after, older_than_ms = self._looked_at, self._settings.recheck_interval_ms
         if after is None:
             if self._clock() < self._next_look_sec:
@@ -150,12 +150,12 @@ class ChainHousekeeping:
             return await self._database.transact(operation)
         except Unavailable:
             raise
-        except Exception:  # noqa: BLE001 — it is in the log, and comes up again at the next round
+        except Exception:  # noqa: BLE001 — logged, and tried again in the next pass
             _log.exception(trouble, **about)
             return 0
 
     async def stop_orphaned_runs(self) -> int:
-        """Stop sub-chains whose parent run stops; after a full batch the next round goes on behind it."""
+        """Stop sub-chain runs whose parent run stops; after a full batch the next pass continues behind it."""
         after = self._orphans_after
         found = await self._database.read(lambda tx: waits.find_orphaned_runs(tx, limit=_BATCH, after=after))
         self._orphans_after = found[-1] if len(found) == _BATCH else ""
@@ -168,12 +168,12 @@ class ChainHousekeeping:
     async def _stop(self, tx: Tx, run_id: str, reason: str) -> int:
         try:
             await self._engine.stop(tx, run_id, actor=self._name, reason=reason)
-        except (Conflict, NotFound):  # it ended, or was deleted, between the look and the order
+        except (Conflict, NotFound):  # it finished or was deleted in the meantime
             return 0
         return 1
 
     async def start_waiting_nodes(self) -> int:
-        """Look whether there is a place for what waits for one: a limit may have been raised meanwhile."""
+        """Give free slots to waiting nodes and runs: a limit may have been raised."""
         found = await self._database.read(concurrency.find_chains_with_waiters)
         share_out = self._engine.progress.start_waiting
         shares = [
@@ -183,7 +183,7 @@ class ChainHousekeeping:
         return sum(shares)
 
     async def delete_old(self) -> int:
-        """Delete runs that are kept no longer."""
+        """Delete runs after their retention time."""
         retention_ms = self._settings.retention_ms
         if retention_ms is None:
             return 0

@@ -1,4 +1,4 @@
-"""Keeps nodes in step with their jobs: what a claim, a release and an end mean for the run."""
+"""The job listener of nodes: writes nodes and runs when node jobs are claimed, released and finished."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class NodeJobListener:
             for result, job, _ in results
             if isinstance(result.typed_result, NodeExpanded) and result.status is JobStatus.SUCCEEDED
         }
-        await self._go_on(tx, rows, waits, awaited, lists=lists, follow_ups=follow_ups)
+        await self._advance(tx, rows, waits, awaited, lists=lists, follow_ups=follow_ups)
         claimed = {job_id: tuple(jobs) for job_id, jobs in follow_ups.claimed.items()}
         return FinishedAttempts(rows["finished_job"], frozenset(row[0] for row in rows["finished_node"]), claimed)
 
@@ -124,7 +124,7 @@ class NodeJobListener:
                 found[run_id] = await self._dags.of_run(tx, run_id, payload["chain_id"], int(payload["chain_version"]))
         return found
 
-    async def _go_on(
+    async def _advance(
         self,
         tx: Tx,
         rows: Returned,
@@ -142,11 +142,15 @@ class NodeJobListener:
         over = [node for node in nodes if node.status in _FINAL]
         still_open = {node.key for node in nodes if node.status is NodeStatus.RUNNING}
         waits = {key: wait for key, wait in waits.items() if key in still_open}
-        fans = [_Expansion(*key, items) for key, items in lists.items() if key in still_open]
-        late = await self._too_late(tx, runs, [*waits, *((fan.run_id, fan.node_id) for fan in fans)])
+        expansions = [_Expansion(*key, items) for key, items in lists.items() if key in still_open]
+        late = await self._stop_late_nodes(
+            tx, runs, [*waits, *((expansion.run_id, expansion.node_id) for expansion in expansions)]
+        )
         going = {key: wait for key, wait in waits.items() if runs[key[0]].can_start_nodes}
         late += await self._progress.finish_satisfied_waits(tx, going, awaited)
-        starts, empty = await self._instances(tx, runs, [fan for fan in fans if runs[fan.run_id].can_start_nodes])
+        starts, empty = await self._instances(
+            tx, runs, [expansion for expansion in expansions if runs[expansion.run_id].can_start_nodes]
+        )
         late += empty
         if late:
             runs.update(await update_counts(tx, delta_of_finished(late)))
@@ -200,7 +204,7 @@ class NodeJobListener:
         rows = await tx.fetch(sql.FINISH_NODES, sorted(_end_row(item.job) for item in ended))
         await self._progress.on_nodes_finished(tx, [finished_node_from_row(row) for row in rows])
 
-    async def _too_late(self, tx: Tx, runs: LockedRuns, nodes: Sequence[tuple[str, str]]) -> list[FinishedNode]:
+    async def _stop_late_nodes(self, tx: Tx, runs: LockedRuns, nodes: Sequence[tuple[str, str]]) -> list[FinishedNode]:
         """Stop nodes that would go on, because their run stops."""
         return await close_nodes(
             tx,
@@ -212,32 +216,47 @@ class NodeJobListener:
         )
 
     async def _instances(
-        self, tx: Tx, runs: LockedRuns, fans: Sequence[_Expansion]
+        self, tx: Tx, runs: LockedRuns, expansions: Sequence[_Expansion]
     ) -> tuple[list[ReadyNode], list[FinishedNode]]:
         """Make the instances of mapped nodes; a list without items is done at once."""
         starts, rows, made = [], [], dict[str, int]()
-        for fan in fans:
-            dag = await self._progress.advance.dag_of(tx, runs[fan.run_id])
-            node = dag.by_id[fan.node_id]
-            made[fan.run_id] = made.get(fan.run_id, 0) + len(fan.items)
-            for index, item in enumerate(fan.items):
+        for expansion in expansions:
+            dag = await self._progress.advance.dag_of(tx, runs[expansion.run_id])
+            node = dag.by_id[expansion.node_id]
+            made[expansion.run_id] = made.get(expansion.run_id, 0) + len(expansion.items)
+            for index, item in enumerate(expansion.items):
                 node_id, job_id = (
-                    instance_id(fan.node_id, index),
+                    instance_id(expansion.node_id, index),
                     None if dag.has_concurrency_limits else self._new_id(),
                 )
                 text = json.dumps(item)
-                pool = runs[fan.run_id].chain_id if dag.has_cross_run_limits else None
-                rows.append((fan.run_id, node_id, node.type, index, node.priority, 0, job_id, fan.node_id, text, pool))
-                starts.append(ReadyNode(fan.run_id, node_id, node, job_id))
+                pool = runs[expansion.run_id].chain_id if dag.has_cross_run_limits else None
+                rows.append(
+                    (
+                        expansion.run_id,
+                        node_id,
+                        node.type,
+                        index,
+                        node.priority,
+                        0,
+                        job_id,
+                        expansion.node_id,
+                        text,
+                        pool,
+                    )
+                )
+                starts.append(ReadyNode(expansion.run_id, node_id, node, job_id))
         if rows:
             await tx.execute(sql.INSERT_NODES, rows)
             runs.update(
                 await update_counts(tx, {run_id: NodeCountDelta(number, number, 0) for run_id, number in made.items()})
             )
         empty = [
-            NodeClosing(fan.run_id, fan.node_id, NodeStatus.SUCCESS, "nothing to map", artifact=inline_artifact([]))
-            for fan in fans
-            if not fan.items
+            NodeClosing(
+                expansion.run_id, expansion.node_id, NodeStatus.SUCCESS, "nothing to map", artifact=inline_artifact([])
+            )
+            for expansion in expansions
+            if not expansion.items
         ]
         return starts, await close_nodes(tx, empty)
 

@@ -1,4 +1,4 @@
-"""What the job of a node says: identifiers, and what a worker must know before it claims it."""
+"""Creates the job of a node: identifiers, and what a worker needs before it claims the job."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.jobs.models import NewJob
 
 HAS_CROSS_RUN_LIMITS: Final = "shares"
-"""In the payload of jobs whose chain limits something over its runs: the chain is locked before they end."""
+"""In the payload of jobs whose chain has limits over its runs: the chain is locked before they finish."""
 
 NODE_TIMEOUT_MS: Final = 3_600_000
-"""How long an attempt may run of a node that has no ``timeout_ms``, where the settings say nothing else."""
+"""Default timeout of an attempt of a node without ``timeout_ms``."""
 _TIMEOUT_MARGIN_MS: Final = 10_000
 """A node's own deadline is kept by its handler; the worker's net hangs this much lower."""
 

@@ -1,6 +1,6 @@
-"""Starting nodes that may run: a job each, at once, or as soon as the limits of run and chain have a place for it.
+"""Starts ready nodes: creates their jobs, immediately or when the limits of run and chain allow it.
 
-What runs is counted over the rows that hold a place, never in a counter kept apart from them.
+Slots in use are counted over the rows that hold them, never in a separate counter.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _PAGE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ReadyNode:
-    """A node that may run."""
+    """A ready node."""
 
     run_id: str
     node_id: str
     node: Node
     job_id: str | None = None
-    """Set where its row has been given the job already."""
+    """Set if its row has the job already."""
     attempts_before: int = 0
     """Attempts made by earlier jobs of the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreedSlots:
-    """Where a place may be free again."""
+    """Where a slot may be free."""
 
     runs: Set[str]
     concurrency_pools: Set[str]
-    """Chains, of which a place over all runs may be."""
+    """Chains in which a slot over all runs may be free."""
 
 
 class NodeScheduler:
-    """Turns nodes that may run into jobs."""
+    """Creates jobs for ready nodes."""
 
     def __init__(self, dags: DagCache, new_id: IdFactory, node_timeout_ms: int) -> None:
         self._dags = dags
@@ -71,9 +71,9 @@ class NodeScheduler:
         *,
         follow_ups: FollowUps,
     ) -> int:
-        """Start what may run; where there are limits, what fits. Return how many nodes that were.
+        """Start ready nodes, as far as limits allow; return how many.
 
-        Nodes for which a worker has a slot begin there at once, as many as there are such slots.
+        Nodes for which the worker has a free slot are claimed by it.
         """
         limited = {start.run_id for start in starts if dags[start.run_id].has_concurrency_limits}
         now = [start for start in starts if start.run_id not in limited]
@@ -95,7 +95,7 @@ class NodeScheduler:
         return len(now)
 
     async def _granted(self, tx: Tx, run_id: str, dag: Dag) -> list[ReadyNode]:
-        """What the run's limits let through now, the most urgent first."""
+        """The nodes that the limits of the run allow now, highest priority first."""
         room = SlotAllocator()
         for row in await tx.fetch(sql.SLOTS_HELD, run_id=run_id):
             room.occupy(run_id, row["type"], row["parent_id"], row["n"])
@@ -108,7 +108,7 @@ class NodeScheduler:
     async def _granted_over_runs(
         self, tx: Tx, pool: str, runs: MutableMapping[str, LockedChainRun], dags: MutableMapping[str, Dag]
     ) -> list[ReadyNode]:
-        """What the limits of a chain let through now, in whatever run of it; the chain is locked by this."""
+        """The nodes that the limits of a chain allow now, in any of its runs; locks the chain."""
         room, found = SlotAllocator(await current_chain_limits(tx, self._dags, pool)), list[ReadyNode]()
         for row in await tx.fetch(places.SLOTS_HELD, pool=pool):
             room.occupy(row["run_id"], row["type"], row["parent_id"], row["n"], int(row["busy"]))
@@ -136,7 +136,7 @@ class NodeScheduler:
         ready: Sequence[ReadyNode],
         follow_ups: FollowUps,
     ) -> None:
-        """Create the jobs of nodes; those that the worker has slots for are claimed by it."""
+        """Create the jobs of nodes; the worker claims those for which it has slots."""
         if not ready:
             return
         worker, lease_ms = (follow_ups.slots.worker, follow_ups.slots.lease_ms) if follow_ups.slots else (None, 0)
@@ -170,7 +170,7 @@ class NodeScheduler:
 
 
 def start_row(job: Job) -> tuple[str, str, str, int, str, str]:
-    """What ``chain_nodes.start`` is given for a claimed job."""
+    """The input row of ``chain_nodes.start`` for a claimed job."""
     return job.chain_run_id or "", job.node_id or "", job.id, node_attempt(job), job.actor or "", job.reason or ""
 
 
@@ -181,7 +181,7 @@ def record_created(
     follows: Mapping[str, str],
     follow_ups: FollowUps,
 ) -> None:
-    """Note which jobs the step ``created_job`` created, and which of them are claimed."""
+    """Record which jobs the step ``created_job`` created, and which of them are claimed."""
     created, claimed = [jobs[row[0]] for row in rows], list[Job]()
     for row in rows:
         if row[0] in follows and row[1] == JobStatus.RUNNING:

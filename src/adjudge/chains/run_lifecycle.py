@@ -1,4 +1,4 @@
-"""From ended nodes to ended runs: advance, count, finish, and wake whoever waited for the run."""
+"""Advances and finishes runs when their nodes finish, and resumes nodes that wait for the run."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from adjudge.store.engine.statement import Row
 RUN: Final = "run"
 """The kind of wait that the end of a run ends."""
 WAIT_TIMER: Final = "timer"
-"""The kind of wait that its own moment ends."""
+"""The kind of wait that ends at a given time."""
 
 _TURNS_AT_ONCE: Final = 100
 
 OnRunFinished = Callable[[Tx, ChainRunFinished], Awaitable[None]]
-"""Acts on a run's end in the transaction that ends it: a chain that starts after another, an event."""
+"""Called when a run finishes, in the same transaction: chain triggers, events."""
 
 _log = get_logger(__name__)
 
 
 class ChainRunLifecycle:
-    """Everything that happens to a run once something in it has ended."""
+    """Everything that happens to a run when one of its nodes finishes."""
 
     def __init__(
         self, advance: ChainRunAdvancer, probes: Mapping[str, WaitProbe], on_run_ended: Sequence[OnRunFinished]
@@ -73,9 +73,9 @@ class ChainRunLifecycle:
         yielding: Collection[str] = (),
         admits: bool = True,
     ) -> None:
-        """Take runs, which are ours and counted, as far as they go; end those with no node left open.
+        """Advance runs, which are locked and counted; finish those without an open node.
 
-        What waits for the end of one of them begins, unless whoever calls sees to that (``admits``).
+        Runs that wait for a slot of a finished run start, unless the caller does that (``admits``).
         """
         also = await self.advance.advance(
             tx,
@@ -96,13 +96,13 @@ class ChainRunLifecycle:
                 await self.admit_waiting_runs(tx, chain_id)
 
     async def _begin(self, tx: Tx, run: LockedChainRun) -> None:
-        """Let a run begin whose nodes have waited for its turn."""
+        """Start a run whose nodes have waited for its slot."""
         decided, skipped = await self.advance.decide_runnable(tx, run)
         runs = await update_counts(tx, {run.id: NodeCountDelta(0, -len(skipped), 0)})
         await self.advance_runs(tx, runs, skipped, decided, admits=False)
 
     async def admit_waiting_runs(self, tx: Tx, chain_id: str) -> set[str]:
-        """Let the runs of a chain begin whose turn it is, until as many are under way as may be; return which did."""
+        """Start waiting runs of a chain up to its limit; return which ones."""
         admitted = set[str]()
         while True:
             most = (await self.advance.limits_of(tx, chain_id)).max_runs
@@ -116,7 +116,7 @@ class ChainRunLifecycle:
                 await self._begin(tx, run)
 
     async def admit_or_refuse(self, tx: Tx, run_id: str, chain_id: str, over_runs: ChainLimits) -> None:
-        """Let a run begin or go on if it is its turn; a chain that lets nobody wait refuses it otherwise."""
+        """Start or continue a run if it gets a slot; otherwise it waits, or is refused if the chain does not queue."""
         await self.admit_waiting_runs(tx, chain_id)
         (run,) = (await lock_runs(tx, [run_id])).values()
         if run.is_waiting_for_slot and over_runs.when_full is MaxRunsPolicy.REFUSE:
@@ -126,7 +126,7 @@ class ChainRunLifecycle:
             )
 
     async def start_waiting(self, tx: Tx, chain_id: str) -> int:
-        """Give what a chain shares to whoever waits for it; return to how many runs and nodes."""
+        """Give free slots of a chain to waiting runs and nodes; return to how many."""
         return len(await self.admit_waiting_runs(tx, chain_id)) + await self.advance.start_waiting_nodes(tx, chain_id)
 
     async def _chains_with_turns(self, tx: Tx, ended: Sequence[LockedChainRun]) -> set[str]:
@@ -134,7 +134,7 @@ class ChainRunLifecycle:
         return {chain_id for chain_id, dag in dags if dag.chain_limits.max_runs is not None}
 
     async def on_nodes_finished(self, tx: Tx, ended: Sequence[FinishedNode]) -> None:
-        """Advance the runs of nodes whose rows say that they have ended."""
+        """Advance the runs of nodes whose rows are finished."""
         if ended:
             runs = await update_counts(tx, delta_of_finished(ended))
             await self.advance_runs(tx, runs, ended)
@@ -150,7 +150,7 @@ class ChainRunLifecycle:
         error: str | None = None,
         actor: str = "engine",
     ) -> int:
-        """End the nodes that wait for a thing, which has just ended in this transaction; return how many did."""
+        """Finish the nodes that wait for an object, which this transaction has finished; return how many."""
         waiting = await waits.find_waiting_nodes(tx, on, key)
         if not waiting:
             return 0
@@ -163,10 +163,10 @@ class ChainRunLifecycle:
         return len(over)
 
     async def probe_all(self, tx: Tx, things: Collection[tuple[str, str]]) -> dict[tuple[str, str], WaitResult]:
-        """Which of the things have ended, and how; they stay so until the transaction is over.
+        """Which of the objects have finished, and how; they stay so until the transaction ends.
 
-        Asked before chains and runs are locked: whatever ends a thing locks that first, then the run that waits for
-        it. Of runs, the youngest come first, as everywhere.
+        Called before chains and runs are locked: a transaction that finishes an object locks it first, then the run
+        that waits for it. Runs are locked newest first, as everywhere.
         """
         runs = sorted((thing for thing in things if thing[0] == RUN), reverse=True)
         others = sorted(thing for thing in things if thing[0] != RUN)
@@ -179,21 +179,21 @@ class ChainRunLifecycle:
         waits: Mapping[tuple[str, str], tuple[str, str]],
         ended: Mapping[tuple[str, str], WaitResult],
     ) -> list[FinishedNode]:
-        """End those of the waiting nodes whose thing has ended already: their runs are ours, they are not counted."""
+        """Finish waiting nodes whose object has finished already; their runs are locked, the nodes not yet counted."""
         closings = [
             closing_for_wait(node, wait, ended[wait], "engine") for node, wait in sorted(waits.items()) if wait in ended
         ]
         return await close_nodes(tx, closings)
 
     async def probe(self, tx: Tx, on: str, key: str) -> WaitResult | None:
-        """Whether a thing has ended, and how; a kind that nobody knows of can never end, which is said at once."""
+        """Whether an object has finished, and how; an unknown kind can never finish, and is reported immediately."""
         probe = self._probes.get(on)
         if probe is None:
             return WaitResult(success=False, error=f"Unknown wait kind {on!r}.")
         return await probe(tx, key)
 
     def unmissable(self) -> list[str]:
-        """The kinds of waits whose end cannot be missed: there is no use in asking after them."""
+        """The kinds of waits whose end cannot be missed and need no check."""
         return sorted(on for on, probe in self._probes.items() if probe is never_missed)
 
     async def _finish(self, tx: Tx, runs: Sequence[LockedChainRun]) -> list[LockedChainRun]:
@@ -229,7 +229,7 @@ class ChainRunLifecycle:
 def closing_for_wait(
     node: tuple[str, str], wait: tuple[str, str], awaited: WaitResult, actor: str, reason: str | None = None
 ) -> NodeClosing:
-    """How a node ends whose wait is over."""
+    """The status of a node whose wait has ended."""
     return NodeClosing(
         *node,
         status=NodeStatus.SUCCESS if awaited.success else NodeStatus.FAILED,

@@ -80,7 +80,7 @@ DELETE_RUNS = Statement(
 
 
 async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: Sequence[str]) -> None:
-    """Keep lines that a node wrote, and tell who watches."""
+    """Insert log lines of a node, and notify readers."""
     if lines:
         rows = [(line,) for line in lines]
         await tx.execute(APPEND_LOG, rows, run_id=run_id, node_id=node_id, attempt=attempt)
@@ -88,7 +88,7 @@ async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: 
 
 
 async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) -> None:
-    """Keep a checkpoint for the next attempt; an attempt that was superseded is refused."""
+    """Store a checkpoint for the next attempt; refused if the attempt was superseded."""
     row = (fence.job_id, fence.attempt_id, fence.lease_owner, encode_json(document, "checkpoint"))
     if not await tx.fetch(SAVE_CHECKPOINT, [row], attempt=attempt):
         raise FenceRefused(fence.job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)

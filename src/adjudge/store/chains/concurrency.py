@@ -1,8 +1,8 @@
-"""The SQL of limits over all runs of a chain: who holds a slot, who wants one, whose turn it is.
+"""The SQL of limits over all runs of a chain: which nodes and runs hold or request a slot, and which is next.
 
-The row of a chain that limits something over its runs is the lock of all that it limits: whoever changes a run of it,
-or starts one, takes the chain's row first (jobs, then chains, then runs, then nodes). So slots are counted over rows
-that nobody else is changing, and a slot may be given to a node of another run without that run's own lock.
+The row of a chain with such limits is the lock of everything they count: every transaction that changes or starts one
+of its runs locks it first (jobs, then chains, then runs, then nodes). So slots are counted over rows that no other
+transaction changes, and a slot may be given to a node of another run without the lock of that run.
 """
 
 from __future__ import annotations
@@ -84,5 +84,5 @@ CHAINS_WITH_WAITERS = Statement(
 
 
 async def find_chains_with_waiters(tx: Tx) -> list[str]:
-    """Chains of which a node or a run waits for a slot over all runs."""
+    """Chains in which a node or a run waits for a slot over all runs."""
     return [row["id"] for row in await tx.fetch(CHAINS_WITH_WAITERS)]

@@ -1,4 +1,4 @@
-"""Chain definitions: named, versioned, switched on and off. Every version is kept."""
+"""Chain definitions: named, versioned, enabled or disabled. Every version is kept."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def create(
     authority: Authority | None = None,
     new_id: IdFactory = new_id,
 ) -> ChainRow:
-    """Define a chain whose DAG was checked; a name that is taken is refused."""
+    """Create a chain with a validated DAG; an existing name is refused."""
     chain_id = new_id()
     await _refuse_taken_name(tx, chain_id, name)
     await tx.execute(INSERT, [(chain_id, name, description, enabled, json.dumps(dag), authority_to_json(authority))])
@@ -151,7 +151,7 @@ async def update(
     description: str | None = None,
     authority: Authority | None = None,
 ) -> ChainRow:
-    """Change a chain whose new DAG was checked; a version that has moved on is refused (``VersionConflict``)."""
+    """Change a chain, with a validated DAG; an outdated version is refused (``VersionConflict``)."""
     await _refuse_taken_name(tx, chain_id, name)
     changed = await tx.execute(
         UPDATE, [(chain_id, version, name, description, json.dumps(dag), authority_to_json(authority))]
@@ -170,12 +170,12 @@ async def update(
 
 
 async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
-    """Let whoever saves a chain unchanged answer for it from now on."""
+    """Record a new authority of a chain that is saved unchanged."""
     await tx.execute(VOUCH, [(chain_id, authority_to_json(authority))])
 
 
 async def set_enabled(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reason: str = "") -> ChainRow:
-    """Enable or disable a chain; one that stands so already stays so."""
+    """Enable or disable a chain; no effect if it is already so."""
     if await tx.execute(SET_ENABLED, chain_id=chain_id, enabled=enabled):
         action = "enable" if enabled else "disable"
         await audit_log.record(tx, actor=actor, action=action, object_kind="chain", objects=[chain_id], reason=reason)
@@ -209,7 +209,7 @@ async def find_by_name(tx: Tx, name: str) -> ChainRow:
 async def page(
     tx: Tx, *, keyword: str = "", enabled: bool | None = None, after: str = "", limit: int = 50
 ) -> list[ChainRow]:
-    """List chains in the order of their names: ``after`` is the last name of the page before."""
+    """List chains by name; ``after`` is the last name of the previous page."""
     rows = await tx.fetch(PAGE_AFTER, **_filters(keyword, enabled), after=after, limit=limit)
     return [_chain(row) for row in rows]
 
@@ -243,7 +243,7 @@ async def list_versions(tx: Tx, chain_id: str, *, before: int | None = None, lim
 
 
 async def _refuse_taken_name(tx: Tx, chain_id: str, name: str) -> None:
-    """Say so in words; should two come at the same moment, the constraint refuses the second, with the same code."""
+    """Refuse an existing name with a message; for concurrent inserts, the constraint refuses with the same code."""
     row = await fetch_one(tx, FIND_BY_NAME, name=name)
     if row is not None and row["id"] != chain_id:
         raise ChainNameTaken(f"name: a chain named {name!r} already exists.", field="name")

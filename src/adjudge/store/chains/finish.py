@@ -1,8 +1,7 @@
-"""Finishes nodes with their jobs, counts them for their dependents, and starts those that are ready.
+"""Finishes nodes with their jobs, counts them for their dependents, and starts dependents that are ready.
 
-``FINISH_NODES`` is the one way in which a worker ends an attempt of a node. What its steps cannot decide is left to the
-caller, in the same transaction: conditions, skips, maps, waits, limits and the end of a run. Those start nodes by
-``START_NODES``.
+Workers finish attempts of nodes only by ``FINISH_NODES``. Conditions, skips, maps, waits, limits and the end of a run
+are decided by the caller, in the same transaction; nodes that become ready there are started by ``START_NODES``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ NODE_RESULT: Final = {
     "given_timeout_us": "bigint",
     "given_instances": "bigint",
 }
-"""How an attempt of a node ends; ``given_node_status`` is that of a job that succeeded."""
+"""The result of an attempt of a node; ``given_node_status`` applies if the job succeeded."""
 
 EDGE: Final = {
     "edge_run_id": "text",
@@ -109,13 +108,13 @@ _COUNTED_RUN = Step(
     """,
     ("id", "run_status", "chain_id", "chain_version", "nodes_open", "nodes_failed", "trace_id", "run_slot"),
 )
-"""Locks the runs, and keeps them locked until the transaction ends."""
+"""Locks the runs until the end of the transaction."""
 
 
 def _starts_node(is_ready: str, worker: str) -> str:
-    """How a node is written that gets its job: it runs at once if a worker claims the job.
+    """The assignments for a node that gets its job: it is set to running if a worker claims the job.
 
-    This is the one place that sets nodes to running when their predecessors finish.
+    This is the only text that sets nodes to running when their dependencies finish.
     """
     is_claimed = f"{is_ready} AND {worker} IS NOT NULL"
     return f"""

@@ -1,4 +1,4 @@
-"""What goes into and comes out of the store's operations on chains."""
+"""Parameters and results of the store's operations on chains."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from adjudge.store.jobs.models import Job
 JOB_KIND_NODE = "node"
 """The kind of job that executes a node."""
 SlotState = Literal["wanted", "held"]
-"""Where something is limited: whether one waits for its turn, or has it."""
+"""With a limit: whether a run or node waits for a slot or holds one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What a node leaves behind: JSON kept in its row, or in a blob where it is large."""
+    """The artifact of a node: JSON stored in its row, or in a blob if it is large."""
 
     text: str | None = None
     digest: str | None = None
@@ -30,14 +30,14 @@ NO_ARTIFACT: Final = Artifact()
 
 @dataclass(frozen=True, slots=True)
 class NodeDone:
-    """Outcome of a node's job: executed."""
+    """Result of a node's job: executed."""
 
     artifact: Artifact = Artifact()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSuspended:
-    """Outcome of a node's job: the rest happens elsewhere."""
+    """Result of a node's job: the node waits."""
 
     wait_kind: str
     wait_key: str
@@ -48,21 +48,21 @@ class NodeSuspended:
 
 @dataclass(frozen=True, slots=True)
 class NodeExpanded:
-    """Outcome of a mapped node's first job: one instance for every item."""
+    """Result of a mapped node's first job: one instance for every item."""
 
     items: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStopped:
-    """Outcome of a node's job that ended because its run is to stop."""
+    """Result of a node's job that ended because its run is stopping."""
 
     reason: str = "stopped in good order"
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRow:
-    """A definition, as it stands."""
+    """A chain definition, current version."""
 
     id: str
     name: str
@@ -72,12 +72,12 @@ class ChainRow:
     created_at: int
     updated_at: int
     dag: Mapping[str, Any] | None = None
-    """Left out where many are listed."""
+    """Empty in lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainVersionRow:
-    """A definition, as it stood."""
+    """A version of a chain definition."""
 
     chain_id: str
     version: int
@@ -90,7 +90,7 @@ class ChainVersionRow:
 
 @dataclass(frozen=True, slots=True)
 class ChainPage:
-    """Some chains, and how many there are in all."""
+    """A page of chains, and the total number."""
 
     items: Sequence[ChainRow]
     total: int
@@ -98,7 +98,7 @@ class ChainPage:
 
 @dataclass(frozen=True, slots=True)
 class ChainRunRow:
-    """One run of a chain. Moments are microseconds since the Unix epoch."""
+    """One run of a chain. Timestamps are microseconds since the Unix epoch."""
 
     id: str
     chain_id: str
@@ -122,7 +122,7 @@ class ChainRunRow:
     parent_node_id: str | None
     origin_run_id: str | None
     slot: SlotState | None
-    """``wanted`` while it waits for its turn, ``held`` while it has it; none where runs take no turns."""
+    """``wanted`` while it waits for a slot, ``held`` while it has one; None if runs are not limited."""
     created_at: int
     updated_at: int
     started_at: int | None
@@ -131,7 +131,7 @@ class ChainRunRow:
 
 @dataclass(frozen=True, slots=True)
 class ChainNodeRow:
-    """One node of a run, as people see it."""
+    """One node of a run, for display."""
 
     run_id: str
     node_id: str
@@ -192,28 +192,28 @@ class NewChainRun:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     idempotency_key: str | None = None
     actor: str = "system"
-    """On whose behalf."""
+    """The actor on whose behalf it runs."""
     trigger_kind: str = "manual"
     reason: str | None = None
     trace_id: str | None = None
     parent_run_id: str | None = None
     parent_node_id: str | None = None
     authority: Authority | None = None
-    """What its nodes may do; nothing that needs a permission where there is none."""
+    """The authority of its nodes; without one, nothing that needs a permission is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedChainRun:
-    """What starting a chain answers with."""
+    """The result of starting a chain."""
 
     run_id: str
     is_new: bool
-    """False where the idempotency key was known: this is the run that it started."""
+    """False if the idempotency key was known: the run is the existing one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRunFinished:
-    """A run that has just ended, for whoever acts on it in the same transaction."""
+    """A run that has just finished, for listeners in the same transaction."""
 
     run_id: str
     chain_id: str
@@ -225,7 +225,7 @@ class ChainRunFinished:
 
 
 def node_attempt(job: Job) -> int:
-    """Which attempt of its node a claimed job makes; those of the node's earlier jobs count."""
+    """The attempt of the node that a claimed job is; includes those of the node's earlier jobs."""
     return int(job.payload.get("attempts_before", 0)) + job.attempt_id
 
 
@@ -242,7 +242,7 @@ class TriggerTick:
 
 @dataclass(frozen=True, slots=True)
 class PendingTick:
-    """A tick that waits, with what its trigger says."""
+    """A waiting tick, with the data of its trigger."""
 
     trigger_id: str
     tick: str
@@ -253,4 +253,4 @@ class PendingTick:
     name: str
     spec: Mapping[str, Any]
     authority: Authority | None = None
-    """Of whoever saved the trigger, and of whoever saved the chain."""
+    """The authority of the user who saved the trigger, and of the user who saved the chain."""

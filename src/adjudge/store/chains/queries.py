@@ -1,4 +1,4 @@
-"""Reading runs, nodes, their logs and artifacts; keeping checkpoints and log lines; deleting what is old."""
+"""Reads runs, nodes, their logs and artifacts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from adjudge.store.engine.rows import decode_json
 from adjudge.store.engine.statement import Row, Statement
 
 CHANGED = notify.CHANNEL_CHAIN_RUNS
-"""Rung when a node or a run changed, or a node wrote a line."""
+"""Notified when a node or a run changed, or a node wrote a log line."""
 STOPPING = "adjudge_chain_stop"
-"""Rung when a run is asked to stop."""
+"""Notified when a run is asked to stop."""
 
 RUN = f"""
     chain_runs.id AS id, chain_id, chains.name AS chain_name, chain_version, status, parameters, trigger_kind,
@@ -178,11 +178,11 @@ APPROVALS_OF_RUN = Statement(
 )
 
 _QUESTIONS = 1_000
-"""How many open questions are looked through for those that ask somebody."""
+"""How many open approvals are searched for those of a user."""
 
 
 class NodeTask(NamedTuple):
-    """What executing a node needs to know."""
+    """The inputs for executing a node."""
 
     status: NodeStatus
     type: str
@@ -210,7 +210,7 @@ async def find_run(tx: Tx, run_id: str) -> ChainRunRow:
 
 
 async def snapshot(tx: Tx, run_id: str) -> Mapping[str, Any]:
-    """The definition that a run goes by."""
+    """The definition of a run (its snapshot)."""
     row = await fetch_one(tx, SELECT_DAG, run_id=run_id)
     if row is None:
         raise NotFound("run", run_id)
@@ -220,13 +220,13 @@ async def snapshot(tx: Tx, run_id: str) -> Mapping[str, Any]:
 async def page_runs(
     tx: Tx, *, chain_id: str = "", status: ChainRunStatus | None = None, before: str = "", limit: int = 50
 ) -> list[ChainRunRow]:
-    """List runs, the newest first: ``before`` is the last id of the page before."""
+    """List runs, newest first; ``before`` is the last id of the previous page."""
     rows = await tx.fetch(PAGE, chain_id=chain_id, status=str(status or ""), before=before or LAST, limit=limit)
     return [run_from_row(row) for row in rows]
 
 
 async def list_nodes(tx: Tx, run_id: str) -> list[ChainNodeRow]:
-    """Read the nodes of a run in the order of its DAG, instances behind the node they were made from."""
+    """Read the nodes of a run in the order of its DAG, instances after their mapped node."""
     await find_run(tx, run_id)
     found = [_node(row) for row in await tx.fetch(NODES, run_id=run_id)]
     position = {node.node_id: node.ordinal for node in found if node.parent_id is None}
@@ -245,25 +245,25 @@ async def find_node(tx: Tx, run_id: str, node_id: str) -> ChainNodeRow:
 
 
 async def status_log(tx: Tx, run_id: str, *, after: int = 0, limit: int = 500) -> list[ChainStatusChange]:
-    """Read transitions, from after a known one."""
+    """Read transitions after a known one."""
     rows = await tx.fetch(STATUS_LOG, run_id=run_id, after=after, limit=limit)
     return [ChainStatusChange(*row) for row in rows]
 
 
 async def read_log(tx: Tx, run_id: str, node_id: str, *, after: int = 0, limit: int = 500) -> list[NodeLogRow]:
-    """Read a node's lines, from after a known one; follow them by the bell ``CHANGED``."""
+    """Read log lines of a node after a known one; the channel ``CHANGED`` notifies of new ones."""
     rows = await tx.fetch(READ_LOG, run_id=run_id, node_id=node_id, after=after, limit=limit)
     return [NodeLogRow(*row) for row in rows]
 
 
 async def read_log_tail(tx: Tx, run_id: str, node_id: str, *, limit: int = 500) -> list[NodeLogRow]:
-    """Read a node's last lines, in the order in which they were written."""
+    """Read the last log lines of a node, in the order in which they were written."""
     rows = await tx.fetch(READ_LOG_TAIL, run_id=run_id, node_id=node_id, limit=limit)
     return [NodeLogRow(*row) for row in reversed(rows)]
 
 
 async def find_node_tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], NodeTask]:
-    """Read what executing nodes needs to know, by run and node."""
+    """Read the inputs for executing nodes, by run and node."""
     found = {}
     for run_id, node_id, *columns in await tx.fetch(TASKS, sorted(set(keys))):
         found[run_id, node_id] = node_task_from_columns(columns)
@@ -271,7 +271,7 @@ async def find_node_tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple
 
 
 def node_task_from_columns(columns: Sequence[Any]) -> NodeTask:
-    """What executing a node needs to know, from the columns of ``chain_nodes.tasks`` after its key."""
+    """The inputs for executing a node, from the columns of ``chain_nodes.tasks`` after its key."""
     status, type_name, job_id, attempt, item, parent_id, run_status, parameters, *chain, trace_id, checkpoint = columns
     chain_id, chain_version, chain_name, started_by, authority = chain
     return NodeTask(
@@ -294,7 +294,7 @@ def node_task_from_columns(columns: Sequence[Any]) -> NodeTask:
 
 
 async def find_artifacts_by_node(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Artifact]:
-    """Read what nodes of any runs left behind, by run and node; one that did not succeed left nothing."""
+    """Read artifacts of nodes of any runs, by run and node; a node that did not succeed has none."""
     wanted = sorted(set(keys))
     rows = await tx.fetch(ARTIFACTS, wanted) if wanted else []
     return {(row["run_id"], row["node_id"]): _artifact(row) for row in rows if row["status"] == NodeStatus.SUCCESS}
@@ -303,9 +303,9 @@ async def find_artifacts_by_node(tx: Tx, keys: Iterable[tuple[str, str]]) -> dic
 async def find_artifacts(
     tx: Tx, run_id: str, plain: Iterable[str], mapped: Iterable[str] = ()
 ) -> dict[str, Artifact | list[Artifact]]:
-    """Read what nodes left behind; of a mapped node, what each of its instances did, unless it has one of its own.
+    """Read artifacts of nodes; for a mapped node without its own, those of its instances.
 
-    A node that did not succeed left nothing.
+    A node that did not succeed has none.
     """
     mapped = set(mapped)
     keys = [(run_id, node_id) for node_id in sorted({*plain, *mapped})]
@@ -321,7 +321,7 @@ async def find_artifacts(
 
 
 async def find_stopping_runs(tx: Tx, run_ids: Iterable[str]) -> set[str]:
-    """Those of the runs that are to stop, or have stopped."""
+    """Those of the runs that are stopping or stopped."""
     rows = [(run_id,) for run_id in sorted(set(run_ids))]
     return {row["id"] for row in await tx.fetch(STOPPING_RUNS, rows)} if rows else set()
 

@@ -1,4 +1,4 @@
-"""Named secrets of chains: encrypted values that nobody can read back. Encrypting them is ``chains.secrets``."""
+"""Named secrets of chains: encrypted values that cannot be read back. ``chains.secrets`` encrypts them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DELETE = Statement("chain_secrets.delete", "Forget a secret.", "DELETE FROM chai
 
 @dataclass(frozen=True, slots=True)
 class SecretName:
-    """What may be known of a secret."""
+    """A secret without its value."""
 
     name: str
     created_by: str | None
@@ -60,7 +60,7 @@ class SecretName:
 
 
 async def put(tx: Tx, name: str, ciphertext: str, *, actor: str) -> None:
-    """Keep a secret."""
+    """Insert or replace a secret."""
     await tx.execute(PUT, name=name, ciphertext=ciphertext, actor=actor)
 
 
@@ -70,7 +70,7 @@ async def names(tx: Tx) -> list[SecretName]:
 
 
 async def read(tx: Tx, wanted: Collection[str]) -> dict[str, str]:
-    """Encrypted values by name; one that is not there is left out."""
+    """Encrypted values by name; missing ones are left out."""
     rows = await tx.fetch(READ, [(name,) for name in sorted(wanted)]) if wanted else []
     return {row["name"]: row["ciphertext"] for row in rows}
 
@@ -81,11 +81,11 @@ async def read_all(tx: Tx) -> dict[str, str]:
 
 
 async def replace(tx: Tx, name: str, *, stale: str, fresh: str) -> bool:
-    """Write a value that was encrypted anew; False where somebody has changed it."""
+    """Write a re-encrypted value; False if it was changed in the meantime."""
     return bool(await tx.execute(REPLACE, name=name, stale=stale, fresh=fresh))
 
 
 async def delete(tx: Tx, name: str) -> None:
-    """Forget a secret."""
+    """Delete a secret."""
     if not await tx.execute(DELETE, name=name):
         raise NotFound("secret", name)

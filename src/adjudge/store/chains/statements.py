@@ -202,7 +202,7 @@ START_CLAIMED = Script(
         ),
     ),
 )
-"""A node that runs already has another attempt: its worker was lost."""
+"""A node that is running already gets another attempt: its worker was lost."""
 
 RELEASE_NODES = Statement(
     "chain_nodes.release",

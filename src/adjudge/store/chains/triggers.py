@@ -1,10 +1,9 @@
 """Triggers of chains and their ticks.
 
-A *tick* is one reason to start one run: a moment of a timetable, an event, a call of a webhook. Its row is written in
-the transaction in which it came to be (the one that publishes the problem, the one that moves a timetable on), and the
-run is started later by whichever scheduler takes the row. So an event costs its own transaction two statements at
-most and can never fail because of a chain, and a tick starts exactly one run: its row exists once, is taken once, and
-names the run's idempotency key.
+A *tick* is one reason to start one run: a time of a cron trigger, an event, a webhook call. Its row is written in the
+transaction that causes it (the one that publishes the problem, or advances the cron trigger). A scheduler starts the
+run later. So an event adds at most two statements to its transaction and never fails because of a chain. A tick starts
+exactly one run: its row exists once, is taken once, and contains the idempotency key of the run.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Row, Statement
 
 CHANNEL_TRIGGERS: Final = "chain_triggers"
-"""Rung when a tick waits."""
+"""Notified when a tick waits."""
 PROBLEM_PUBLISHED: Final = "problem.published"
 CONTEST_ENDED: Final = "contest.ended"
 REJUDGE_APPLIED: Final = "rejudge.applied"
@@ -33,7 +32,7 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     CONTEST_ENDED: ("contest_id", "contest"),
     REJUDGE_APPLIED: ("batch_id", "changed", "skipped"),
 }
-"""What an event trigger may wait for, and what is told of it. The end of a chain has a kind of trigger of its own."""
+"""The events of event triggers, and their fields. The end of a chain run has its own kind of trigger."""
 
 _COLUMNS = (
     "id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, last_tick, last_error, version, "
@@ -192,7 +191,7 @@ SELECT_CHAIN_EDGES = Statement(
 
 @dataclass(frozen=True, slots=True)
 class TriggerRow:
-    """One trigger, as its row stands."""
+    """One trigger, from its row."""
 
     id: str
     chain_id: str
@@ -228,7 +227,7 @@ class NewTrigger:
 
 
 def trigger_from_row(row: Row) -> TriggerRow:
-    """Read a row."""
+    """Convert a row."""
     return TriggerRow(
         id=row["id"],
         chain_id=row["chain_id"],
@@ -254,7 +253,7 @@ async def now_us(tx: Tx) -> int:
 
 
 async def insert(tx: Tx, trigger: NewTrigger) -> None:
-    """Create a trigger; a name that the chain's triggers have already is a CONFLICT."""
+    """Create a trigger; a name that exists in the chain is a CONFLICT."""
     await tx.execute(
         INSERT,
         id=trigger.id,
@@ -272,7 +271,7 @@ async def insert(tx: Tx, trigger: NewTrigger) -> None:
 
 
 async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
-    """Let whoever saves the triggers of a chain unchanged answer for them from now on."""
+    """Record a new authority of the triggers of a chain that are saved unchanged."""
     await tx.execute(VOUCH, chain_id=chain_id, authority=authority_to_json(authority))
 
 
@@ -290,7 +289,7 @@ async def list_by_chain(tx: Tx, chain_id: str) -> list[TriggerRow]:
 
 
 async def update(tx: Tx, trigger: TriggerRow, authority: Authority | None) -> int:
-    """Write a trigger that still has its version, for whoever saves it; return the new one."""
+    """Update a trigger if its version is unchanged, with the authority of the caller; return the new one."""
     row = await fetch_one(
         tx,
         UPDATE,
@@ -310,7 +309,7 @@ async def update(tx: Tx, trigger: TriggerRow, authority: Authority | None) -> in
 
 
 async def delete(tx: Tx, trigger_id: str) -> None:
-    """Forget a trigger. Runs that it started stay."""
+    """Delete a trigger. Runs that it started are kept."""
     if not await tx.execute(DELETE, id=trigger_id):
         raise NotFound("trigger", trigger_id)
 
@@ -321,9 +320,9 @@ async def find_by_event(tx: Tx, event: str) -> list[TriggerRow]:
 
 
 async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str | None = None) -> int:
-    """Note that an event happened, in the transaction in which it does; return how many triggers it ticks.
+    """Insert ticks for an event, in its transaction; return how many triggers it ticks.
 
-    ``key`` names this one happening, where it could be told twice: the same key ticks a trigger once.
+    ``key`` identifies an event that may be reported twice: the same key ticks a trigger once.
     """
     tick = key or new_id()
     ticks = [
@@ -336,7 +335,7 @@ async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str
 
 
 def matches_filter(wanted: Mapping[str, Any] | None, payload: Mapping[str, Any]) -> bool:
-    """Whether every field that a filter names has the value, or one of the values, that it wants."""
+    """Whether every field of a filter has the value, or one of the values, that the filter requires."""
     for name, value in (wanted or {}).items():
         allowed = value if isinstance(value, list) else [value]
         if payload.get(name) not in allowed:
@@ -345,7 +344,7 @@ def matches_filter(wanted: Mapping[str, Any] | None, payload: Mapping[str, Any])
 
 
 async def add_ticks(tx: Tx, ticks: Sequence[TriggerTick]) -> int:
-    """Note ticks and wake a scheduler; return how many were new."""
+    """Insert ticks and notify the schedulers; return how many were new."""
     if not ticks:
         return 0
     rows = [(item.trigger_id, item.tick, item.due_at, json.dumps(item.payload or {})) for item in ticks]
@@ -355,23 +354,23 @@ async def add_ticks(tx: Tx, ticks: Sequence[TriggerTick]) -> int:
 
 
 async def take_due(tx: Tx, limit: int) -> tuple[int, list[TriggerRow]]:
-    """The clock, and triggers whose moment has come, held until this transaction ends."""
+    """The database clock, and due triggers, locked until this transaction ends."""
     rows = await tx.fetch(LOCK_DUE, limit=limit)
     return (int(rows[0]["now_us"]) if rows else 0), [trigger_from_row(row) for row in rows]
 
 
 async def set_next_times(tx: Tx, moves: Sequence[tuple[str, int, int | None, str | None]]) -> int:
-    """Set next moments: trigger, the moment it stood at, the next one, its last tick."""
+    """Set the next times: trigger, the previous time, the next one, its last tick."""
     return await tx.execute(SET_NEXT_TIME, moves) if moves else 0
 
 
 async def disable_with_error(tx: Tx, trigger_id: str, error: str) -> None:
-    """Disable a trigger that cannot go on."""
+    """Disable a trigger that cannot continue."""
     await tx.execute(DISABLE_WITH_ERROR, id=trigger_id, off=False, error=error)
 
 
 async def add_ticks_for_ended_contests(tx: Tx, *, back_us: int) -> int:
-    """Tick the triggers that wait for contests to end; contests end by the clock, in nobody's transaction."""
+    """Tick the triggers of contests that ended; contests end by the clock, not by a transaction."""
     rows = await tx.fetch(CONTESTS_ENDED, event=CONTEST_ENDED, back_us=back_us)
     ticks = []
     for row in rows:
@@ -383,7 +382,7 @@ async def add_ticks_for_ended_contests(tx: Tx, *, back_us: int) -> int:
 
 
 async def take_tick(tx: Tx) -> PendingTick | None:
-    """The tick that waits longest, held until this transaction ends."""
+    """The oldest waiting tick, locked until this transaction ends."""
     row = await fetch_one(tx, LOCK_TICK)
     if row is None:
         return None
@@ -401,7 +400,7 @@ async def take_tick(tx: Tx) -> PendingTick | None:
 
 
 async def finish_tick(tx: Tx, tick: PendingTick, *, run_id: str | None = None, error: str | None = None) -> bool:
-    """Say that a tick started a run, or why it could not; False where somebody else has."""
+    """Record that a tick started a run, or why it failed; False if that was recorded already."""
     state = "started" if error is None else "failed"
     changed = await tx.execute(
         FINISH_TICK, trigger_id=tick.trigger_id, tick=tick.tick, state=state, run_id=run_id, error=error
@@ -417,11 +416,11 @@ async def list_ticks(tx: Tx, trigger_id: str, limit: int = 50) -> list[Row]:
 
 
 async def delete_old_ticks(tx: Tx, *, older_than_us: int) -> int:
-    """Delete ticks that were settled long ago."""
+    """Delete old ticks that were processed."""
     return await tx.execute(DELETE_OLD_TICKS, older_than_us=older_than_us)
 
 
 async def chain_edges(tx: Tx, *, except_id: str | None = None) -> list[tuple[str, str]]:
-    """Which chain's end starts which chain, by their ids; one trigger may be left out."""
+    """Which chain's end starts which chain, by id; one trigger may be left out."""
     rows = await tx.fetch(SELECT_CHAIN_EDGES, event=CHAIN_FINISHED)
     return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows if row["id"] != except_id]

@@ -1,4 +1,4 @@
-"""Nodes that wait for something which happens elsewhere: who waits for what, what is due, what may have been missed."""
+"""Waiting nodes: which node waits for what, which waits are due, which ends may have been missed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ LOCK_RUN_STATUS = Statement(
 
 @dataclass(frozen=True, slots=True)
 class NodeWait:
-    """A node that waits."""
+    """A waiting node."""
 
     run_id: str
     node_id: str
@@ -98,31 +98,31 @@ class NodeWait:
     pool: str | None = None
     """The chain whose slots its run shares with others."""
     until_us: int = 0
-    """When it is due, where that was read."""
+    """When it is due, if that was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoppableJob:
-    """A job to be canceled because its run is to stop."""
+    """A job to be canceled because its run is stopping."""
 
     stop_requested_us: int
     id: str
 
 
 async def now_ms(tx: Tx) -> int:
-    """The database's clock, as Unix time in milliseconds."""
+    """The database clock, as Unix time in milliseconds."""
     (row,) = await tx.fetch(NOW)
     return int(row["now_us"]) // 1_000
 
 
 async def find_waiting_nodes(tx: Tx, on: str, key: str) -> list[NodeWait]:
-    """The nodes that wait for a thing."""
+    """The nodes that wait for an object."""
     rows = await tx.fetch(WAITING_FOR, on=on, key=key)
     return [NodeWait(row["run_id"], row["node_id"], on, key, row["concurrency_pool"]) for row in rows]
 
 
 async def find_due(tx: Tx, *, limit: int, after: NodeWait | None = None) -> list[NodeWait]:
-    """Waits that are due, the longest due first, from after a known one."""
+    """Waits that are due, oldest first, after a known one."""
     last = after or NodeWait("", "", "", "")
     rows = await tx.fetch(DUE, until_us=last.until_us, run_id=last.run_id, node_id=last.node_id, limit=limit)
     return [NodeWait(*row) for row in rows]
@@ -131,7 +131,7 @@ async def find_due(tx: Tx, *, limit: int, after: NodeWait | None = None) -> list
 async def find_long_waits(
     tx: Tx, *, after: NodeWait | None, older_than_ms: int, limit: int, unmissable: Sequence[str] = ()
 ) -> list[NodeWait]:
-    """Waits that have lasted for ``older_ms``, from after a known one, without those on an ``unmissable`` kind."""
+    """Waits older than ``older_ms``, after a known one, without those of an ``unmissable`` kind."""
     last = after or NodeWait("", "", "", "")
     rows = await tx.fetch(
         LONG_WAITS,
@@ -147,7 +147,7 @@ async def find_long_waits(
 
 
 async def lock_run_status(tx: Tx, run_id: str) -> ChainRunStatus | None:
-    """Where a run stands; it stands so until this transaction ends."""
+    """The status of a run, locked until this transaction ends."""
     row = await fetch_one(tx, LOCK_RUN_STATUS, run_id=run_id)
     return None if row is None else ChainRunStatus(row["status"])
 
@@ -155,7 +155,7 @@ async def lock_run_status(tx: Tx, run_id: str) -> ChainRunStatus | None:
 async def find_jobs_to_cancel(
     tx: Tx, *, grace_ms: int, limit: int, after: StoppableJob | None = None
 ) -> list[StoppableJob]:
-    """Jobs to be canceled because their run is to stop, the longest asked for first, from after a known one."""
+    """Jobs to be canceled because their run is stopping, oldest request first, after a known one."""
     last = after or StoppableJob(0, "")
     rows = await tx.fetch(
         JOBS_TO_CANCEL, grace_us=grace_ms * 1_000, limit=limit, after_us=last.stop_requested_us, after_id=last.id
@@ -164,11 +164,11 @@ async def find_jobs_to_cancel(
 
 
 async def find_orphaned_runs(tx: Tx, *, limit: int, after: str = "") -> list[str]:
-    """Sub-chains to be stopped along with the run that started them, from after a known one."""
+    """Sub-chain runs to be stopped with the run that started them, after a known one."""
     return [row["id"] for row in await tx.fetch(ORPHANED_RUNS, limit=limit, after=after)]
 
 
 async def find_awaited(tx: Tx, things: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those of the things, each a kind and a key, that a node waits for."""
+    """Those of the objects, each a kind and a key, that a node waits for."""
     rows = await tx.fetch(AWAITED, sorted(things)) if things else []
     return [(row["wait_on"], row["wait_key"]) for row in rows]

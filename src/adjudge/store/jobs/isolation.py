@@ -1,10 +1,9 @@
-"""Keeps one job whose owner fails from stopping an operation on many.
+"""Prevents one job whose listener fails from failing an operation on many.
 
-An operation on jobs tells their owners in its transaction, so an owner that raises undoes it for all of them. It is
-then tried again for each job alone. A job that keeps failing alone is set aside: it ends with a dead letter that holds
-the error, without its owner being told. If every job fails, the fault is probably not the jobs': it is logged, and
-whoever asked tries again later. Jobs are set aside for it only after many such rounds, because several jobs that each
-have a fault may remain alone in a batch.
+An operation on jobs calls their listeners in its transaction, so a listener that raises rolls it back for all of them.
+It is then retried for each job alone. A job that keeps failing alone gets a dead letter with the error, without a call
+of its listener. If every job fails, the cause is probably not the jobs: it is logged, and the caller retries later.
+Jobs get dead letters for that only after many such failures, because several faulty jobs may remain alone in a batch.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ T = TypeVar("T")
 BatchOperation = Callable[[Tx, Sequence[str]], Awaitable[Sequence[T]]]
 
 TRIES: Final = 3
-"""How often a job may fail while others succeed, or as the only one, before it is set aside."""
+"""How often a job may fail while others succeed, or as the only one, before it gets a dead letter."""
 ROUNDS_ALL_FAILED: Final = 20
-"""How often a job may fail together with all others of its batch before it is set aside."""
+"""How often a job may fail together with all others of its batch before it gets a dead letter."""
 _REMEMBERED: Final = 10_000
 _ERROR_CHARACTERS: Final = 2_000
 
@@ -36,7 +35,7 @@ def _alone(operation: BatchOperation[T], job_id: str) -> Operation[Sequence[T]]:
 
 
 class JobIsolation:
-    """Runs operations on jobs, and remembers which jobs made them fail."""
+    """Runs operations on jobs, and counts the failures of each job."""
 
     def __init__(self, database: Database, jobs: JobCommands, *, actor: str) -> None:
         self._database = database
@@ -44,7 +43,7 @@ class JobIsolation:
         self._actor = actor
         self._failures: Counter[str] = Counter()
         self._failures_with_all: Counter[str] = Counter()
-        """Counted apart: rounds of a general fault must not bring a job closer to ``TRIES``."""
+        """Counted separately: failures of all jobs together must not bring a job closer to ``TRIES``."""
 
     async def run(self, job_ids: Sequence[str], operation: BatchOperation[T]) -> list[T]:
         """Run ``operation`` on all the jobs in one transaction, or on each in its own; return what it returned."""
@@ -52,7 +51,7 @@ class JobIsolation:
             results = list(await self._database.transact(lambda tx: operation(tx, job_ids)))
         except Unavailable:
             raise
-        except Exception as error:  # noqa: BLE001 — found out one by one below
+        except Exception as error:  # noqa: BLE001 — each job is tried alone below
             _log.warning("batch_failed", error=repr(error), jobs=len(job_ids))
             return await self.one_by_one(job_ids, operation)
         if self._failures or self._failures_with_all:
@@ -68,7 +67,7 @@ class JobIsolation:
                 results += await self._database.transact(_alone(operation, job_id))
             except Unavailable:
                 raise
-            except Exception as error:  # noqa: BLE001 — counted, logged and kept with the job
+            except Exception as error:  # noqa: BLE001 — counted, logged and stored with the job
                 failed[job_id] = error
             else:
                 self._forget([job_id])
@@ -85,7 +84,7 @@ class JobIsolation:
             self._failures_with_all.pop(job_id, None)
 
     async def _failed(self, job_id: str, error: Exception, *, all_failed: bool) -> None:
-        """Count a failure of a job, and set the job aside if it was one too many."""
+        """Count a failure of a job; write a dead letter if there were too many."""
         failures, limit = (self._failures_with_all, ROUNDS_ALL_FAILED) if all_failed else (self._failures, TRIES)
         failures[job_id] += 1
         if failures[job_id] < limit:

@@ -1,4 +1,4 @@
-"""What is said of jobs once it is committed: figures, and a log line when one is created."""
+"""Metrics and log lines of jobs, written after the commit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTED_KINDS = frozenset({"judge"})
 
 
 def log_fields(job: Job) -> dict[str, object]:
-    """What every line about an attempt carries."""
+    """The fields of every log line about an attempt."""
     return {
         "job_id": job.id,
         "attempt_id": job.attempt_id,
@@ -31,14 +31,14 @@ def log_fields(job: Job) -> dict[str, object]:
 
 
 def _about(job: Job | NewJob) -> dict[str, object]:
-    """What the job is for: a node of a run, or what its payload says."""
+    """What the job belongs to: a node of a run, or what its payload names."""
     if job.chain_run_id is not None:
         return {"run_id": job.chain_run_id, "node_id": job.node_id}
     return request_fields(job.payload)
 
 
 def request_fields(payload: Mapping[str, Any]) -> dict[str, object]:
-    """Whose request a job came from and what about, as far as its payload says."""
+    """The user and the object of the request that created the job, if its payload names them."""
     fields = {name: payload.get(name) for name in ("submission_id", "user_id", "language")}
     request_id = payload.get("request_id")
     return fields if request_id is None else {**fields, "request_id": request_id}
@@ -64,13 +64,13 @@ def record_enqueued(jobs: Sequence[NewJob]) -> None:
 
 
 def record_started(jobs: Sequence[Job]) -> None:
-    """Count attempts that began."""
+    """Count started attempts."""
     for kind, count in _kinds(jobs).items():
         metrics.JOBS_STARTED.labels(kind).inc(count)
 
 
 def _kinds(jobs: Sequence[Job | NewJob]) -> dict[str, int]:
-    """How many there are of each kind; counted by hand, because most often there is one."""
+    """Count jobs by kind; without ``Counter``, because there is mostly one job."""
     found: dict[str, int] = {}
     for job in jobs:
         found[job.kind] = found.get(job.kind, 0) + 1

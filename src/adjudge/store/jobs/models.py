@@ -1,6 +1,7 @@
-"""What goes into and comes out of the operations on jobs.
+"""Parameters and results of the operations on jobs.
 
-What is made for every job is a named tuple: a frozen dataclass of twenty fields takes several times as long to make.
+Classes with an object per job are named tuples: creating a frozen dataclass of twenty fields takes several times as
+long.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class NewJob(NamedTuple):
     id: str
     kind: str
     dedupe_key: str | None = None
-    """At most one job of a kind ever exists for a key; asking again returns the one that is there."""
+    """At most one job of a kind exists for a key; a second request returns the existing one."""
     submission_id: str | None = None
     rejudge_batch_id: str | None = None
     chain_run_id: str | None = None
@@ -37,16 +38,16 @@ class NewJob(NamedTuple):
     origin_job_id: str | None = None
     """The job that this one replays."""
     max_attempts: int | None = None
-    """By default, as many as the retry policy allows."""
+    """Default: the maximum of the retry policy."""
     priority: int = 2
-    """The band: 0 is served first."""
+    """The priority band: 0 is served first."""
     timeout_ms: int | None = None
     delay_ms: int = 0
     payload: Mapping[str, Any] = _NOTHING
-    """Identifiers only: what is large or private is looked up by them."""
+    """Identifiers only: large or private data is read by them."""
     actor: str | None = None
     trace_id: str | None = None
-    """What it is done for; by default a trace of its own."""
+    """The trace that it belongs to; default: a new one."""
 
     @property
     def effective_trace_id(self) -> str:
@@ -55,7 +56,7 @@ class NewJob(NamedTuple):
 
 
 class Fence(NamedTuple):
-    """The proof that a write comes from the claim that still holds the job; a tuple, because maps are keyed by it."""
+    """The fence that a write of a worker must match; a tuple, because it is a dictionary key."""
 
     job_id: str
     attempt_id: int
@@ -63,7 +64,7 @@ class Fence(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A job as an operation left it."""
+    """A job after an operation."""
 
     id: str
     kind: str
@@ -87,33 +88,33 @@ class Job(NamedTuple):
     started_at: int | None
     finished_at: int | None
     preloaded: object = None
-    """What its handler read for it in the transaction that claimed it."""
+    """The data that its handler preloaded in the transaction that claimed it."""
 
 
 class JobResult(NamedTuple):
-    """How a claim ends its attempt. ``outcome`` is what the job's owner writes in the same transaction."""
+    """The result of an attempt. ``typed_result`` is written by the job listener in the same transaction."""
 
     fence: Fence
     status: JobStatus = JobStatus.SUCCEEDED
-    """What the job becomes: succeeded, failed, or pending to be tried again, which fails without an attempt left."""
+    """The new status: succeeded, failed, or pending for a retry, which becomes failed without an attempt left."""
     result: Mapping[str, Any] | None = None
     typed_result: object = None
     reason: str | None = "finished"
     error_code: str | None = None
     error: str | None = None
     dead_letter: bool = True
-    """Whether a failed job becomes a dead letter: not where another party failed, whose owner can try again."""
+    """Whether a failed job gets a dead letter: not if another party failed and the owner of the job can repeat it."""
     delay_ms: int = 0
-    """Until it is tried again."""
+    """Delay before the retry."""
     refund: bool = False
-    """Whether the attempt costs the job none: its worker hands it back in good order, or never started it."""
+    """Whether the attempt is refunded: its worker released the job in an orderly way, or never started it."""
     job: Job | None = None
-    """The job as its claim returned it; read from its row where the caller does not have it."""
+    """The job as its claim returned it; read from its row if the caller does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoisonJob:
-    """A job to be ended without ever having been claimed: nobody could run it."""
+    """A job that fails without a claim, because no worker can run it."""
 
     job_id: str
     error_code: str
@@ -122,7 +123,7 @@ class PoisonJob:
 
 @dataclass(frozen=True, slots=True)
 class RefusedWrite:
-    """A write that changed nothing, and why."""
+    """A write that changed no row, and why."""
 
     job_id: str
     reason: RefusalReason
@@ -130,7 +131,7 @@ class RefusedWrite:
 
 @dataclass(frozen=True, slots=True)
 class DispatchedMessage:
-    """A message in the stream, and which taking of the outbox row it answers."""
+    """A published message, and the read of the outbox row that it belongs to."""
 
     job_id: str
     entry_id: str
@@ -139,7 +140,7 @@ class DispatchedMessage:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job that waits for a worker to read its message."""
+    """A job whose message no worker has read yet."""
 
     job_id: str
     priority: int
@@ -148,13 +149,13 @@ class QueuedJob:
 
     @property
     def scan_position(self) -> tuple[int, str]:
-        """Where it stands among all that are queued."""
+        """Its position among all queued jobs."""
         return self.queued_at, self.job_id
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[T]):
-    """What became of a batch: every job asked for is in exactly one of the two."""
+    """The result of a batch: every requested job is in exactly one of the two."""
 
     done: tuple[T, ...]
     refused: tuple[RefusedWrite, ...] = ()
@@ -162,45 +163,45 @@ class BatchResult(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class FinishedJob:
-    """A job that has just ended, on its way to its owner."""
+    """A finished job, as passed to its listener."""
 
     job: Job
     typed_result: object = None
 
 
 class FollowUpSlots(Protocol):
-    """What a worker that ends jobs can go on with."""
+    """The slots that a worker offers for follow-up jobs when it finishes jobs."""
 
     worker: str
     lease_ms: int
 
     def reserve(self, ended: Job, job: NewJob) -> bool:
-        """Whether the worker runs ``job``, should it be created because ``ended`` ends; it then keeps a slot for it."""
+        """Whether the worker runs ``job`` if it is created because ``ended`` finishes; it then reserves a slot."""
         ...
 
 
 @dataclass(frozen=True)
 class FinishReport(BatchResult[Job]):
-    """What became of results, and which follow-up jobs the finishing worker has claimed."""
+    """What was finished and refused, and which follow-up jobs the worker has claimed."""
 
     claimed: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
-    """Follow-up jobs, by the job that each follows from."""
+    """Follow-up jobs, by the finished job."""
     counted: frozenset[str] = frozenset()
-    """Finished jobs whose typed result was written; what another belongs to had moved on without it."""
+    """Finished jobs whose typed result was written; for the others, the target row had changed in the meantime."""
 
 
 class FinishedAttempts(NamedTuple):
-    """What a listener that finishes attempts itself has written."""
+    """The rows that a follow-up listener has written."""
 
     rows: Sequence[Sequence[Any]]
-    """Of the step ``finished_job``."""
+    """Rows of the step ``finished_job``."""
     counted: frozenset[str]
     claimed: Mapping[str, tuple[Job, ...]]
 
 
 @runtime_checkable
 class FollowUpListener(Protocol):
-    """A listener whose jobs have follow-ups: it finishes attempts by a script of its own, which may claim those."""
+    """A listener whose jobs have follow-up jobs: it finishes attempts with its own script, which may claim them."""
 
     async def finish_attempts(
         self, tx: Tx, results: Sequence[tuple[JobResult, Job, str | None]], slots: FollowUpSlots | None
@@ -211,15 +212,15 @@ class FollowUpListener(Protocol):
 
 @runtime_checkable
 class ReplayListener(Protocol):
-    """An owner of jobs that sees itself to what dead letters speak of being done again."""
+    """A listener that replays the jobs of dead letters itself."""
 
     async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> Mapping[str, str | None]:
-        """By the ids of the jobs that would do it: those that do, or none where they are still to be made."""
+        """The jobs that replay, by the ids of the requested jobs; None if they are created later."""
         ...
 
 
 class JobListener(Protocol):
-    """What a kind of job belongs to: told of its fate in the transaction that decides it."""
+    """Called for jobs of one kind, in the transaction that changes them."""
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """These jobs were claimed."""
@@ -235,7 +236,7 @@ class JobListener(Protocol):
 
 
 MILLISECOND = 1_000
-"""In microseconds, the unit of every moment in the database."""
+"""In microseconds, the unit of every timestamp in the database."""
 
 
 _USUAL_ATTEMPTS = RetryPolicy().max_attempts
@@ -258,7 +259,7 @@ def job_from_row(row: Iterable[Any]) -> Job:
 
 
 def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[object, ...]:
-    """What ``jobs.insert`` is given."""
+    """The input row of ``jobs.insert``."""
     return (
         job.id,
         job.kind,
@@ -279,7 +280,7 @@ def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[obje
 
 
 def finish_row(finish: JobResult, letter_id: str | None = None) -> tuple[object, ...]:
-    """What ``jobs.finish`` is given; ``letter_id`` is that of the dead letter, should there be one."""
+    """The input row of ``jobs.finish``; ``letter_id`` is the id of the dead letter, if one is needed."""
     fence = finish.fence
     result = None if finish.result is None else json.dumps(finish.result)
     return (
@@ -298,7 +299,7 @@ def finish_row(finish: JobResult, letter_id: str | None = None) -> tuple[object,
 
 
 def finished_job(job: Job, finish: JobResult, row: Sequence[Any]) -> Job:
-    """The job as ``jobs.finish`` left it, from the columns that the step returned."""
+    """The job after ``jobs.finish``, from the columns that the step returned."""
     status, error_code, finished_at, max_attempts, *_ = row[3:]
     return job._replace(
         status=_STATUS[status],
@@ -313,7 +314,7 @@ def finished_job(job: Job, finish: JobResult, row: Sequence[Any]) -> Job:
 
 
 def replay_job(letter: Row, job_id: str, actor: str) -> NewJob:
-    """The job that does again what a dead letter speaks of."""
+    """The job that replays a dead letter."""
     return NewJob(
         id=job_id,
         kind=letter["kind"],

@@ -1,4 +1,4 @@
-"""The outbox: which jobs the stream has still to hear of. Committed with the job, drained by the relay."""
+"""The outbox: jobs whose message must still be published. Committed with the job, published by the dispatcher."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ INSERT_AGAIN = Statement(
     """,
     input_columns={"given_id": "text", "given_delay_us": "bigint"},
 )
-"""A job that was claimed as it was created has no row until it comes back."""
+"""A job that was claimed when it was created has no row until it is released."""
 
 CAPACITY_PARAMETERS = ("urgent_room", "high_room", "ordinary_room", "low_room")
-"""How many rows may be taken of each band, in the order of the bands; a priority in the outbox is a band."""
+"""The maximum number of rows for each band, in the order of the bands; a priority in the outbox is a band."""
 
 
 def _due(lock: str = "") -> str:
@@ -156,7 +156,7 @@ COUNT_PENDING = Statement(
 
 @dataclass(frozen=True, slots=True)
 class DueRow:
-    """A job that the stream has to hear of: the columns of ``outbox.take_due``, in their order."""
+    """A job to be published: the columns of ``outbox.take_due``, in their order."""
 
     job_id: str
     kind: str
@@ -166,28 +166,28 @@ class DueRow:
     attempts: int
     waited_us: int
     dispatch_seq: int
-    """Which taking of the row this is; once it was taken or put back again, this one has nothing more to say."""
+    """Which read of the row this is; after a later read or insert, this one has no effect."""
 
 
 async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
-    """Ask for delivery of new jobs: rows of (job_id, priority, delay_us)."""
+    """Insert rows for new jobs: (job_id, priority, delay_us)."""
     if rows:
         await tx.execute(INSERT, [(job_id, band_of(priority), delay_us) for job_id, priority, delay_us in rows])
         tx.notify(CHANNEL_OUTBOX)
 
 
 async def insert_again(tx: Tx, rows: Rows) -> None:
-    """Ask for delivery once more: rows of (job_id, delay_us)."""
+    """Insert or reset rows of released jobs: (job_id, delay_us)."""
     if rows:
         await tx.execute(INSERT_AGAIN, rows)
         tx.notify(CHANNEL_OUTBOX)
 
 
 async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, base_us: int = 1_000_000) -> list[DueRow]:
-    """Take up to ``limit`` due rows of each band; other relays skip them until they come due again.
+    """Take up to ``limit`` due rows of each band; other dispatchers skip them until they are due again.
 
-    ``rooms`` says how many more of each band may be delivered now. What is not taken stays in the outbox, where it
-    costs nothing, and does not stand in the way of other bands. Nothing may follow it in its transaction.
+    ``rooms`` gives the remaining capacity of each band. Rows that are not taken stay in the outbox, where they cost
+    nothing, and do not delay other bands. Must be the last operation of its transaction.
     """
     limits = [min(limit, room) for room in rooms or [limit] * len(CAPACITY_PARAMETERS)]
     asked: dict[str, object] = {"base_us": base_us, **dict(zip(CAPACITY_PARAMETERS, limits, strict=True))}
@@ -196,34 +196,34 @@ async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, ba
 
 
 async def load_messages(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
-    """What the stream is told about each of these jobs: what a message that came to harm should have said."""
+    """The message contents of these jobs, to replace those of damaged messages."""
     rows = await tx.fetch(READ_MESSAGES, [(job_id,) for job_id in job_ids])
     return [DueRow(*row) for row in rows]
 
 
 async def next_due_ms(tx: Tx) -> int | None:
-    """How long it is until the next row comes due, less than nothing if one is; nothing where none waits."""
+    """The time until the next row is due, negative if one is due; None if there is no row."""
     us = (await tx.fetch(NEXT_DUE))[0]["us"]
     return None if us is None else -(-int(us) // 1_000)
 
 
 async def count_pending(tx: Tx) -> int:
-    """How many jobs the stream has still to hear of."""
+    """Count the jobs that must still be published."""
     return int((await tx.fetch(COUNT_PENDING))[0]["n"])
 
 
 def delivery_rows(deliveries: Sequence[DispatchedMessage]) -> Rows:
-    """What to note, in the order in which rows are locked."""
+    """The input rows, in lock order."""
     return sorted((item.job_id, item.entry_id, item.dispatch_seq) for item in deliveries)
 
 
 async def mark_failed(tx: Tx, rows: Rows) -> None:
-    """Note failures: rows of (job_id, error)."""
+    """Store failures: rows of (job_id, error)."""
     if rows:
         await tx.execute(MARK_FAILED, rows)
 
 
 async def postpone(tx: Tx, rows: Rows) -> None:
-    """Put deliveries off that the stream could not take: rows of (job_id, error, taking, delay_us)."""
+    """Postpone deliveries that the stream could not accept: rows of (job_id, error, taking, delay_us)."""
     if rows:
         await tx.execute(POSTPONE, rows)

@@ -1,6 +1,6 @@
-"""How far running jobs have come: one row a job, overwritten, fenced by the attempt that says so.
+"""Progress of running jobs: one row per job, overwritten, fenced by the attempt.
 
-It is for people who watch. Nothing decides by it, and losing it costs nothing: the next report says it all again.
+It is for display only. Nothing depends on it, and a lost report is replaced by the next one.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ DELETE_OLD = Statement(
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """What a claim says of its job."""
+    """A progress report of an attempt."""
 
     fence: Fence
     stage: str
     done: int = 0
     total: int = 0
     cases: Sequence[Mapping[str, Any]] = ()
-    """The last few steps, for those who watch; small."""
+    """The latest steps, for display; small."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobProgressRow:
-    """How far a job has come."""
+    """The progress of a job."""
 
     job_id: str
     attempt_id: int
@@ -86,7 +86,7 @@ class JobProgressRow:
 
 
 async def write(tx: Tx, reports: Sequence[ProgressReport]) -> None:
-    """Keep reports; those of claims that are over change nothing."""
+    """Write reports; those of superseded attempts change nothing."""
     if not reports:
         return
     rows = [
@@ -106,13 +106,13 @@ async def write(tx: Tx, reports: Sequence[ProgressReport]) -> None:
 
 
 async def find_by_jobs(tx: Tx, job_ids: Sequence[str]) -> dict[str, JobProgressRow]:
-    """How far jobs have come, for those that said so."""
+    """The progress of jobs that have reported any."""
     rows = await tx.fetch(SELECT, [(job_id,) for job_id in dict.fromkeys(job_ids)]) if job_ids else []
     return {row["job_id"]: progress_from_row(row) for row in rows}
 
 
 async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
-    """Remove what nobody watches any more; return how much."""
+    """Delete old progress; return how much."""
     return await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000, limit=limit)
 
 

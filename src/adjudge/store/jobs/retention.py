@@ -44,7 +44,7 @@ DELETE_ORPHANED = Statement(
 
 
 async def forget(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
-    """Delete jobs that nothing needs any more; return how many."""
+    """Delete jobs that are no longer needed; return how many."""
     rows = await tx.fetch(SELECT_ORPHANED, older_than_us=older_than_ms * 1_000, limit=limit)
     ids = sorted((row["id"],) for row in rows)
     if not ids:

@@ -8,7 +8,7 @@ from adjudge.store.engine.script import Script, Step
 from adjudge.store.jobs.outbox import DELIVERY
 
 BAND: Final = "CASE WHEN {0} < 0 THEN 0 WHEN {0} > 3 THEN 3 ELSE {0} END"
-"""The band that a priority is delivered with."""
+"""The priority band of a priority."""
 
 NEW_JOB: Final = {
     "given_id": "text",
@@ -113,7 +113,8 @@ RESULT: Final = {
     "given_refund": "bigint",
     "given_letter_id": "text",
 }
-"""How an attempt ends; ``given_status`` is ``pending`` where the job is to be tried again if it has an attempt left."""
+"""The result of an attempt; ``given_status`` is ``pending`` if the job is to be retried while it has an attempt left.
+"""
 
 _GOES_BACK: Final = "given_status = 'pending' AND attempt_id < max_attempts + given_refund"
 _STATUS: Final = f"CASE WHEN given_status <> 'pending' OR {_GOES_BACK} THEN given_status ELSE 'failed' END"

@@ -1,7 +1,7 @@
-"""The SQL of jobs: every write names what it expects, so that being late changes nothing.
+"""The SQL of jobs. Every write names the state that it expects, so a late write changes nothing.
 
-``given_…`` columns are what the caller hands in; everything else is the row. ``prior_status`` keeps where the row came
-from, because neither database can return the old value of an updated column.
+``given_…`` columns are input; all others are columns of the row. ``prior_status`` stores the previous status, because
+neither database can return the old value of an updated column.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ RETURNED = (
 """In the order of the fields of ``Job``, which is built by position."""
 _NOT_LEASED = "lease_owner = NULL, lease_until = NULL"
 _STANDS = "COALESCE(status, '')"
-"""The status as a mere filter on rows that are found by their key.
+"""The status as a filter only, for rows that are found by their key.
 
-PostgreSQL believes the partial indexes on a status to be nearly empty, which they are whenever it takes its statistics.
-Left free to, it starts from them and holds the whole backlog against the whole batch.
+PostgreSQL estimates the partial indexes on a status as nearly empty, as they are when statistics are collected. It
+would otherwise start from them and compare the whole backlog with the whole batch.
 """
 _FENCE = f"id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner AND {_STANDS} = 'running'"
 
@@ -47,7 +47,7 @@ CLAIM = Statement(
     """,
     input_columns={"given_id": "text"},
 )
-"""The attempt grows, so that writes of a worker whose lease expired miss."""
+"""The attempt id grows, so that writes of a worker whose lease expired match no row."""
 
 FIND = Statement(
     "jobs.find",

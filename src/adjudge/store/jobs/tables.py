@@ -1,4 +1,4 @@
-"""Jobs and what drives them: the row is the truth, the outbox tells the stream about it."""
+"""Tables of jobs. The job row is the source of truth; the outbox lists what must be published to the stream."""
 
 from sqlalchemy import (
     CheckConstraint,

@@ -1,7 +1,6 @@
-"""Workers that announced themselves to the database: who they are, what they can, until when they count as alive.
+"""The worker registry in the database: workers, their capabilities and their leases.
 
-A row whose lease has passed is a worker that was lost: readers pass it over, and the next announcement of anybody
-removes it.
+A row with an expired lease is a lost worker: readers ignore it, and the next registration of any worker deletes it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ LIST_ALIVE = Statement(
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker as its row tells."""
+    """A worker, from its row."""
 
     id: str
     host: str
@@ -69,7 +68,7 @@ class WorkerRow:
 
 
 async def register(tx: Tx, worker: WorkerRow, *, lease_us: int) -> None:
-    """Enter a worker, and forget those that were lost."""
+    """Register a worker, and delete lost ones."""
     await tx.execute(DELETE_EXPIRED)
     await tx.execute(
         REGISTER,
@@ -85,17 +84,17 @@ async def register(tx: Tx, worker: WorkerRow, *, lease_us: int) -> None:
 
 
 async def keep_alive(tx: Tx, worker_id: str, *, health: str, lease_us: int) -> bool:
-    """Renew a lease; False where it has passed or was never there."""
+    """Renew a lease; False if it has expired or does not exist."""
     return await tx.execute(KEEP_ALIVE, id=worker_id, health=health, lease_us=lease_us) == 1
 
 
 async def deregister(tx: Tx, worker_id: str) -> None:
-    """Forget a worker."""
+    """Delete a worker."""
     await tx.execute(DEREGISTER, id=worker_id)
 
 
 async def list_alive(tx: Tx) -> list[WorkerRow]:
-    """Name the living, in the order of their names."""
+    """List live workers by name."""
     return [
         WorkerRow(
             id=row["id"],

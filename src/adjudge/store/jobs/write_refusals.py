@@ -1,4 +1,4 @@
-"""Why a guarded write changed nothing: explained, logged and counted, never silent."""
+"""Explains, logs and counts refused writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = get_logger(__name__)
 
 
 def explain_fenced_write(row: Row | None, fence: Fence) -> RefusalReason:
-    """Why a claimant's write missed."""
+    """Why a fenced write was refused."""
     if row is None:
         return RefusalReason.NOT_FOUND
     if row["attempt_id"] > fence.attempt_id:
@@ -30,7 +30,7 @@ def explain_fenced_write(row: Row | None, fence: Fence) -> RefusalReason:
 
 
 def explain_claim(row: Row | None) -> RefusalReason:
-    """Why a job could not be claimed."""
+    """Why a claim was refused."""
     if row is None:
         return RefusalReason.NOT_FOUND
     status = JobStatus(row["status"])
@@ -48,7 +48,7 @@ def explain_claim(row: Row | None) -> RefusalReason:
 def log_refusals(
     tx: Tx, refused: Sequence[RefusedWrite], found: Mapping[str, Row], attempts: Mapping[str, int] | None = None
 ) -> None:
-    """Log and count refusals once the transaction that met them is over; ``attempts`` are those of the claimants."""
+    """Log and count refused writes after the transaction; ``attempts`` are those of the callers."""
     if not refused:
         return
 
