@@ -48,7 +48,7 @@ async def test_stalled_job_recovered_by_watchdog(cluster: Cluster) -> None:
             (submission,) = await cluster.submit(1)
 
             async def running() -> bool:
-                return bool(await cluster.count("jobs WHERE status = 'running'"))
+                return bool(await cluster.count("jobs WHERE status = 'running' AND heartbeat_at IS NOT NULL"))
 
             await cluster.wait_until(running, "it runs")
             worker.kill()
@@ -65,7 +65,7 @@ async def test_stalled_job_recovered_by_watchdog(cluster: Cluster) -> None:
 
 
 async def test_outbox_survives_enqueue_failure(postgres_databases: PostgresDatabases) -> None:
-    """Redis is not there when it is handed in, and for a while after."""
+    """Redis is unavailable when the submission is accepted, and for a while after."""
     own = RedisServer().start()
     try:
         own.kill()
@@ -75,7 +75,7 @@ async def test_outbox_survives_enqueue_failure(postgres_databases: PostgresDatab
                 submissions = await cluster.submit(3)
 
                 async def refused() -> bool:
-                    return await cluster.count("outbox WHERE state = 'pending' AND last_error LIKE '%away%'") == 3
+                    return await cluster.count("outbox WHERE state = 'pending' AND last_error LIKE 'Redis at%'") == 3
 
                 await cluster.wait_until(refused, "delivery fails, and the rows remember why")
                 assert await cluster.count("jobs WHERE status = 'pending'") == 3

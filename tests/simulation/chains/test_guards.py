@@ -22,7 +22,7 @@ from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence,
 from tests.simulation.simulate import simulate
 from tests.simulation.world import FaultProbabilities
 
-SEEDS = range(1, 301)
+SEEDS = range(400, 1000)
 _FENCE = "attempt_id = given_attempt AND lease_owner = given_owner"
 
 
