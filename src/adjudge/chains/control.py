@@ -1,4 +1,4 @@
-"""What people do to runs: stop, retry a node, complete a node. Each advances the run at once, and is remembered."""
+"""Manual actions on runs: stop, retry a node, complete a node. Each advances the run immediately and is logged."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ _COMPLETABLE: Final = (*_RETRIABLE, NodeStatus.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class _ManualAction:
-    """Who acts, and why."""
+    """The actor and the reason."""
 
     actor: str
     reason: str
 
     def why(self, otherwise: str) -> dict[str, str]:
-        """What statements are told."""
+        """The parameters of statements."""
         return {"actor": self.actor, "reason": self.reason or otherwise}
 
 
 @dataclass(slots=True)
 class _RunSnapshot:
-    """A whole run, read under its lock: what manual actions, which are rare, decide from."""
+    """A whole run, read under its lock; only manual actions, which are rare, need it."""
 
     run: LockedChainRun
     dag: Dag
@@ -70,9 +70,9 @@ class _RunSnapshot:
     job: Mapping[str, str | None]
     instances: Mapping[str, list[str]]
     open_jobs: Sequence[Row]
-    """The jobs that have not ended, held since before the run was locked; one made since then counts as begun."""
+    """The unfinished jobs, locked before the run was; one created since then counts as started."""
     takes_turn: bool
-    """Whether the run waits for its turn, or would have to if it were opened again."""
+    """Whether the run waits for a slot, or would have to if it were reopened."""
     delta: dict[str, int] = field(default_factory=lambda: {"open": 0, "failed": 0})
 
     def began(self, node_id: str) -> bool:
@@ -80,7 +80,7 @@ class _RunSnapshot:
         return self.attempt[node_id] > 0
 
     def reopen(self, node_id: str, status: NodeStatus) -> None:
-        """Note that an ended node is open again, for the counts of its run."""
+        """Record that a finished node is open again, for the counts of its run."""
         self.delta["open"] += 1
         if not is_instance(node_id) and is_failed(self.status[node_id]):
             self.delta["failed"] -= 1
@@ -96,10 +96,10 @@ class ChainRunControl:
         self._new_id = new_id
 
     async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> ChainRunStatus:
-        """Ask a run to stop: what waits is stopped at once, what runs is told and, after a grace, killed.
+        """Ask a run to stop: pending nodes stop immediately, running ones are notified and later canceled.
 
-        Returns how it stands: ``stopping``, or ``stopped`` where nothing was running. Asked again, it says so again;
-        a run that has ended is refused (``WrongRunState``).
+        Returns the status: ``stopping``, or ``stopped`` if nothing was running. A second call returns it again; a
+        finished run is refused (``WrongRunState``).
         """
         jobs = await tx.fetch(manual.LOCK_OPEN_JOBS, run_id=run_id)
         await lock_chain_of_run(tx, run_id)
@@ -109,7 +109,7 @@ class ChainRunControl:
         if run.status in (ChainRunStatus.STOPPING, ChainRunStatus.STOPPED):
             return run.status
         await tx.execute(manual.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop_requested")
-        # Jobs made before the run was locked are not held: jobs come before runs. The patrol cancels them.
+        # Jobs created before the run was locked are not locked (jobs come before runs). Housekeeping cancels them.
         waiting = [row["id"] for row in jobs if row["status"] != "running"]
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
         rows = await tx.fetch(manual.STOP_IDLE, run_id=run_id, actor=actor, reason=reason or "run_stopped")
@@ -126,9 +126,9 @@ class ChainRunControl:
         return (await chain_queries.find_run(tx, run_id)).status
 
     async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> ChainNodeRow:
-        """Run a node again that failed or was stopped; what was skipped because of it waits again.
+        """Run a failed or stopped node again; nodes skipped because of it become pending.
 
-        Of a mapped node, every instance that failed or was stopped runs again.
+        For a mapped node, every instance that failed or was stopped runs again.
         """
         by, sheet = _ManualAction(actor, reason), await self._sheet(tx, run_id, node_id)
         self._refuse(sheet, node_id, _RETRIABLE, "retried")
@@ -145,7 +145,7 @@ class ChainRunControl:
     async def complete(
         self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
     ) -> ChainNodeRow:
-        """Declare a node done that failed, was stopped or runs, with the artifact it should have left."""
+        """Mark a failed, stopped or running node as success, with the given artifact."""
         by, sheet = _ManualAction(actor, reason), await self._sheet(tx, run_id, node_id)
         self._refuse(sheet, node_id, _COMPLETABLE, "completed")
         running = [item for item in sheet.instances.get(node_id, ()) if sheet.status[item] not in NODE.terminal]
@@ -170,7 +170,7 @@ class ChainRunControl:
         return await chain_queries.find_node(tx, run_id, node_id)
 
     async def replay(self, tx: Tx, letter: NewJob, *, reason: str) -> str | None:
-        """Let the replay of a node's dead letter be another attempt of the node; return its job, if it has one yet."""
+        """Make the replay of a node's dead letter another attempt of the node; return its job, if it has one yet."""
         run_id, node_id, by = (
             letter.chain_run_id or "",
             letter.node_id or "",
@@ -219,7 +219,7 @@ class ChainRunControl:
         return sheet
 
     async def _takes_turns(self, tx: Tx, run_id: str, dag: Dag) -> bool:
-        """Whether the chain limits its runs, and this one is not what another waits for."""
+        """Whether the chain limits its runs, and no other run waits for this one."""
         return (
             dag.chain_limits.max_runs is not None and (await chain_queries.find_run(tx, run_id)).parent_run_id is None
         )
@@ -255,7 +255,7 @@ class ChainRunControl:
         ]
 
     async def _reopen_above(self, tx: Tx, sheet: _RunSnapshot, node_id: str, by: _ManualAction) -> None:
-        """Open again what ended because of a node: the mapped node it is an instance of, then what was skipped."""
+        """Reopen what ended because of a node: the mapped node of an instance, then skipped nodes."""
         run_id, base = sheet.run.id, dag_node_id(node_id)
         why = by.why(f"{node_id} was retried or completed")
         if sheet.instances.get(base):
@@ -278,9 +278,9 @@ class ChainRunControl:
         await set_counts(tx, run_id, {item: dependency_counts(sheet.dag, item, sheet.status) for item in fresh})
 
     async def _join_at_once(self, tx: Tx, sheet: _RunSnapshot, node_id: str) -> list[FinishedNode]:
-        """End a reopened mapped node that no instance is left to end.
+        """Finish a reopened mapped node that has no unfinished instance.
 
-        A stop ends the mapped node at once, and its instances may all succeed within the grace.
+        A stop ends the mapped node immediately, and its instances may all succeed within the grace period.
         """
         instances = sheet.instances.get(node_id)
         if not instances or sheet.status[node_id] is not NodeStatus.RUNNING:
@@ -289,7 +289,7 @@ class ChainRunControl:
         return [] if counts.waiting else await close_nodes(tx, [join_closing(sheet.run.id, node_id, counts.failed)])
 
     async def _take_back(self, tx: Tx, sheet: _RunSnapshot, node_id: str) -> bool:
-        """Take the job of a node back that waits again and that nobody claimed yet; false where it has begun."""
+        """Cancel the unclaimed job of a node that becomes pending; False if it was claimed."""
         if sheet.job[node_id] is None:
             return True
         jobs = [row for row in sheet.open_jobs if row["node_id"] == node_id]
@@ -306,7 +306,7 @@ class ChainRunControl:
         starts: Sequence[ReadyNode] = (),
         over: Sequence[FinishedNode] = (),
     ) -> None:
-        """Let the run go on from where it was opened again."""
+        """Continue a reopened run."""
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
             slot = None if sheet.dag.chain_limits.max_runs is None else "wanted" if sheet.takes_turn else "held"

@@ -48,9 +48,9 @@ class NodeWaiting:
     wait_kind: str
     """The kind of thing awaited: ``run``, ``submission``, ``approval``, ``timer``…; it must have a probe."""
     wait_key: str
-    """Which one."""
+    """The key of the object."""
     artifact: Any = None
-    """Kept on the node while it waits; it stands if whoever resumes the node gives none."""
+    """Stored on the node while it waits; kept if the resume gives no artifact."""
     until_ms: int | None = None
     """Unix time in milliseconds. A ``timer`` then succeeds; any other wait then fails as timed out."""
 
@@ -68,7 +68,7 @@ class StopSignal(Protocol):
 
 
 class NodeContext(Protocol):
-    """What an executor may know and do while it works."""
+    """The inputs and operations of an executor."""
 
     @property
     def run_id(self) -> str:
@@ -92,37 +92,37 @@ class NodeContext(Protocol):
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1; attempts asked for by hand count on."""
+        """The attempt, from 1; manual retries count on."""
         ...
 
     @property
     def cfg(self) -> Mapping[str, Any]:
-        """The node's cfg with its templates filled in, valid by ``cfg_schema``."""
+        """The node's cfg with its templates rendered, valid by ``cfg_schema``."""
         ...
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """What the run was started with."""
+        """The parameters of the run."""
         ...
 
     @property
     def artifacts(self) -> Mapping[str, Any]:
-        """What the node's dependencies left behind, by node id. One that was skipped or failed has none."""
+        """The artifacts of the node's dependencies, by node id. A skipped or failed one has none."""
         ...
 
     @property
     def checkpoint(self) -> Any | None:
-        """What an earlier attempt of this node saved last."""
+        """The last checkpoint of an earlier attempt of this node."""
         ...
 
     @property
     def actor(self) -> str:
-        """The name of whoever the run was started for, for people to read; ``authority`` says what it may do."""
+        """The name of the user for whom the run was started, for display; ``authority`` decides what it may do."""
         ...
 
     @property
     def authority(self) -> Authority | None:
-        """What the run may do: ``chains.rights`` looks it up."""
+        """The authority of the run, resolved by ``chains.rights``."""
         ...
 
     @property
@@ -132,11 +132,11 @@ class NodeContext(Protocol):
 
     @property
     def stop_requested(self) -> StopSignal:
-        """Set once the run is to stop. Whoever heeds it may end in good order; whoever does not is killed later."""
+        """Set when the run is stopping. An executor that ignores it is canceled after the grace period."""
         ...
 
     async def save_checkpoint(self, document: Any) -> None:
-        """Keep ``document`` for the next attempt; refused (``FenceRefused``) once this attempt is superseded."""
+        """Store ``document`` for the next attempt; refused (``FenceRefused``) if this attempt was superseded."""
         ...
 
     async def log(self, text: str) -> None:
@@ -170,13 +170,13 @@ class Executor(Protocol):
         ...
 
     async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
-        """Do the work. It may be canceled at any await, and may be run again after a crash: make it idempotent."""
+        """Run the node. It may be canceled at any await, and run again after a crash: it must be idempotent."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WaitResult:
-    """How an awaited thing ended."""
+    """How an awaited object finished."""
 
     success: bool
     artifact: Any = None

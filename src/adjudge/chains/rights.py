@@ -1,7 +1,8 @@
-"""What a run may do: the permissions that its authority has at the moment, and the refusal of everything else.
+"""The permissions that the authority of a run has now.
 
-Starting a chain lends nobody rights: a node does what whoever started the run may do with the credential they used.
-What a trigger starts has the rights of whoever saved the trigger, as far as whoever saved the chain has them too.
+Starting a chain grants no rights: a node may do what the user who started the run may do with the credential used. A
+run started by a trigger has the rights of the user who saved the trigger, limited to those of the user who saved the
+chain.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from adjudge.store.engine.driver import Tx
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Who acts, and what they may do now."""
+    """The user who acts, and the current permissions."""
 
     user_id: str | None
-    """None where the user is gone or disabled, or the token was revoked: then nothing is allowed."""
+    """None if the user is deleted or disabled, or the token was revoked: then nothing is allowed."""
     permissions: frozenset[Permission] = frozenset()
     is_admin: bool = False
 
@@ -29,7 +30,7 @@ class Rights:
         return permission in self.permissions
 
     def require(self, permission: Permission, what: str) -> None:
-        """Refuse, for good, what they may not do themselves."""
+        """Refuse, without retry, what the user has no permission for."""
         if self.may(permission):
             return
         if self.user_id is None:
@@ -39,21 +40,21 @@ class Rights:
         raise NodeRefused(f"Whoever started the run may not {what}: that needs the permission {permission}.")
 
     def require_type(self, type_name: str, executor: object) -> None:
-        """Refuse a node whose executor asks for a permission that they do not have."""
+        """Refuse a node whose executor requires a permission that the user does not have."""
         for permission in getattr(executor, "permissions", ()):
             self.require(permission, f"run nodes of type {type_name}")
 
     def owns(self, owner_id: str) -> bool:
-        """Whether a problem of ``owner_id``'s is theirs to change: their own, or anybody's for admins."""
+        """Whether the user may change a problem of ``owner_id``: the own ones, or all for admins."""
         return self.may(Permission.PROBLEM_WRITE) and (self.is_admin or self.user_id == owner_id)
 
     def sees_draft(self, owner_id: str) -> bool:
-        """Whether drafts and secret tests of a problem of ``owner_id``'s are theirs to read."""
+        """Whether the user may read drafts and secret tests of a problem of ``owner_id``."""
         return self.may(Permission.PROBLEM_READ_DRAFT) or self.owns(owner_id)
 
 
 async def rights_of(tx: Tx, authority: Authority | None) -> Rights:
-    """Look up what an authority allows now."""
+    """Read what an authority allows now."""
     if authority is None or not authority.grants:
         return Rights(None)
     granted_roles = await users.find_role(tx, authority.grants)

@@ -1,4 +1,4 @@
-"""Runs and nodes as the engine holds them within one transaction, and the few writes that everything is made of."""
+"""Runs and nodes as the engine holds them within one transaction, and the basic writes on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NodeKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FinishedNode:
-    """A node whose row says that it has ended."""
+    """A node whose row is finished."""
 
     run_id: str
     node_id: str
@@ -29,7 +29,7 @@ class FinishedNode:
     parent_id: str | None = None
     duration_sec: float | None = None
     pool: str | None = None
-    """The chain whose slots its run shares with others."""
+    """The chain whose slots its run shares with other runs."""
 
     @property
     def key(self) -> NodeKey:
@@ -38,7 +38,7 @@ class FinishedNode:
 
 
 def finished_node_from_row(row: Row) -> FinishedNode:
-    """What ``chain_nodes.finish`` and ``close`` return."""
+    """Convert a row of ``chain_nodes.finish`` or ``close``."""
     begun, over = row["started_at"], row["ended_at"]
     seconds = None if begun is None or over is None else (over - begun) / 1_000_000
     status = NodeStatus(row["status"])
@@ -49,7 +49,7 @@ def finished_node_from_row(row: Row) -> FinishedNode:
 
 @dataclass(slots=True)
 class LockedChainRun:
-    """A run under our lock, as it stands after our last count."""
+    """A run locked by this transaction, after the last count."""
 
     id: str
     status: ChainRunStatus
@@ -62,7 +62,7 @@ class LockedChainRun:
 
     @property
     def is_waiting_for_slot(self) -> bool:
-        """Whether it is not its turn yet: what could start in it does so when it is."""
+        """Whether it waits for a slot: its nodes start when it gets one."""
         return self.slot == "wanted"
 
     @property
@@ -75,14 +75,14 @@ LockedRuns = dict[str, LockedChainRun]
 
 
 def locked_run_from_row(row: Iterable[Any]) -> LockedChainRun:
-    """What ``chain_runs.lock`` and ``count_nodes`` return."""
+    """Convert a row of ``chain_runs.lock`` or ``count_nodes``."""
     run_id, status, *rest = row
     return LockedChainRun(run_id, ChainRunStatus(status), *rest)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCountDelta:
-    """How the counts of a run change."""
+    """Changes of the counters of a run."""
 
     total: int = 0
     open: int = 0
@@ -90,19 +90,19 @@ class NodeCountDelta:
 
 
 async def update_counts(tx: Tx, deltas: Mapping[str, NodeCountDelta]) -> LockedRuns:
-    """Change the counts of runs, and keep the runs for us until the transaction ends: the youngest first."""
+    """Update the counters of runs and lock the runs until the transaction ends, newest first."""
     rows = [(run_id, item.total, item.open, item.failed) for run_id, item in sorted(deltas.items(), reverse=True)]
     return {row["id"]: locked_run_from_row(row) for row in await tx.fetch(sql.UPDATE_NODE_COUNTS, rows)} if rows else {}
 
 
 async def lock_runs(tx: Tx, run_ids: Sequence[str]) -> LockedRuns:
-    """Keep runs for us until the transaction ends."""
+    """Lock runs until the transaction ends."""
     rows = [(run_id,) for run_id in sorted(set(run_ids), reverse=True)]
     return {row["id"]: locked_run_from_row(row) for row in await tx.fetch(sql.LOCK_RUNS, rows)} if rows else {}
 
 
 def delta_of_finished(ended: Sequence[FinishedNode]) -> dict[str, NodeCountDelta]:
-    """What ended nodes change: instances are open nodes too, but only the mapped node itself can fail its run."""
+    """The changes by finished nodes: instances count as open nodes, but only the mapped node can fail its run."""
     over, failed = Counter[str](), Counter[str]()
     for node in ended:
         over[node.run_id] += 1
@@ -111,7 +111,7 @@ def delta_of_finished(ended: Sequence[FinishedNode]) -> dict[str, NodeCountDelta
 
 
 async def set_counts(tx: Tx, run_id: str, counts: Mapping[str, DependencyCounts]) -> None:
-    """Write how the dependencies of waiting nodes stand."""
+    """Write the dependency counters of pending nodes."""
     rows = [(run_id, key, c.waiting, c.success, c.failed, c.skipped) for key, c in sorted(counts.items())]
     if rows:
         await tx.execute(sql.SET_COUNTS, rows)
@@ -119,7 +119,7 @@ async def set_counts(tx: Tx, run_id: str, counts: Mapping[str, DependencyCounts]
 
 @dataclass(frozen=True, slots=True)
 class NodeClosing:
-    """A node to end that no job is running."""
+    """A node without a running job, to be finished."""
 
     run_id: str
     node_id: str
@@ -129,13 +129,13 @@ class NodeClosing:
     actor: str = "engine"
     error: str | None = None
     artifact: Artifact = NO_ARTIFACT
-    """What it leaves behind; what it has stands where there is none."""
+    """Its artifact; without one, the node keeps what it has."""
     wait: tuple[str, str] | None = None
-    """What it must still wait for: kind and key."""
+    """The wait that it must still have: kind and key."""
 
 
 async def close_nodes(tx: Tx, closings: Sequence[NodeClosing]) -> list[FinishedNode]:
-    """End nodes that no job is running; one that stands elsewhere by now is left out."""
+    """Finish nodes without a running job; a node in another state is left out."""
     if not closings:
         return []
     rows = [

@@ -1,4 +1,4 @@
-"""Starting runs: a chain as it is now, a run once more, a run from one of its nodes on."""
+"""Starts runs: of a chain, or again from a run or from one of its nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ChainRunStarter:
         self._new_id = new_id
 
     async def start(self, tx: Tx, wanted: NewChainRun) -> StartedChainRun:
-        """Start a chain: its run, its nodes and the jobs of those that may run at once, together or not at all."""
+        """Start a chain: inserts its run, its nodes and the jobs of root nodes, all or none."""
         _check(wanted)
         chain = await definitions.find_summary(tx, wanted.chain_id)
         if not chain.enabled:
@@ -95,7 +95,7 @@ class ChainRunStarter:
         return started
 
     async def _known_or_refused(self, tx: Tx, wanted: NewChainRun, chain: ChainRow) -> StartedChainRun:
-        """What is asked of a disabled chain: a key that is known starts nothing, and is answered."""
+        """Handle a start of a disabled chain: a known idempotency key returns its run."""
         key = wanted.idempotency_key
         known = await fetch_one(tx, sql.FIND_BY_KEY, chain_id=chain.id, idempotency_key=key) if key else None
         if known is None:
@@ -157,9 +157,9 @@ class ChainRunStarter:
         kept: Collection[str] = (),
         origin_run_id: str = "",
     ) -> None:
-        """Write all nodes in one statement; those that need nothing but to run get their jobs with it.
+        """Insert all nodes in one statement; nodes that are ready immediately get their jobs with it.
 
-        Where that is all that begins, nothing is left to decide, and nobody else can know of the run yet.
+        If these are the only ones to start, nothing is left to decide, and no other transaction can see the run yet.
         """
         run_id, undecided = run.id, bool(kept)
         pool = wanted.chain_id if dag.has_cross_run_limits else None

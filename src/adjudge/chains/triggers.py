@@ -109,7 +109,7 @@ _ENDS: Final = {"success": ["success"], "failure": ["failed", "stopped"], "any":
 
 
 class StartTriggeredRun(Protocol):
-    """Starts a run in the caller's transaction; for a key that is known it answers with the run that stands."""
+    """Starts a run in the caller's transaction; for a known key it returns the existing run."""
 
     async def __call__(
         self,
@@ -128,14 +128,14 @@ class StartTriggeredRun(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CreatedTrigger:
-    """A new trigger; a webhook's secret is shown this once and kept only as its digest."""
+    """A new trigger; the secret of a webhook is shown once, and only its digest is stored."""
 
     trigger_id: str
     secret: str | None = None
 
 
 class TriggerCommands:
-    """The operations that people and programs ask for, each in the caller's transaction."""
+    """The operations on triggers, each in the caller's transaction."""
 
     def __init__(self, new_id: IdFactory = new_id) -> None:
         self._new_id = new_id
@@ -152,7 +152,7 @@ class TriggerCommands:
         authority: Authority | None = None,
         enabled: bool = True,
     ) -> CreatedTrigger:
-        """Create a trigger; refuse what could never fire, naming the field."""
+        """Create a trigger; one that could never fire is refused, with the field."""
         checked = await _checked(tx, chain_id, kind, spec)
         secret = _SECRET_PREFIX + secrets.token_urlsafe(32) if kind == "webhook" else None
         trigger = NewTrigger(
@@ -181,7 +181,7 @@ class TriggerCommands:
         enabled: bool | None = None,
         authority: Authority | None = None,
     ) -> TriggerRow:
-        """Change a trigger. Its timetable starts anew: what was missed while it was disabled is not made up for."""
+        """Change a trigger. Its schedule starts anew: times missed while it was disabled are not made up for."""
         current = await rows.find(tx, trigger_id)
         wanted = user_spec(current) if spec is None else spec
         checked = await _checked(tx, current.chain_id, current.kind, wanted, trigger_id)
@@ -272,7 +272,7 @@ async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_i
 
 
 async def _chain_id(tx: Tx, name: str) -> str:
-    """The chain of a name or an id: whoever writes a file knows no ids."""
+    """Find a chain by name or id, because files contain names."""
     for find in (definitions.find, definitions.find_by_name):
         with suppress(NotFound):
             return (await find(tx, name)).id
@@ -280,17 +280,17 @@ async def _chain_id(tx: Tx, name: str) -> str:
 
 
 def user_spec(trigger: TriggerRow) -> dict[str, Any]:
-    """A spec as it was given: what was derived from it is left out."""
+    """A spec as it was given, without derived fields."""
     return {key: value for key, value in trigger.spec.items() if trigger.kind == "event" or key != "filter"}
 
 
 def _digest(secret: str) -> str:
-    """Secrets are random and long, so one round is enough; they are never kept themselves."""
+    """Secrets are random and long, so one hash is enough; only the digest is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class TriggerScheduler:
-    """The scheduler's round: moments become ticks, ticks become runs. Any number may run at once."""
+    """The scheduler's part: due times become ticks, ticks become runs. Any number may run at once."""
 
     def __init__(self, database: Database, start: StartTriggeredRun, *, name: str) -> None:
         self._database = database
@@ -298,7 +298,7 @@ class TriggerScheduler:
         self._name = name
 
     async def run(self) -> None:
-        """Make the round for ever, at once when a tick is noted and at least every second."""
+        """Run forever: on a notification of a tick, and at least every second."""
         woken = asyncio.Event()
         stop = self._database.listen(rows.CHANNEL_TRIGGERS, woken.set)
         round_number = 0
@@ -317,7 +317,7 @@ class TriggerScheduler:
                 except Unavailable as error:
                     await asyncio.sleep(outage.failed(error))
                     continue
-                except Exception:  # noqa: BLE001 — a fault here must not end the scheduler's other roles
+                except Exception:  # noqa: BLE001 — an error here must not end the scheduler's other tasks
                     _log.exception("trigger_scheduler_failed")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_POLL_SEC):
@@ -326,7 +326,7 @@ class TriggerScheduler:
             stop()
 
     async def run_once(self) -> int:
-        """Turn what is due into runs; return how many were started."""
+        """Start the runs that are due; return how many were started."""
         while await self._database.transact(self._mature) == _DUE_AT_ONCE:
             pass
         await self._database.transact(lambda tx: rows.add_ticks_for_ended_contests(tx, back_us=_LOOK_BACK_US))
@@ -336,7 +336,7 @@ class TriggerScheduler:
         return started
 
     async def _mature(self, tx: Tx) -> int:
-        """Turn due moments into ticks and move the triggers on, in one transaction."""
+        """Insert ticks for due times and set the next times of the triggers, in one transaction."""
         now_us, due = await rows.take_due(tx, _DUE_AT_ONCE)
         ticks, moves = [], []
         for trigger in due:
@@ -353,7 +353,7 @@ class TriggerScheduler:
         return len(due)
 
     async def _start_next(self) -> bool | None:
-        """Start the run of one tick; False where that failed for good, None where no tick waits."""
+        """Start the run of one tick; False if that failed for good, None if no tick waits."""
         taken: list[PendingTick] = []
 
         async def operation(tx: Tx) -> bool | None:
@@ -396,7 +396,7 @@ def _timestamps(trigger: TriggerRow, timestamp_us: int, now_us: int) -> tuple[li
 
 
 def _parameters(tick: PendingTick) -> Mapping[str, Any]:
-    """The parameters of the run: as the spec says, else what the event or the call brought."""
+    """The parameters of the run: from the spec, otherwise from the event or the call."""
     wanted = tick.spec.get("parameters")
     if wanted is None:
         return tick.payload if tick.kind == "webhook" else {}
