@@ -1,8 +1,8 @@
-"""When a cron trigger ticks: five fields in a time zone, and what becomes of moments that were missed.
+"""Computes when a cron trigger ticks: five fields in a time zone, and the rule for missed times.
 
-Expressions are read by cronsim, which keeps Debian cron's rules for the changes of clocks. A job at a fixed time that
-the spring skips runs at once after the gap, on that day only; a fixed time that the autumn repeats runs once, the first
-time. A job whose hour or minute starts with ``*`` goes by the time that passes: it runs in neither less nor more often.
+Expressions are parsed by cronsim, which follows Debian cron at clock changes. A job at a fixed time that is skipped in
+spring runs immediately after the gap, on that day only; a fixed time that is repeated in autumn runs once, the first
+time. A job whose hour or minute starts with ``*`` follows elapsed time: it runs neither less nor more often.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ _FIELDS: Final = re.compile(r"[0-9A-Za-z*,/#-]+(?:\s+[0-9A-Za-z*,/#-]+){4}")
 
 
 class MisfirePolicy(StrEnum):
-    """What becomes of moments that passed while no scheduler ran."""
+    """What happens with times that passed while no scheduler ran."""
 
     SKIP = "skip"
-    """They are left out."""
+    """They are skipped."""
     ONCE = "once"
-    """One run stands for all of them: the latest."""
+    """One run for all of them, for the latest time."""
     ALL = "all"
-    """Each gets its run, the oldest first, the latest ``cap`` of them at most."""
+    """One run each, oldest first, at most the latest ``cap`` of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CronSchedule:
-    """A cron expression with its time zone and its rule for missed moments."""
+    """A cron expression with its time zone and its rule for missed times."""
 
     expression: str
     zone: ZoneInfo
     misfire: MisfirePolicy = MisfirePolicy.ONCE
     max_catch_up: int = 10
     grace_us: int = 60 * SECOND_US
-    """A moment that is noticed this late still counts as kept."""
+    """A time that is processed with this delay still counts as on time."""
 
     def times_after(self, timestamp_us: int) -> Iterator[int]:
-        """The moments after ``moment_us``, without end unless the expression has one."""
+        """The times after ``moment_us``, endless unless the expression ends."""
         start = (_EPOCH + timedelta(microseconds=timestamp_us)).astimezone(self.zone)
         for timestamp in CronSim(self.expression, start):
             yield _microseconds(timestamp)
 
     def next_after(self, timestamp_us: int) -> int | None:
-        """The first moment after ``moment_us``; None where there is none in the next decades."""
+        """The first time after ``moment_us``; None if there is none in the next decades."""
         return next(self.times_after(timestamp_us), None)
 
     def due(self, next_us: int, now_us: int) -> tuple[list[int], int | None]:
-        """Which of the moments from ``next_us`` to ``now_us`` are to start a run, and the first one after now."""
+        """Which of the times from ``next_us`` to ``now_us`` start a run, and the first one after now."""
         timestamps = self._between(next_us, now_us)
         late_before = now_us - self.grace_us
         missed = [timestamp for timestamp in timestamps if timestamp < late_before]
@@ -73,7 +73,7 @@ class CronSchedule:
         return [*missed, *kept], self.next_after(now_us)
 
     def _between(self, first_us: int, last_us: int) -> list[int]:
-        """The moments from one moment to a time, both included; of very many only the latest."""
+        """The times between two timestamps, both included; of very many only the latest."""
         found = [first_us]
         for timestamp in self.times_after(first_us):
             if timestamp > last_us:
@@ -94,7 +94,7 @@ def _microseconds(timestamp: datetime) -> int:
 
 
 def parse_cron(spec: Mapping[str, Any], place: str = "spec") -> CronSchedule:
-    """Read a cron trigger's spec, or say which field is wrong and how."""
+    """Parse the spec of a cron trigger; errors name the field."""
     expression, zone = str(spec.get("cron", "")).strip(), str(spec.get("timezone", "UTC"))
     if not _FIELDS.fullmatch(expression):
         raise InvalidInput(
@@ -129,7 +129,7 @@ def _zone(name: str, place: str) -> ZoneInfo:
 
 
 def parse_timestamp(text: str, place: str) -> int:
-    """Read a moment with its offset, ISO 8601, as microseconds since the Unix epoch."""
+    """Parse an ISO 8601 timestamp with offset, as microseconds since the Unix epoch."""
     try:
         timestamp = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Definitions as the engine uses them: checked when they come in, read once and kept while they are in use."""
+"""Validates definitions, and caches parsed DAGs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEPT: Final = 256
 
 
 class DagCache:
-    """Parsed DAGs, by chain and version: neither ever changes, so what was read once holds for every run.
+    """Parsed DAGs by chain and version, which never change, so that one entry serves every run.
 
     It is shared by threads; at worst a race parses a DAG twice.
     """
@@ -32,7 +32,7 @@ class DagCache:
         self._read: FIFOCache[tuple[str, int], Dag] = FIFOCache(kept)
 
     def put(self, chain_id: str, version: int, document: Mapping[str, Any]) -> Dag:
-        """Read a DAG that was checked when it was defined, unless it is known."""
+        """Parse a DAG that was validated when it was defined, unless it is cached."""
         known = self.get(chain_id, version)
         if known is None:
             known = parse_validated_dag(expand_map_nodes(document))
@@ -42,7 +42,7 @@ class DagCache:
 
     def get(self, chain_id: str, version: int) -> Dag | None:
         """The DAG, if it is in the cache."""
-        with self._lock:  # ``get`` of cachetools fails if another thread evicts the entry meanwhile
+        with self._lock:  # ``get`` of cachetools fails if another thread evicts the entry in between
             return self._read.get((chain_id, version))
 
     async def of_run(self, tx: Tx, run_id: str, chain_id: str, version: int) -> Dag:
@@ -57,7 +57,7 @@ class DagCache:
 
 
 class NodeTypes(Protocol):
-    """Which node types there are: what ``chains.registry`` answers."""
+    """The known node types (``chains.executor_registry``)."""
 
     def describe(self, type_name: str) -> object:
         """Refuse an unknown type."""
@@ -69,7 +69,7 @@ class NodeTypes(Protocol):
 
 
 def check_dag(document: Any, types: NodeTypes) -> Dag:
-    """Read and check a DAG in full: shape, graph, rules, types, cfg and templates; all problems are named at once."""
+    """Parse and validate a DAG: structure, graph, rules, types, cfg and templates; all errors are reported at once."""
     return parse_dag(expand_map_nodes(document), node_checker(types), partial(_unknown, types))
 
 
@@ -82,7 +82,7 @@ def _unknown(types: NodeTypes, type_name: str) -> str | None:
 
 
 def node_checker(types: NodeTypes) -> CheckNode:
-    """What a node's type and templates are held to."""
+    """The checks of a node's type and templates."""
 
     def check(node: Node) -> Iterable[str]:
         if node.type:
@@ -109,7 +109,7 @@ def _check_templates(node: Node, secret_fields: frozenset[str]) -> Iterable[str]
         yield from secrets.misplaced(dict(node.cfg), secret_fields)
         yield from secrets.literal_credentials(node.cfg, secret_fields)
     except InvalidInput:
-        pass  # said below
+        pass  # reported below
     names = {"parameters", "artifacts", "run", secrets.SECRETS} | (
         {node.map_spec.item} if node.map_spec is not None else set()
     )

@@ -33,7 +33,7 @@ from adjudge.store.jobs.commands import JobCommands
 
 
 class ChainEngine:
-    """Starts, advances and controls runs. It holds no state but parsed DAGs: the rows do."""
+    """Starts, advances and controls runs. It has no state except cached DAGs: the state is in the rows."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ChainEngine:
         new_id: IdFactory = new_id,
         node_timeout_ms: int = NODE_TIMEOUT_MS,
     ) -> None:
-        unowned = JobCommands({}, new_id=new_id)  # the engine writes what its own jobs mean for nodes itself
+        unowned = JobCommands({}, new_id=new_id)  # the engine writes the nodes of its own jobs itself
         self.dags = dags or DagCache()
         advance = ChainRunAdvancer(self.dags, NodeScheduler(self.dags, new_id, node_timeout_ms), new_id)
         self.progress = ChainRunLifecycle(advance, probes or {}, on_run_ended)
@@ -56,7 +56,7 @@ class ChainEngine:
         )
 
     async def start(self, tx: Tx, wanted: NewChainRun) -> StartedChainRun:
-        """Start a chain; a disabled one is refused (``ChainDisabled``), a known key answers with its run."""
+        """Start a chain; a disabled one is refused (``ChainDisabled``), a known key returns its run."""
         return await self._launch.start(tx, wanted)
 
     async def rerun(
@@ -70,7 +70,7 @@ class ChainEngine:
         idempotency_key: str | None = None,
         authority: Authority | None = None,
     ) -> StartedChainRun:
-        """Run a run's snapshot again as a new run: whole, or from one node on, taking over what stands besides."""
+        """Rerun the snapshot of a run as a new run: from the start, or from one node, copying unaffected nodes."""
         return await self._launch.rerun(
             tx,
             run_id,
@@ -82,7 +82,7 @@ class ChainEngine:
         )
 
     async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> ChainRunStatus:
-        """Ask a run to stop; returns ``stopping``, or ``stopped`` where nothing was running."""
+        """Ask a run to stop; returns ``stopping``, or ``stopped`` if nothing was running."""
         return await self._control.stop(tx, run_id, actor=actor, reason=reason)
 
     async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> ChainNodeRow:
@@ -92,7 +92,7 @@ class ChainEngine:
     async def complete(
         self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
     ) -> ChainNodeRow:
-        """Declare a failed, stopped or running node done; any other is refused (``WrongNodeState``)."""
+        """Mark a failed, stopped or running node as success; any other is refused (``WrongNodeState``)."""
         return await self._control.complete(tx, run_id, node_id, actor=actor, artifact=artifact, reason=reason)
 
     async def resume(
@@ -106,7 +106,7 @@ class ChainEngine:
         error: str | None = None,
         actor: str = "engine",
     ) -> int:
-        """End the nodes that wait for a thing, in the transaction that ended the thing; return how many there were."""
+        """Finish the nodes that wait for an object, in the transaction that finished it; return how many there were."""
         return await self.progress.resume(
             tx, on=on, key=key, success=success, artifact=artifact, error=error, actor=actor
         )
