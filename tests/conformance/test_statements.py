@@ -18,6 +18,7 @@ import pytest
 from adjudge import store as store_package
 from adjudge.store import Tx
 from adjudge.store.engine.columns import METADATA
+from adjudge.store.engine.postgres_pool import STATEMENT_BYTES
 from adjudge.store.engine.script import Script, render_postgres, render_sqlite
 from adjudge.store.engine.statement import Dialect, Row, Rows, Statement, render
 from tests.support.store_harness import POSTGRES_NOW, StoreHarness, adhoc_statement
@@ -276,3 +277,12 @@ async def _explain_text(sql: str, arguments: int, tx: Tx) -> str:
     rows = await tx.fetch(adhoc_statement(f"EXPLAIN EXECUTE explained{f'({nulls})' if nulls else ''}"))
     await tx.execute(adhoc_statement("DEALLOCATE explained"))
     return "\n".join(row["QUERY PLAN"] for row in rows)
+
+
+def test_scripts_stay_prepared() -> None:
+    """asyncpg parses and plans a text beyond its limit anew at every call, which halves the rate of chain steps."""
+    for script in all_scripts():
+        for singles in ([True] * len(script.inputs), [False] * len(script.inputs)):
+            for is_last in (True, False):
+                sql = render_postgres(script, POSTGRES_NOW, tuple(singles), is_last=is_last).sql
+                assert len(sql.encode()) < STATEMENT_BYTES

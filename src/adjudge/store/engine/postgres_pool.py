@@ -26,6 +26,8 @@ Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
 _STATEMENTS: Final = 256
+STATEMENT_BYTES: Final = 256 * 1024
+"""Largest SQL text that stays prepared. Scripts are longer than the 15 KiB that asyncpg keeps by default."""
 """Prepared statements per connection: more than any process uses."""
 TIMEOUT_SEC: Final = 30.0
 """Time limit of a transaction, and of the wait for a connection."""
@@ -62,6 +64,7 @@ class ConnectionPool:
             reset=_keep_session,
             server_settings=session,
             statement_cache_size=_STATEMENTS,
+            max_cacheable_statement_size=STATEMENT_BYTES,
         )
         return cls(pool, timeout_sec)
 
