@@ -18,7 +18,6 @@ _SCHEME: Final = "bearer "
 
 
 def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool) -> Authenticate:
-    """Make the function that authenticates a request."""
     visitor = VISITOR if visitors_may_read else OUTSIDER
 
     async def authenticate(request: Request) -> Viewer:

@@ -55,7 +55,6 @@ def set_cookie(response: Response, request: Request, name: str, value: str, *, m
 
 
 def delete_cookie(response: Response, request: Request, name: str) -> None:
-    """Delete a cookie."""
     response.delete_cookie(
         cookie_name(name, request), path="/", secure=is_https(request), httponly=True, samesite="lax"
     )

@@ -56,7 +56,6 @@ _HTTP_CODES: Final = {row.status: row.code for row in _HTTP_ROWS if row.code != 
 
 
 def error_code_table() -> list[ErrorCodeRow]:
-    """All codes, ordered by status."""
     return sorted({*_tree_rows(AdjudgeError), *_HTTP_ROWS}, key=lambda row: (row.status, row.code))
 
 
@@ -104,7 +103,6 @@ def handle_error(error: AdjudgeError, request_id: str) -> Response:
 
 
 def error_response(error: AdjudgeError, request_id: str, wrong: list[FieldError] | None = None) -> Response:
-    """The response to one ``AdjudgeError``."""
     fields = {
         name: _escape_surrogates(_shorten(str(value))) for name, value in error.fields.items() if name != "problems"
     }
@@ -154,7 +152,6 @@ def problem_json(status: int, detail: str, request_id: str) -> bytes:
 
 
 def get_request_id(request: Request) -> str:
-    """The id that ``RequestMiddleware`` gave to this request."""
     request_id: str = request.state.request_id
     return request_id
 

@@ -51,7 +51,6 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def resolve_ref(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
-    """Resolve a ``$ref``."""
     return schemas[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
 
 

@@ -151,7 +151,6 @@ class RequestLimiter:
         return min(now, self._first_piece_at + allowed_sec) + self._seconds
 
     async def send(self, message: Message) -> None:
-        """Pass on a message of the application."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self.deadline is not None:
@@ -171,7 +170,6 @@ class RequestLimiter:
             self.on_stream = None
 
     async def end_event_stream(self) -> None:
-        """Send the event ``reconnect`` and end the stream."""
         if not self.has_ended:
             self.has_ended = True
             await self._send({"type": "http.response.body", "body": b"" if self.is_head else _RECONNECT_EVENT})

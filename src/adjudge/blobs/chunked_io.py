@@ -19,7 +19,6 @@ CHUNK_BYTES: Final = 1 << 20
 
 
 async def read_source(source: BlobSource) -> AsyncGenerator[bytes]:
-    """Read any kind of source in chunks."""
     if isinstance(source, bytes):
         for start in range(0, len(source), CHUNK_BYTES):
             yield source[start : start + CHUNK_BYTES]
@@ -33,7 +32,6 @@ async def read_source(source: BlobSource) -> AsyncGenerator[bytes]:
 
 
 async def read_file(path: Path) -> AsyncGenerator[bytes]:
-    """Read a file in chunks."""
     file = _File(path)
     try:
         while piece := await asyncio.to_thread(file.read):

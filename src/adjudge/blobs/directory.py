@@ -45,7 +45,6 @@ class DirectoryBlobStore:
         return digest
 
     async def open(self, digest: Digest) -> AsyncGenerator[bytes]:
-        """Read and verify."""
         path = self._path(digest)
         with self._reporting():
             if not await asyncio.to_thread(path.exists):

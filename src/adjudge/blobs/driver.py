@@ -66,9 +66,7 @@ class BlobStore(Protocol):
 
     async def exists(self, digest: Digest) -> bool: ...
 
-    async def stat(self, digest: Digest) -> BlobInfo:
-        """Size and age."""
-        ...
+    async def stat(self, digest: Digest) -> BlobInfo: ...
 
     async def delete(self, digest: Digest, *, stored_before_us: int | None = None) -> bool:
         """Delete it, unless it is younger than ``stored_before_us``; returns whether it was deleted."""
@@ -82,9 +80,7 @@ class BlobStore(Protocol):
         """Delete the remains of interrupted puts; returns their number."""
         ...
 
-    async def close(self) -> None:
-        """Release all connections."""
-        ...
+    async def close(self) -> None: ...
 
 
 def parse_digest(text: str, field: str = "digest") -> Digest:
@@ -97,7 +93,6 @@ def parse_digest(text: str, field: str = "digest") -> Digest:
 
 
 def parse_prefix(text: str) -> str:
-    """Validate the prefix of a digest."""
     if not re.fullmatch(r"[0-9a-f]{0,64}", text):
         raise InvalidInput(f"prefix: {text[:80]!r} is not the prefix of a digest.", field="prefix")
     return text

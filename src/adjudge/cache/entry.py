@@ -30,19 +30,16 @@ class CacheEntry:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the body."""
         return len(self.value.body) if self.value else 0
 
 
 def make_entry(body: bytes | None, fresh_until: float) -> CacheEntry:
-    """Make an entry and compute its ETag."""
     if body is None:
         return CacheEntry(None, fresh_until)
     return CacheEntry(CachedValue(body, f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'), fresh_until)
 
 
 def encode_entry(entry: CacheEntry) -> bytes:
-    """Encode an entry for Redis."""
     return _HEAD.pack(_MAGIC, entry.fresh_until) + (entry.value.body if entry.value else b"")
 
 

@@ -32,13 +32,9 @@ class SharedTier(Protocol):
         """The entry, if present."""
         ...
 
-    async def put(self, key: str, entry: CacheEntry, *, ttl_sec: float) -> None:
-        """Store an entry for ``ttl_sec``."""
-        ...
+    async def put(self, key: str, entry: CacheEntry, *, ttl_sec: float) -> None: ...
 
-    async def close(self) -> None:
-        """Release the connection."""
-        ...
+    async def close(self) -> None: ...
 
 
 class NullTier:
@@ -76,18 +72,15 @@ class RedisTier:
         return self._is_down and self._clock() < self._retry_at
 
     async def get(self, key: str) -> CacheEntry | None:
-        """Read an entry."""
         async with self._track_outage():
             data = await self._client.get(self._prefix + key)
         return decode_entry(data) if isinstance(data, bytes) else None
 
     async def put(self, key: str, entry: CacheEntry, *, ttl_sec: float) -> None:
-        """Store an entry."""
         async with self._track_outage():
             await self._client.set(self._prefix + key, encode_entry(entry), px=max(1, round(ttl_sec * 1_000)))
 
     async def close(self) -> None:
-        """Disconnect."""
         await self._client.aclose()
 
     @asynccontextmanager

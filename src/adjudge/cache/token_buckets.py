@@ -83,13 +83,10 @@ class TokenBuckets(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """Release the connection."""
-        ...
+    async def close(self) -> None: ...
 
 
 def monotonic_us() -> int:
-    """The monotonic clock in microseconds."""
     return time.monotonic_ns() // 1_000
 
 
@@ -101,7 +98,6 @@ class MemoryTokenBuckets:
         self._full_at_us: dict[str, int] = {}
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
-        """Take from one bucket."""
         return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
     async def take_many(self, requests: Sequence[BucketRequest]) -> list[float]:
@@ -168,7 +164,6 @@ class RedisTokenBuckets:
         self._take = self._client.register_script(_TAKE)
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
-        """Take from one bucket."""
         return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
     async def take_many(self, requests: Sequence[BucketRequest]) -> list[float]:
@@ -182,7 +177,6 @@ class RedisTokenBuckets:
         return [int(wait_us) / _SECOND_US for wait_us in waits_us]
 
     async def close(self) -> None:
-        """Disconnect."""
         await self._client.aclose()
 
 

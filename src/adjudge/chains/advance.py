@@ -70,7 +70,6 @@ class ChainRunAdvancer:
         self._new_id = new_id
 
     async def dag_of(self, tx: Tx, run: LockedChainRun) -> Dag:
-        """The DAG of a run."""
         return await self._dags.of_run(tx, run.id, run.chain_id, run.chain_version)
 
     async def advance(
@@ -266,7 +265,6 @@ def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:
 
 
 def counted_node_from_row(row: Sequence[Any]) -> CountedNode:
-    """Convert a row of the step ``counted_node``."""
     run_id, node_id, waiting, success, failed, skipped, job_id = row
     return CountedNode(run_id, node_id, DependencyCounts(waiting, success, failed, skipped), job_id)
 

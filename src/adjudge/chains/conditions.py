@@ -34,7 +34,6 @@ async def evaluate_conditions(
 
 
 def find_blob_dependency(condition: Condition, found: Mapping[str, Artifact | list[Artifact]]) -> str | None:
-    """The first dependency in a condition whose artifact is in a blob."""
     for path in condition.paths:
         if path[0] == "artifacts" and (dep := str(path[1])) in found and _is_large(found[dep]):
             return dep

@@ -306,7 +306,6 @@ class ChainRunControl:
         starts: Sequence[ReadyNode] = (),
         over: Sequence[FinishedNode] = (),
     ) -> None:
-        """Continue a reopened run."""
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
             slot = None if sheet.dag.chain_limits.max_runs is None else "wanted" if sheet.takes_turn else "held"

@@ -41,12 +41,10 @@ class DagCache:
         return known
 
     def get(self, chain_id: str, version: int) -> Dag | None:
-        """The DAG, if it is in the cache."""
         with self._lock:  # ``get`` of cachetools fails if another thread evicts the entry in between
             return self._read.get((chain_id, version))
 
     async def of_run(self, tx: Tx, run_id: str, chain_id: str, version: int) -> Dag:
-        """The DAG of a run."""
         known = self.get(chain_id, version)
         if known is not None:
             return known

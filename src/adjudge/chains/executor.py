@@ -58,32 +58,22 @@ class NodeWaiting:
 class StopSignal(Protocol):
     """The part of ``asyncio.Event`` that an executor needs."""
 
-    def is_set(self) -> bool:
-        """Whether it happened."""
-        ...
+    def is_set(self) -> bool: ...
 
-    async def wait(self) -> object:
-        """Wait until it happens."""
-        ...
+    async def wait(self) -> object: ...
 
 
 class NodeContext(Protocol):
     """The inputs and operations of an executor."""
 
     @property
-    def run_id(self) -> str:
-        """The run that the node belongs to."""
-        ...
+    def run_id(self) -> str: ...
 
     @property
-    def chain_id(self) -> str:
-        """The chain that is being run."""
-        ...
+    def chain_id(self) -> str: ...
 
     @property
-    def chain_name(self) -> str:
-        """Its name."""
-        ...
+    def chain_name(self) -> str: ...
 
     @property
     def node_id(self) -> str:
@@ -101,9 +91,7 @@ class NodeContext(Protocol):
         ...
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """The parameters of the run."""
-        ...
+    def parameters(self) -> Mapping[str, Any]: ...
 
     @property
     def artifacts(self) -> Mapping[str, Any]:
@@ -126,9 +114,7 @@ class NodeContext(Protocol):
         ...
 
     @property
-    def trace_id(self) -> str | None:
-        """The trace that the run belongs to."""
-        ...
+    def trace_id(self) -> str | None: ...
 
     @property
     def stop_requested(self) -> StopSignal:

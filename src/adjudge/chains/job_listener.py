@@ -267,7 +267,6 @@ def _end_row(job: Job) -> tuple[object, ...]:
 
 
 def _finished_node(row: Sequence[Any]) -> FinishedNode:
-    """What the step ``finished_node`` returns."""
     _, run_id, node_id, type_name, status, parent_id, started_at, ended_at, pool = row
     seconds = None if started_at is None or ended_at is None else (ended_at - started_at) / 1_000_000
     return FinishedNode(run_id, node_id, type_name, NodeStatus(status), parent_id, seconds, pool)

@@ -26,7 +26,6 @@ class Rights:
     is_admin: bool = False
 
     def may(self, permission: Permission) -> bool:
-        """Whether they have a permission."""
         return permission in self.permissions
 
     def require(self, permission: Permission, what: str) -> None:

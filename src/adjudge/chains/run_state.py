@@ -33,7 +33,6 @@ class FinishedNode:
 
     @property
     def key(self) -> NodeKey:
-        """Run and node."""
         return self.run_id, self.node_id
 
 

@@ -165,17 +165,14 @@ class Keyring:
 
 
 def new_key() -> str:
-    """A key for the setting."""
     return Fernet.generate_key().decode()
 
 
 def names_in(cfg: Any) -> set[str]:
-    """The secrets that a cfg refers to."""
     return {str(item.path[1]) for item in references(cfg) if item.path[0] == SECRETS and len(item.path) > 1}
 
 
 def used_by(dag: Mapping[str, Any]) -> set[str]:
-    """The secrets that a definition refers to."""
     nodes = dag.get("nodes", [])
     return set[str]().union(*(names_in(node.get("cfg", {})) for node in nodes if isinstance(node, Mapping)))
 

@@ -53,7 +53,6 @@ class TemplatePath:
     steps: tuple[str | int, ...]
 
     def __str__(self) -> str:
-        """As it would be written."""
         return _spelled(self.steps)
 
 

@@ -121,9 +121,7 @@ class StartTriggeredRun(Protocol):
         trigger_kind: str,
         actor: str,
         authority: Authority | None,
-    ) -> str:
-        """Return the run's id."""
-        ...
+    ) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

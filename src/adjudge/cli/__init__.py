@@ -92,7 +92,6 @@ class RootGroup(click.Group):
         return _with_exit_codes(lambda: super(RootGroup, self).make_context(info_name, args, parent, **extra))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         return _with_exit_codes(lambda: super(RootGroup, self).invoke(ctx))
 
 

@@ -36,7 +36,6 @@ class LoginStore:
         self._path = (folder or Path(click.get_app_dir("adjudge"))) / _FILE
 
     def all(self) -> dict[str, SavedLogin]:
-        """All logins."""
         try:
             kept = json.loads(self._path.read_text(encoding="utf-8"))
             return {url: SavedLogin(**login) for url, login in kept.items()}
@@ -46,11 +45,9 @@ class LoginStore:
             raise InvalidInput(f"{self._path}: invalid file; delete it and log in again.", field="login") from None
 
     def put(self, url: str, login: SavedLogin) -> None:
-        """Store a login as the default."""
         self._write({url: login} | {known: kept for known, kept in self.all().items() if known != url})
 
     def drop(self, url: str) -> None:
-        """Delete a login."""
         self._write({known: login for known, login in self.all().items() if known != url})
 
     def find(self, server: str | None) -> tuple[str, SavedLogin]:
@@ -73,7 +70,6 @@ class LoginStore:
 
 
 def normalize_url(url: str) -> str:
-    """The normalized URL."""
     whole = url if "://" in url else f"https://{url}"
     if not whole.startswith(("http://", "https://")):
         raise InvalidInput(f"{url!r}: invalid server URL; it must start with https:// or http://.", field="server")

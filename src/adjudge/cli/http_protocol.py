@@ -84,7 +84,6 @@ class BoundedProtocol(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
     def on_message_begin(self) -> None:
-        """A request starts."""
         self._in_head = self._has_moved = self._began_here = True
         super().on_message_begin()
 
@@ -109,7 +108,6 @@ class BoundedProtocol(HttpToolsProtocol):
             raise _RequestRefused
 
     def on_body(self, body: bytes) -> None:
-        """Body data was received."""
         self._has_moved = True
         super().on_body(body)
 

@@ -56,7 +56,6 @@ def reason_option(help_: str = "Reason, stored in the history.") -> Callable[[F]
 
 
 def required_reason_option(help_: str) -> Callable[[F], F]:
-    """``--reason``, required."""
     return click.option("--reason", required=True, help=help_)
 
 

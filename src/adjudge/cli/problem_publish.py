@@ -78,7 +78,6 @@ async def _publish(settings: Settings, sources: tuple[Path, ...], options: _Publ
 
 
 async def _owner(database: Database, name: str) -> str:
-    """The user who will own the problems."""
     if name:
         known = await database.read(lambda tx: users.find_with_password_by_name(tx, name))
         if known is None:

@@ -23,7 +23,6 @@ def styled_verdict_or_status(verdict: str | None, status: str = "") -> str:
 
 
 def format_test_result(case: Mapping[str, Any]) -> str:
-    """One test."""
     used = f"{case.get('time_ms') or 0:>6} ms {(case.get('mem_kb') or 0) / 1024:>7.1f} MiB"
     return f"{styled_verdict_or_status(case.get('verdict'))} {used}  {escape(str(case.get('name', '')))}"
 

@@ -37,12 +37,10 @@ class Authority:
         return [{"user_id": grant.user_id, "token_id": grant.token_id} for grant in self.grants]
 
     def intersect(self, other: Authority) -> Authority:
-        """The intersection of two authorities."""
         return Authority(tuple(dict.fromkeys((*self.grants, *other.grants))))
 
 
 def parse_authority(document: Sequence[Any] | None) -> Authority | None:
-    """Parse the result of ``Authority.document``."""
     if not document:
         return None
     return Authority(tuple(Grant(item["user_id"], item.get("token_id")) for item in document))

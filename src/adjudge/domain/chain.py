@@ -146,7 +146,6 @@ class Dag:
 
     @cached_property
     def has_cross_run_limits(self) -> bool:
-        """Whether runs of the chain may have to wait for each other."""
         return self.chain_limits.max_runs is not None or self.chain_limits.limits_nodes
 
     def node_for(self, node_id: str) -> Node:
@@ -175,7 +174,6 @@ class DependencyCounts:
 
 
 def decide(when: DependencyRule, counts: DependencyCounts) -> NodeDecision:
-    """Evaluate the rule of a node."""
     if counts.waiting:
         return NodeDecision.WAIT
     met = {
@@ -195,7 +193,6 @@ def is_failed(status: NodeStatus) -> bool:
 
 
 def count_statuses(statuses: Iterable[NodeStatus]) -> DependencyCounts:
-    """Count dependencies by status."""
     waiting = success = failed = skipped = 0
     for status in statuses:
         if status is NodeStatus.SUCCESS:
@@ -213,7 +210,6 @@ States = Mapping[str, NodeStatus]
 
 
 def dependency_counts(dag: Dag, node_id: str, states: States) -> DependencyCounts:
-    """Count the dependencies of one node by status."""
     return count_statuses(states[dep] for dep in dag.by_id[node_id].deps)
 
 

@@ -95,7 +95,6 @@ class StateMachine(Generic[S]):
             raise InvalidStatus(f"{value[:64]!r} is not a {self.name} status; use one of {known}.") from None
 
     def allows(self, source: S, target: S) -> bool:
-        """Whether the transition is legal."""
         return target in self._targets[source]
 
     def check(self, source: S, target: S) -> None:

@@ -48,7 +48,6 @@ def blocks(old: Sequence[str], new: Sequence[str], budget: Budget | None = None)
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """The length of the common prefix."""
     count = 0
     for one, other in zip(old, new, strict=False):
         if one != other:

@@ -23,7 +23,6 @@ class Verdict(StrEnum):
 
     @property
     def title(self) -> str:  # type: ignore[override]  # a StrEnum member is a str, whose title() nobody needs here
-        """The verdict as readable text."""
         return _TITLES[self]
 
     @property
@@ -38,7 +37,6 @@ class Verdict(StrEnum):
 
     @property
     def status(self) -> SubmissionStatus:
-        """The submission status of this verdict."""
         if self is Verdict.AC:
             return SubmissionStatus.ACCEPTED
         if self in (Verdict.WA, Verdict.PA):

@@ -22,7 +22,6 @@ class NoopExecutor:
     }
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Return the configured artifact."""
         return NodeResult(context.cfg.get("artifact"))
 
 

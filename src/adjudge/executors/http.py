@@ -75,7 +75,6 @@ class HttpExecutor:
         self._outgoing = outgoing
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Make the call."""
         cfg = context.cfg
         call = _call(context, cfg.get("method", "GET"))
         answer = await self._outgoing.call(call)

@@ -334,7 +334,6 @@ class ProblemListExecutor:
         self._database = database
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """List the problems."""
         limit = context.cfg.get("limit", 10_000)
         found = await self._database.read(lambda tx: problem_queries.list_published(tx, limit=limit))
         problems = [

@@ -39,11 +39,9 @@ class JudgeRunWakeupListener:
         self._resume = resume
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Only call the wrapped listener."""
         await self._owner.on_started(tx, jobs)
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Only call the wrapped listener."""
         await self._owner.on_released(tx, jobs)
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:

@@ -128,12 +128,10 @@ class CaseResult:
 
 
 def text_excerpt(data: bytes) -> str:
-    """The beginning of a file as text."""
     text = data[:EXCERPT_BYTES].decode("utf-8", "replace").replace("\x00", "␀")
     return text if len(data) <= EXCERPT_BYTES else text + "…"
 
 
 def truncate_message(text: str) -> str:
-    """Limit the length of a message."""
     text = text.strip().replace("\x00", "␀")
     return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "…"

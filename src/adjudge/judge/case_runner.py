@@ -246,7 +246,6 @@ class CaseRunner:
         return case.checker or self.problem.checker
 
     async def check(self, case: Case, question: CheckRequest, scratch: Scratch) -> CheckResult:
-        """Check the output in ``scratch`` with the checker of the case."""
         checker = self._checker(case)
         if checker.protocol is not CheckerProtocol.NATIVE:
             return await self.checkers[id(checker)].check(question)
@@ -278,7 +277,6 @@ def _with_siblings(files: tuple[InputFile, ...], siblings: tuple[InputFile, ...]
 
 
 def check_result_from_comparison(check: Comparison) -> CheckResult:
-    """A comparison as a checker's result."""
     score = None if check.score is None else CheckerScore(check.score, ScoreUnit.FRACTION)
     if check.status is ComparisonStatus.JURY_ERROR:
         return CheckResult(Verdict.SE, f"the jury's answer cannot be compared: {check.message}")

@@ -108,7 +108,6 @@ class ProgramChecker:
 
 
 def validation_limits(limits: ProblemLimits) -> Limits:
-    """The limits of the problem's checkers."""
     return Limits(
         cpu_ms=limits.validation_ms,
         wall_ms=limits.validation_ms * 2,

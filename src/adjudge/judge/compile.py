@@ -124,7 +124,6 @@ class CompileLimits:
     memory_bytes: int = 1024 * MIB
 
     def for_language(self, language: Language, artifact_bytes: int = ARTIFACT_BYTES_MAX) -> Limits:
-        """The limits of one compilation."""
         return Limits(
             cpu_ms=self.cpu_ms,
             wall_ms=self.cpu_ms * 2,

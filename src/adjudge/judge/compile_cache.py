@@ -111,7 +111,6 @@ class CompileCache:
         return total <= self.bound_bytes
 
     def _remove(self, entry: Path) -> bool:
-        """Remove an entry that is not in use."""
         lock_fd = _lock(entry, fcntl.LOCK_EX)
         if lock_fd is None:
             return False

@@ -258,7 +258,6 @@ class Fifos:
 
     @property
     def manager_mount(self) -> Mount:
-        """The mount of the manager, with all FIFOs."""
         return Mount(self.manager_directory, MOUNT_POINT)
 
     def process_ended(self, line: Line) -> None:
@@ -277,7 +276,6 @@ class Fifos:
             fifo.settle()
 
     def close(self) -> None:
-        """Close all descriptors."""
         self._watch.close()
         for fifo in self._by_name.values():
             fifo.close()

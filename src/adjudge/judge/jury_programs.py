@@ -125,7 +125,6 @@ def read_file(files: ProblemFiles, ref: FileRef, *, is_support: bool = False) ->
 
 
 def compile_limits(problem: Problem) -> CompileLimits:
-    """The compile limits of a problem."""
     return CompileLimits(problem.limits.compile_ms, problem.limits.compile_memory_bytes)
 
 

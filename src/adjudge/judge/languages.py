@@ -90,7 +90,6 @@ class Toolchain:
 
     @property
     def usable(self) -> bool:
-        """Whether the language is available here."""
         return not self.missing
 
     def argv(self, template: Sequence[str], values: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> list[str]:

@@ -127,7 +127,6 @@ class Judge:
         options: JudgeOptions | None = None,
         progress: JudgeProgress = _silent,
     ) -> JudgeResult:
-        """Judge one submission."""
         judging = _JudgePipeline(self, problem, files, submission, options or JudgeOptions(), progress)
         return await judging.run()
 

@@ -62,7 +62,6 @@ def exact_fraction(number: float) -> Fraction:
 
 
 def score_case(problem: Problem, case: Case, result: CaseResult | None) -> Score:
-    """The score of one case."""
     base = None if case.points is None else exact_fraction(case.points)
     most = base if problem.has_maximum(case) else None
     if result is None or result.is_skipped:

@@ -109,7 +109,6 @@ class TimeLimitSuggestion:
 
 
 def must_exceed_time_limit(expectations: Iterable[Expectation]) -> bool:
-    """Whether a submission must exceed the time limit."""
     return any(_is_upper(item) for item in expectations)
 
 

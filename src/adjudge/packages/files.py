@@ -51,7 +51,6 @@ class PackageFiles:
         return self._order
 
     def has_folder(self, name: str) -> bool:
-        """Whether any file is below ``name``."""
         names, prefix = self._sorted(), f"{name}/".encode()
         at = bisect_left(names, prefix)
         return at < len(names) and names[at].startswith(prefix)
@@ -120,7 +119,6 @@ class PackageFiles:
         return self._derived_dir / f"{self._derived:06d}"
 
     def put(self, name: str, real: Path) -> None:
-        """Map ``name`` to the file ``real``."""
         self._files[name] = real
         self._digests.pop(name, None)
 
@@ -129,7 +127,6 @@ _SCRIPTS = frozenset({"build", "run"})
 
 
 def program_at(files: PackageFiles, path: str, language: str = "", entry_point: str = "") -> Program:
-    """The program in the file or folder at ``path``."""
     name = posixpath.basename(path)
     if path in files:
         return Program(name, (FileRef(name, path),), language, entry_point)

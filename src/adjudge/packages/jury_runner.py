@@ -74,7 +74,6 @@ class JuryRunner:
         ]
 
     async def self_test(self, test: SelfTest) -> list[VerifyIssue]:
-        """Run the jury programs on one of their own tests."""
         if test.kind in (SelfTestKind.VALID_OUTPUT, SelfTestKind.INVALID_OUTPUT):
             return await self._check_output(test)
         said = [

@@ -21,7 +21,6 @@ def _languages() -> Languages:
 
 
 def is_known(program: Program) -> bool:
-    """Whether the language of a program is known."""
     if program.is_binary or program.has_build_script:
         return True
     if not program.language:

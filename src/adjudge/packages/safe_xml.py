@@ -28,18 +28,15 @@ class XmlElement:
         return self.attributes.get(name, default)
 
     def first(self, path: str) -> XmlElement | None:
-        """The first element at a path of tags."""
         return next(iter(self.all(path)), None)
 
     def all(self, path: str) -> list[XmlElement]:
-        """All elements at a path of tags."""
         result = [self]
         for step in path.split("/"):
             result = [child for element in result for child in element.children if child.tag == step]
         return result
 
     def text_at(self, path: str, default: str = "") -> str:
-        """The text of the first element at a path."""
         element = self.first(path)
         return element.text.strip() if element is not None else default
 

@@ -213,7 +213,6 @@ class YamlSection:
         return value
 
     def take_integer(self, key: str, default: int, *, least: int = 0) -> int:
-        """An integer of at least ``least``."""
         value = self.take_number(key, default, least=least)
         if value != int(value):
             self.error(key, "must be an integer.")
@@ -231,7 +230,6 @@ class YamlSection:
         return default
 
     def take_choice(self, key: str, options: tuple[str, ...], default: str) -> str:
-        """One of ``options``."""
         value = self.take_text(key, default)
         if value not in options:
             self.error(key, f"{value[:60]!r} is not one of {', '.join(options)}.")
@@ -251,7 +249,6 @@ class YamlSection:
         return YamlSection(node, self._path, self._findings, f"{self._prefix}{key}.")
 
     def sections(self, key: str) -> list[YamlSection]:
-        """A list of maps."""
         node = self.node(key)
         if node is None:
             return []
@@ -265,7 +262,6 @@ class YamlSection:
         ]
 
     def report_unknown_keys(self, *, is_error: bool = False) -> None:
-        """Report keys that were not read."""
         for key in self._mapping.items:
             if key not in self._taken:
                 note = self._findings.error if is_error else self._findings.warning

@@ -86,6 +86,5 @@ def scaffold(title: str, uuid: str) -> dict[str, bytes]:
 
 
 def _quoted(text: str) -> str:
-    """Quote a string for YAML."""
     escaped = text.replace("'", "''")
     return f"'{escaped}'"

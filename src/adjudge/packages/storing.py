@@ -27,7 +27,6 @@ async def store_package_files(blobs: BlobStore, package: Package) -> tuple[Manif
 def new_revision(
     package: Package, files: tuple[ManifestFile, ...], *, problem_id: str, created_by: str, new_id: IdFactory = new_id
 ) -> NewRevision:
-    """The revision that pins those files."""
     return NewRevision(
         id=new_id(),
         problem_id=problem_id,

@@ -193,7 +193,6 @@ def _outcome(result: JudgeResult, problem: Problem, stretch: float) -> VerifyRes
 
 
 def verification_to_json(problem: Problem, result: VerificationReport) -> dict[str, Any]:
-    """The report as a JSON document."""
     suggestion = result.suggestion
     return {
         "ok": result.ok,

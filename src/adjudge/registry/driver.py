@@ -77,7 +77,6 @@ class Registry(Protocol):
 
 
 def check_worker_name(name: str) -> str:
-    """Validate the name of a worker."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"worker_id: {name[:64]!r} cannot name a worker; use letters, digits and . _ : @ -, at most 128 "

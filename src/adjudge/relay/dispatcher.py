@@ -63,7 +63,6 @@ class _BandCapacity:
         """Whether some band had less capacity than a batch."""
 
     async def left(self, batch: int) -> list[int]:
-        """The capacity of each band, in their order."""
         if min(self._left.values()) < batch:
             try:
                 depth = await self._stream.depths()

@@ -85,7 +85,6 @@ class HostFacts:
 
 
 async def run_checks(machine: HostFacts | None = None, state_dir: Path | None = None) -> DoctorReport:
-    """Run the probe and all host checks."""
     here = machine or HostFacts(is_root=os.geteuid() == 0)
     host = [check(here) for check in _HOST_CHECKS]
     probed = await probe(state_dir)

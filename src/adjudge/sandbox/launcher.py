@@ -128,7 +128,6 @@ class CaptureBuffer:
             raise
 
     def read(self, stdout_bytes: int, stderr_bytes: int) -> tuple[bytes, bytes]:
-        """Return the captured bytes of stdout and stderr."""
         start = self._stdout_bytes
         return self._memory[:stdout_bytes], self._memory[start : start + stderr_bytes]
 

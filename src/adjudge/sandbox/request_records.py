@@ -43,7 +43,6 @@ class RecordTag(IntEnum):
 
 
 def encode_record(tag: RecordTag, payload: bytes) -> bytes:
-    """Encode one record."""
     return _RECORD.pack(tag, 0, len(payload)) + payload
 
 
@@ -56,7 +55,6 @@ def encode_os_text(text: str) -> bytes:
 
 
 def encode_identity(job_id: str, attempt_id: int) -> bytes:
-    """Encode job and attempt."""
     return encode_record(RecordTag.JOB_ID, job_id.encode() + b"\0") + encode_record(
         RecordTag.ATTEMPT_ID, _U64.pack(attempt_id)
     )

@@ -59,7 +59,6 @@ class AccountService:
     new_id: IdFactory = new_id
 
     async def get_account(self, viewer: Viewer) -> UserRow:
-        """The viewer's user."""
         user_id = viewer.id
         return await self.database.read(lambda tx: users.find(tx, user_id))
 
@@ -144,7 +143,6 @@ class AccountService:
         return CreatedToken(await self.database.transact(create), secret)
 
     async def revoke_token(self, viewer: Viewer, token_id: str) -> None:
-        """Revoke one of the viewer's tokens."""
         user_id, token_id = viewer.id, parse_id_or_not_found(token_id, "token")
 
         async def revoke(tx: Tx) -> None:
@@ -160,7 +158,6 @@ class AccountService:
         return await self.database.read(lambda tx: sessions.list_by_user(tx, user_id))
 
     async def revoke_session(self, viewer: Viewer, session_id: str) -> None:
-        """Revoke one of the viewer's sessions."""
         user_id, session_id = viewer.id, parse_id_or_not_found(session_id, "session")
 
         async def revoke(tx: Tx) -> None:

@@ -39,7 +39,6 @@ async def find_readable(database: Database, viewer: Viewer, run_id: str) -> Chai
 
 
 def can_control(viewer: Viewer, run: ChainRunRow) -> bool:
-    """Whether the viewer may change the run."""
     owns = _started(viewer, run) and viewer.can(Permission.RUN_CONTROL)
     return owns or viewer.can(Permission.RUN_CONTROL_ALL)
 

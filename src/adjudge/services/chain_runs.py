@@ -88,11 +88,9 @@ class ChainRunService:
         )
 
     async def get_run(self, viewer: Viewer, run_id: str) -> ChainRunRow:
-        """One run."""
         return await chain_run_access.find_readable(self.database, viewer, run_id)
 
     async def list_nodes(self, viewer: Viewer, run_id: str) -> list[ChainNodeRow]:
-        """The nodes of a run."""
         await chain_run_access.find_readable(self.database, viewer, run_id)
         return await self._nodes(run_id)
 
@@ -100,7 +98,6 @@ class ChainRunService:
         return await self.database.read(lambda tx: chain_queries.list_nodes(tx, run_id))
 
     async def get_node(self, viewer: Viewer, run_id: str, node_id: str) -> ChainNodeRow:
-        """One node of a run."""
         await chain_run_access.find_readable(self.database, viewer, run_id)
         return await self.database.read(lambda tx: chain_queries.find_node(tx, run_id, node_id))
 
@@ -149,7 +146,6 @@ class ChainRunService:
         return b"[" + b",".join([await artifacts.load_artifact(item, self.blobs) for item in items]) + b"]"
 
     async def stop_run(self, viewer: Viewer, run_id: str, reason: str) -> ChainRunStatus:
-        """Request the stop of a run."""
         await chain_run_access.find_controllable(self.database, viewer, run_id)
         return await self.database.transact(lambda tx: self.engine.stop(tx, run_id, actor=viewer.id, reason=reason))
 

@@ -27,7 +27,6 @@ class ChainTriggerService:
     new_id: IdFactory = new_id
 
     async def list_triggers(self, chain: str) -> list[TriggerRow]:
-        """The triggers of a chain."""
         chain_id = (await self.chains.find_chain(chain)).id
         return await self.database.read(lambda tx: chain_triggers.list_by_chain(tx, chain_id))
 
@@ -90,8 +89,6 @@ class ChainTriggerService:
         return await self.database.transact(write)
 
     async def delete_trigger(self, viewer: Viewer, trigger_id: str) -> None:
-        """Delete a trigger."""
-
         async def write(tx: Tx) -> None:
             current = await chain_triggers.find(tx, trigger_id)
             await chain_triggers.delete(tx, trigger_id)

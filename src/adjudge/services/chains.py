@@ -52,7 +52,6 @@ class ChainService:
         return dag
 
     async def create_chain(self, viewer: Viewer, wanted: ChainDraft, *, enabled: bool) -> ChainRow:
-        """Create a chain."""
         dag = self._validated_dag(viewer, wanted)
         return await self.database.transact(
             lambda tx: definitions.create(
@@ -97,14 +96,11 @@ class ChainService:
         return await self.database.transact(write)
 
     async def set_chain_enabled(self, viewer: Viewer, chain_id: str, *, enabled: bool) -> ChainRow:
-        """Enable or disable a chain."""
         return await self.database.transact(
             lambda tx: definitions.set_enabled(tx, chain_id, enabled=enabled, actor=viewer.id, reason="manual")
         )
 
     async def find_chain(self, chain: str) -> ChainRow:
-        """A chain by its id or its name."""
-
         async def read(tx: Tx) -> ChainRow:
             try:
                 return await definitions.find(tx, chain)

@@ -68,7 +68,6 @@ class FeedSubscription:
             self._has_events.set()
 
     def close(self) -> None:
-        """Drop the subscriber; the client reconnects and reads the missed events from the database."""
         self.is_lost = True
         self._has_events.set()
 
@@ -191,7 +190,6 @@ class EventFeed:
         return len(self._waiters)
 
     async def close(self) -> None:
-        """Stop reading."""
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)

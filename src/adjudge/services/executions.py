@@ -199,7 +199,6 @@ class ExecutionService:
         )
 
     async def get_execution(self, viewer: Viewer, execution_id: str, *, wait_sec: float = 0) -> ExecutionRow:
-        """One of the viewer's executions."""
         found = await self.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
         if wait_sec > 0 and found.finished_at is None:
             await self.feed.wait_job_finished(found.job_id, min(wait_sec, WAIT_MOST_SEC))

@@ -40,8 +40,6 @@ class ComponentHealth:
 
 
 def component_checks(database: Database, blobs: BlobStore, stream: Stream, registry: Registry) -> Mapping[str, Check]:
-    """The check of each component."""
-
     async def database_answers() -> None:
         await ping(database)
 
@@ -64,7 +62,6 @@ def component_checks(database: Database, blobs: BlobStore, stream: Stream, regis
 
 
 async def check_components(checks: Mapping[str, Check]) -> list[ComponentHealth]:
-    """Check all components concurrently."""
     return list(await asyncio.gather(*(_check(name, check) for name, check in checks.items())))
 
 

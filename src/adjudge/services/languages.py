@@ -64,8 +64,6 @@ class LanguageService:
     """How the API encodes them; the cache keeps encoded responses."""
 
     async def list_languages(self) -> CachedValue:
-        """All languages, encoded."""
-
         async def load() -> bytes:
             items = [
                 LanguageInfo(

@@ -53,7 +53,6 @@ class LoadSampler:
         self._taking: asyncio.Task[None] | None = None
 
     async def current(self) -> LoadSnapshot:
-        """The current snapshot."""
         age_sec = self._clock() - self._taken_at
         if age_sec > _LIFE_SEC / 2 and self._taking is None:
             self._taking = asyncio.create_task(self._refresh())
@@ -63,7 +62,6 @@ class LoadSampler:
         return self._sample
 
     async def close(self) -> None:
-        """Stop sampling."""
         if self._taking is not None:
             self._taking.cancel()
             await asyncio.wait([self._taking])

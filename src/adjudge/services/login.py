@@ -99,7 +99,6 @@ class LoginService:
         return known.user
 
     async def open_session(self, user: UserRow, origin: ClientInfo) -> NewLogin:
-        """Open a session for an authenticated user."""
         accounts, secret = self.settings, secrets.token_urlsafe(32)
         session = sessions.NewSession(
             id=self.new_id(),

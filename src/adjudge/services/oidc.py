@@ -77,7 +77,6 @@ class OidcProvider:
         self._fetched_at = float("-inf")
 
     async def start_login(self, redirect_uri: str) -> OidcLoginStart:
-        """Create the redirect to the provider."""
         about = await self._discover()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")

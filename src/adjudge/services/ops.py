@@ -81,7 +81,6 @@ class OpsService:
         return await self.database.read(queue_stats.find_queue_stats)
 
     async def get_outbox_status(self) -> OutboxStats:
-        """The state of the outbox."""
         return await self.database.read(queue_stats.find_outbox_stats)
 
     async def list_dead_letters(self, *, state: str, after: str, limit: int) -> list[DeadLetterRow]:
@@ -89,7 +88,6 @@ class OpsService:
         return await self.database.read(lambda tx: dead_letters.page(tx, state=state, after=after, limit=limit))
 
     async def get_dead_letter(self, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
-        """One dead letter with the attempts of its job."""
         known = parse_id_or_not_found(letter_id, "dead_letter")
         return await self.database.read(lambda tx: dead_letters.find(tx, known))
 

@@ -38,7 +38,6 @@ class PasswordHashing:
         self._decoy: str | None = None
 
     async def hash(self, password: str) -> str:
-        """The hash of a password, to be stored."""
         async with self._turn:
             return await asyncio.to_thread(self._hasher.hash, _encode(password))
 

@@ -155,8 +155,6 @@ class ProblemImportService:
         return StartedImport(new.id, job_id)
 
     async def get_import(self, viewer: Viewer, import_id: str) -> ImportState:
-        """An import with its progress."""
-
         async def read(tx: Tx) -> tuple[ImportRow, JobProgressRow | None]:
             row = await imports.find(tx, import_id)
             return row, (await progress.find_by_jobs(tx, [row.job_id])).get(row.job_id)

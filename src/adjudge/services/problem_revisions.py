@@ -231,7 +231,6 @@ class ProblemRevisionService:
         return [_item(problem, row) for row in rows]
 
     async def get_revision(self, viewer: Viewer, name: str, number: int) -> RevisionContents:
-        """A revision with all its files."""
         problem = await self._with_drafts(viewer, name)
 
         async def read(tx: Tx) -> tuple[RevisionRow, list[RevisionFileRow], dict[str, Any] | None]:
@@ -252,7 +251,6 @@ class ProblemRevisionService:
         )
 
     async def tests(self, viewer: Viewer, name: str, number: int) -> list[case_stats.CaseStats]:
-        """Statistics of each test of a revision."""
         problem = await self._with_drafts(viewer, name)
 
         async def read(tx: Tx) -> list[case_stats.CaseStats]:

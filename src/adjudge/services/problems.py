@@ -101,7 +101,6 @@ class ProblemService:
         return problem
 
     async def find_editable(self, viewer: Viewer, name: str) -> ProblemRow:
-        """A problem that the viewer may change."""
         problem = await self.find_visible(viewer, name)
         if not can_edit(viewer, problem):
             raise NotFound("problem", name)
@@ -223,7 +222,6 @@ class ProblemService:
         return PublicFile(path.rpartition("/")[2], file.digest, file.size_bytes)
 
     def read_file(self, file: PublicFile) -> AsyncGenerator[bytes]:
-        """The content of a file."""
         return self.blobs.open(file.digest)
 
 

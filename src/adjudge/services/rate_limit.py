@@ -33,7 +33,6 @@ class FallbackBuckets:
         self._away_until_us = 0
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
-        """Take from one bucket."""
         return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
     async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
@@ -54,5 +53,4 @@ class FallbackBuckets:
         return waits
 
     async def close(self) -> None:
-        """Close the shared buckets."""
         await self._shared.close()

@@ -75,7 +75,6 @@ class RejudgeService:
         return await self.get_batch(batch_id)
 
     async def get_batch(self, batch_id: str) -> RejudgeBatchRow:
-        """One batch."""
         return await self.database.read(lambda tx: rejudge.find(tx, batch_id))
 
     async def list_batches(self, *, before: str | None, limit: int) -> list[RejudgeBatchRow]:

@@ -76,7 +76,6 @@ class SubmissionRulesCache:
         self._by_revision: LRUCache[str, SubmissionRules] = LRUCache(_MAX_REVISIONS)
 
     async def find_problem(self, ref: str) -> ProblemRef | None:
-        """The problem with a slug or an id."""
         return await self._refs.put(ref)
 
     async def get(self, ref: str) -> SubmissionRules:

@@ -174,7 +174,6 @@ class SubmissionService:
         return found
 
     async def get_source(self, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, bytes]:
-        """The source of a submission."""
         row = await self.get_submission_uncached(viewer, submission_id)
         return row, await self.load_source(row)
 

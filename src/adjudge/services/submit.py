@@ -69,7 +69,6 @@ class SubmitService:
     new_id: IdFactory = new_id
 
     async def submit(self, viewer: Viewer, request: SubmitRequest, caller: RequestContext) -> SubmitReply:
-        """Submit one program."""
         return await self._submit(viewer, [request], caller, is_batch=False)
 
     async def submit_batch(
@@ -174,7 +173,6 @@ def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, An
 
 
 def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> IdempotencyKey | None:
-    """The validated idempotency key of a request."""
     if caller.key is None:
         return None
     if not 0 < len(caller.key) <= _KEY_MOST or not caller.key.isprintable():
@@ -183,6 +181,5 @@ def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> Idempotency
 
 
 def request_digest(kind: str, requests: Sequence[Any], is_batch: bool) -> str:
-    """The digest that identifies equal requests."""
     body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in requests]]
     return hashlib.sha256(json.dumps(body).encode()).hexdigest()

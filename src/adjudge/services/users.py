@@ -62,16 +62,13 @@ class UserService:
     new_id: IdFactory = new_id
 
     async def list_users(self, *, search: str, role: str, after: str, limit: int) -> list[UserRow]:
-        """List users by name."""
         return await self.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, limit=limit))
 
     async def get_user(self, user_id: str) -> UserRow:
-        """Read one user."""
         known = parse_id_or_not_found(user_id, "user")
         return await self.database.read(lambda tx: users.find(tx, known))
 
     async def find_by_name(self, name: str) -> UserRow | None:
-        """The user with this name, if there is one."""
         known = await self.database.read(lambda tx: users.find_with_password_by_name(tx, name))
         return known.user if known else None
 
@@ -166,7 +163,6 @@ class UserService:
     async def create_invitation(
         self, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
     ) -> CreatedInvitation:
-        """Create an invitation code for registration."""
         code, user_id = invitations.new_code(), viewer.id
         life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
         new = invitations.NewInvitation(self.new_id(), code, user_id, role, validate_display_name(note), uses, life_us)
@@ -191,7 +187,6 @@ class UserService:
         return await self.database.read(lambda tx: invitations.page(tx, before=before, limit=limit))
 
     async def revoke_invitation(self, viewer: Viewer, invitation_id: str) -> None:
-        """Revoke an invitation."""
         known = parse_id_or_not_found(invitation_id, "invitation")
 
         async def revoke(tx: Tx) -> None:

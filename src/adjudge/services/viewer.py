@@ -34,7 +34,6 @@ class Viewer:
     """The CSRF token that pages must send with unsafe requests of this session."""
 
     def can(self, permission: Permission) -> bool:
-        """Whether the viewer has the permission."""
         return permission in self.permissions
 
     def require(self, permission: Permission) -> None:

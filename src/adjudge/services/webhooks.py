@@ -71,11 +71,9 @@ class WebhookService:
         return await self.database.transact(operation), secret
 
     async def list_webhooks(self, viewer: Viewer) -> list[WebhookRow]:
-        """The viewer's webhooks."""
         return await self.database.read(lambda tx: webhook_commands.list_by_user(tx, viewer.id))
 
     async def get_webhook(self, viewer: Viewer, webhook_id: str) -> WebhookRow:
-        """One of the viewer's webhooks."""
         return await self.database.read(lambda tx: webhook_commands.find(tx, webhook_id, viewer.id))
 
     async def update_webhook(
@@ -103,7 +101,6 @@ class WebhookService:
         return await self.database.transact(operation)
 
     async def delete_webhook(self, viewer: Viewer, webhook_id: str) -> None:
-        """Delete one of the viewer's webhooks."""
         await self.database.transact(lambda tx: webhook_commands.remove(tx, webhook_id, viewer.id))
 
     async def send_ping(self, viewer: Viewer, webhook_id: str) -> str:

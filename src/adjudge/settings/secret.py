@@ -13,7 +13,6 @@ class Secret:
     _text: str
 
     def reveal(self) -> str:
-        """Return the plain text."""
         return self._text
 
     def __str__(self) -> str:

@@ -204,7 +204,6 @@ class RetrySettings:
     cap_ms: int = _setting(_RETRY.cap_ms, "Maximum retry delay in milliseconds.", "RETRY_CAP_MS", minimum=1)
 
     def policy(self) -> RetryPolicy:
-        """These settings as a RetryPolicy."""
         return RetryPolicy(max_retries=self.max_retries, base_ms=self.base_ms, cap_ms=self.cap_ms)
 
 

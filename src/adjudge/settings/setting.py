@@ -25,7 +25,6 @@ class Setting:
 
 
 def declare(default: object, help_text: str, environment_name: str, **rules: Any) -> Any:
-    """Declare a setting as a field of a section."""
     return dataclasses.field(default=default, metadata={"setting": Setting(help_text, environment_name, **rules)})
 
 

@@ -22,7 +22,6 @@ _write: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def check_identifiers_only(hint: MessageBody) -> MessageBody:
-    """Check that a message body has identifiers only."""
     _identifier("job_id", hint.job_id)
     _identifier("kind", hint.kind)
     if type(hint.priority) is not int:

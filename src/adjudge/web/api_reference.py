@@ -77,7 +77,6 @@ class ApiReference:
 
 
 def build_reference(document: Document) -> ApiReference:
-    """Convert an OpenAPI document."""
     groups: dict[str, list[OperationDoc]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():

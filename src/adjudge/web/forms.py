@@ -23,11 +23,9 @@ async def text(request: Request, name: str, *, limit: int = _LONGEST) -> str:
 
 
 async def checked_values(request: Request, name: str) -> list[str]:
-    """Values of the checked boxes with this name."""
     return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
 
 
 async def upload(request: Request, name: str) -> UploadFile | None:
-    """The uploaded file, if any."""
     value = (await request.form()).get(name)
     return value if isinstance(value, UploadFile) and value.filename else None

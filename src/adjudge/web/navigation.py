@@ -36,5 +36,4 @@ ENTRIES: Final = (
 
 
 def navigation(viewer: Viewer) -> list[NavItem]:
-    """The entries for ``viewer``."""
     return [entry for entry in ENTRIES if viewer.can(entry.permission)]

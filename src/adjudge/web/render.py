@@ -92,7 +92,6 @@ class PageRenderer:
         return _html(request, text, status, spoken.language, nonce)
 
     async def render_error(self, request: Request, error: AdjudgeError) -> Response:
-        """Render an error page."""
         if error.http_status >= 500:
             _log.error("page_failed", code=error.code, detail=error.message, exc_info=error)
         given = getattr(request.state, "request_id", "")  # also in the log
@@ -100,7 +99,6 @@ class PageRenderer:
 
 
 def _csrf_field(viewer: Viewer) -> Markup:
-    """The hidden CSRF field of forms."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, csrf_token(viewer))
 
 
@@ -163,7 +161,6 @@ def no_store(answer: Response) -> Response:
 
 
 def request_translations(request: Request) -> i18n.Translations:
-    """Translations in the language of the request."""
     return i18n.choose_language(request.cookies.get(i18n.COOKIE), request.headers.get("Accept-Language", ""))
 
 

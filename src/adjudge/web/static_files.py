@@ -51,7 +51,6 @@ class Assets:
         return f"{ROOT}/{self[name].tag}/{name}"
 
     def router(self) -> APIRouter:
-        """Routes of the static files."""
         routes = APIRouter(include_in_schema=False)
 
         @routes.get(ROOT + "/{tag}/{name:path}")

@@ -36,7 +36,6 @@ class TimeBucket:
         return sum(latest.values())
 
     def quantile(self, name: str, share: float) -> float | None:
-        """A quantile of a histogram."""
         return quantile(sum_samples(item.sample["histograms"].get(name, {}) for item in self.figures), share)
 
 
@@ -54,12 +53,10 @@ def time_buckets(figures: Sequence[MetricSampleRow], *, back_sec: float) -> list
 def rate_series(
     found: Iterable[TimeBucket], title: str, name: str, wanted: Callable[[str], bool] = lambda _: True
 ) -> Series:
-    """Rate of a counter per second."""
     return Series(title, [(item.at, item.count(name, wanted) / item.length_sec) for item in found])
 
 
 def gauge_series(found: Iterable[TimeBucket], title: str, name: str) -> Series:
-    """Values of a gauge."""
     return Series(title, [(item.at, item.gauge(name)) for item in found])
 
 

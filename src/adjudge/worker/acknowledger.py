@@ -40,7 +40,6 @@ class Acknowledger:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no message waits to be acknowledged."""
         return self._batcher.is_idle
 
     async def flush(self) -> None:

@@ -212,7 +212,6 @@ def _policy_of(job: Job, usual: RetryPolicy) -> RetryPolicy:
 
 
 def error_code(error: BaseException) -> str:
-    """The stable code of an error."""
     return str(getattr(error, "code", type(error).__name__))
 
 

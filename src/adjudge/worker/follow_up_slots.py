@@ -14,9 +14,7 @@ class Claimant(Protocol):
     """The worker that claims, and the duration of its leases."""
 
     @property
-    def name(self) -> str:
-        """The worker's name."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def lease_ms(self) -> int:

@@ -35,9 +35,7 @@ class Handler(Protocol):
     final.
     """
 
-    async def run(self, job: Job) -> HandlerResult:
-        """Run the job."""
-        ...
+    async def run(self, job: Job) -> HandlerResult: ...
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """The limit keys that the job uses (``language:cpp``), known before it is claimed."""

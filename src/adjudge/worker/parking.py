@@ -48,11 +48,9 @@ class Parking:
         self._is_told = False
 
     def __len__(self) -> int:
-        """The number of parked messages."""
         return len(self._waiting)
 
     def __contains__(self, job_id: str) -> bool:
-        """Whether a message of the job is parked."""
         return job_id in self._waiting
 
     def fitting(self, messages: Mapping[str, Message]) -> dict[str, Message]:

@@ -65,7 +65,6 @@ class Slots:
         return bool(self._limits)
 
     def are_limited(self, needs: tuple[str, ...]) -> bool:
-        """Whether any of the keys is limited."""
         return any(need in self._limits for need in needs)
 
     def has_capacity_for(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
@@ -77,7 +76,6 @@ class Slots:
         return self.free > 0 and all(need in held for need in needs if need in self._limits)
 
     def acquire(self, needs: tuple[str, ...]) -> None:
-        """Use a slot."""
         self._used += 1
         self._held += 1
         if needs:
@@ -91,12 +89,10 @@ class Slots:
         self._freed.set()
 
     def job_written(self) -> None:
-        """Record that the result of a job is written."""
         self._held -= 1
         self._freed.set()
 
     async def wait_free(self) -> None:
-        """Wait until a slot is free."""
         while self.free <= 0:
             self._freed.clear()
             await self._freed.wait()

@@ -93,7 +93,6 @@ class Worker:
 
     @property
     def running(self) -> int:
-        """The number of running jobs."""
         return len(self._running)
 
     @property
@@ -108,7 +107,6 @@ class Worker:
         self._draining.set()
 
     async def run(self) -> None:
-        """Run until drained."""
         background = [
             asyncio.create_task(self._unpark_forever(), name="unpark"),
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),

@@ -29,7 +29,6 @@ Id = Annotated[str, Path(max_length=64)]
 
 
 def router(accounts: AccountService) -> APIRouter:
-    """``/me`` and below."""
     routes = APIRouter(tags=["account"])
 
     @routes.get("/me", summary="Get your account and permissions")

@@ -20,7 +20,6 @@ _FILE_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "
 
 
 def router(run_files: ChainRunFileService) -> APIRouter:
-    """``/files``, and the files of nodes."""
     routes = APIRouter(tags=["runs"])
 
     @routes.post(

@@ -51,7 +51,6 @@ _APPROVERS: Final = (
 
 
 def router(chain_runs: ChainRunService, connections: SseConnections) -> APIRouter:
-    """``/runs``."""
     routes = APIRouter(tags=["runs"])
     _add_reading(routes, chain_runs, connections)
     _add_nodes(routes, chain_runs)

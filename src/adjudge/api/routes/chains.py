@@ -50,7 +50,6 @@ IdempotencyKey = Annotated[
 
 
 def router(chains: ChainService, chain_runs: ChainRunService, chain_triggers: ChainTriggerService) -> APIRouter:
-    """``/chains``, ``/triggers`` and ``/executors``."""
     routes = APIRouter(tags=["chains"])
     _add_definitions(routes, chains)
     _add_actions(routes, chains, chain_runs)

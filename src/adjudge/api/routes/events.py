@@ -73,7 +73,6 @@ def router(events: SubmissionEventService, connections: SseConnections) -> APIRo
 
 
 async def encode_stream(stream: Stream) -> AsyncGenerator[str, None]:
-    """Encode a stream as ``text/event-stream``."""
     yield f"retry: {_RETRY_MS}\n\n"
     async with aclosing(stream):
         async for batch in stream:
@@ -81,5 +80,4 @@ async def encode_stream(stream: Stream) -> AsyncGenerator[str, None]:
 
 
 def encode_event(event: StreamEvent) -> str:
-    """Encode one event as ``text/event-stream``."""
     return event.text

@@ -25,7 +25,6 @@ Wait = Annotated[float, Query(ge=0, le=WAIT_MOST_SEC, description="Seconds to wa
 
 
 def router(executions: ExecutionService) -> APIRouter:
-    """All routes of executions."""
     routes = APIRouter(tags=["executions"])
 
     @routes.post(

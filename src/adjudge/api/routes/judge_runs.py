@@ -30,7 +30,6 @@ Staff = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)]
 
 
 def router(submissions: SubmissionService) -> APIRouter:
-    """Reading and canceling judge runs."""
     routes = APIRouter(tags=["judge-runs"])
 
     @routes.get("/submissions/{submission_id}/judge-runs", summary="List the judge runs of a submission")

@@ -18,7 +18,6 @@ Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 
 
 def router(language_service: LanguageService) -> APIRouter:
-    """``/languages``."""
     routes = APIRouter(prefix="/languages", tags=["languages"])
 
     @routes.get("", summary="List languages", responses={200: {"model": LanguageList}, 304: {"description": "Known"}})

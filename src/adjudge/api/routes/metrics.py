@@ -20,7 +20,6 @@ _PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Hos
 
 
 def router() -> APIRouter:
-    """The version of the server."""
     routes = APIRouter(tags=["health"])
 
     @routes.get("/version", summary="Get the version")

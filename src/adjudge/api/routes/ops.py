@@ -43,7 +43,6 @@ Word = Annotated[str, Query(max_length=64)]
 
 
 def router(ops: OpsService) -> APIRouter:
-    """``/ops`` and below."""
     routes = APIRouter(prefix="/ops", tags=["ops"])
     _add_state(routes, ops)
     _add_dead_letters(routes, ops)

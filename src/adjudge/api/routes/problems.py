@@ -80,7 +80,6 @@ def router(
     imports: ProblemImportService,
     connections: SseConnections,
 ) -> APIRouter:
-    """``/problems`` and ``/imports``."""
     routes = APIRouter(tags=["problems"])
     _add_reading(routes, problems)
     _add_files(routes, problems)

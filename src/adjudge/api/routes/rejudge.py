@@ -34,7 +34,6 @@ Cursor = Annotated[str | None, Query(max_length=2048)]
 
 
 def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
-    """All routes of rejudge batches."""
     routes = APIRouter(prefix="/rejudge-batches", tags=["rejudge"])
 
     @routes.post(

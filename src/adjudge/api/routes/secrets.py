@@ -16,7 +16,6 @@ Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 
 
 def router(secrets: SecretService) -> APIRouter:
-    """``/secrets``."""
     routes = APIRouter(tags=["secrets"])
 
     @routes.get("/secrets", summary="The names of secrets that chains may use")

@@ -68,7 +68,6 @@ _BODY: Final[dict[str, Any]] = {
 
 
 def router(languages: Languages, submissions: SubmissionService, submitter: SubmitService) -> APIRouter:
-    """All routes of submissions except their events."""
     routes = APIRouter(tags=["submissions"])
 
     routes.include_router(_submit_router(submitter))
@@ -269,6 +268,5 @@ async def _from_form(request: Request) -> SubmitRequest:
 
 
 def _accepted_response(answer: SubmitReply) -> Response:
-    """202 with the created submissions."""
     headers = {"Retry-After": str(answer.retry_after_sec)} if answer.retry_after_sec else {}
     return JSONResponse(answer.response, 202, headers)

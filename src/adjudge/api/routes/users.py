@@ -33,7 +33,6 @@ _AFTER_ALL_IDS: Final = "g"
 
 
 def router(users: UserService) -> APIRouter:
-    """``/users`` and ``/invitations``."""
     routes = APIRouter(tags=["users"])
     _add_users(routes, users)
     _add_invitations(routes, users)

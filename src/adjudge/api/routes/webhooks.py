@@ -26,7 +26,6 @@ Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 
 
 def router(webhooks: WebhookService) -> APIRouter:
-    """All routes of the user's own webhooks."""
     routes = APIRouter(prefix="/webhooks", tags=["webhooks"])
 
     @routes.post(

@@ -60,7 +60,6 @@ class UserRead(ApiModel):
 
     @classmethod
     def of(cls, user: UserRow) -> UserRead:
-        """Build it from a row."""
         return cls(
             id=user.id,
             name=user.name,
@@ -133,7 +132,6 @@ class TokenRead(ApiModel):
 
     @classmethod
     def of(cls, token: ApiTokenRow) -> TokenRead:
-        """Build it from a row."""
         return cls(**_token_fields(token))
 
 
@@ -167,7 +165,6 @@ class SessionRead(ApiModel):
 
     @classmethod
     def of(cls, session: SessionRow, *, current: bool) -> SessionRead:
-        """Build it from a row."""
         return cls(
             id=session.id,
             address=session.address,

@@ -59,7 +59,6 @@ class ChainRunRead(ApiModel):
 
     @classmethod
     def of(cls, run: ChainRunRow) -> ChainRunRead:
-        """Build it from a row."""
         return cls(
             id=run.id,
             chain_id=run.chain_id,
@@ -122,7 +121,6 @@ class NodeRead(ApiModel):
 
     @classmethod
     def of(cls, node: ChainNodeRow) -> NodeRead:
-        """Build it from a row."""
         return cls(
             node_id=node.node_id,
             type=node.type,
@@ -207,7 +205,6 @@ class ChainStatusChangeRead(ApiModel):
 
     @classmethod
     def of(cls, change: ChainStatusChange) -> ChainStatusChangeRead:
-        """Build it from a row."""
         return cls(
             id=change.id,
             node_id=change.node_id,
@@ -236,7 +233,6 @@ class NodeLogLineRead(ApiModel):
 
     @classmethod
     def of(cls, line: NodeLogRow) -> NodeLogLineRead:
-        """Build it from a row."""
         return cls(id=line.id, attempt=line.attempt, text=line.text, at=format_timestamp(line.at))
 
 

@@ -71,7 +71,6 @@ class ChainSummary(ApiModel):
 
     @classmethod
     def of(cls, chain: ChainRow) -> ChainSummary:
-        """Build it from a row."""
         return cls(**_chain_fields(chain))
 
 
@@ -82,7 +81,6 @@ class ChainRead(ChainSummary):
 
     @classmethod
     def whole(cls, chain: ChainRow) -> ChainRead:
-        """Build it from a row."""
         return cls(**_chain_fields(chain), dag=dict(chain.dag or {}))
 
 
@@ -107,7 +105,6 @@ class ChainVersionRead(ApiModel):
 
     @classmethod
     def of(cls, version: ChainVersionRow) -> ChainVersionRead:
-        """Build it from a row."""
         return cls(
             version=version.version,
             name=version.name,
@@ -157,7 +154,6 @@ class TriggerRead(ApiModel):
 
     @classmethod
     def of(cls, trigger: chain_triggers.TriggerRow) -> TriggerRead:
-        """Build it from a row."""
         return cls(**_trigger_fields(trigger))
 
 
@@ -168,7 +164,6 @@ class TriggerCreated(TriggerRead):
 
     @classmethod
     def made(cls, trigger: chain_triggers.TriggerRow, secret: str | None) -> TriggerCreated:
-        """Build it from a row and the secret."""
         return cls(**_trigger_fields(trigger), secret=secret)
 
 

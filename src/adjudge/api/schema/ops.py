@@ -39,7 +39,6 @@ class PriorityQueueRead(ApiModel):
 
     @classmethod
     def of(cls, queue: QueueStats) -> PriorityQueueRead:
-        """Build it from the counts."""
         return cls(band=queue.band, waiting=queue.waiting, oldest_ms=queue.oldest_ms)
 
 
@@ -69,7 +68,6 @@ class OutboxStatusRead(ApiModel):
 
     @classmethod
     def of(cls, state: OutboxStats) -> OutboxStatusRead:
-        """Build it from the counts."""
         trouble = [
             OutboxFailureRead(**dict(item) | {"next_attempt_at": format_timestamp(item["next_attempt_at"])})
             for item in state.trouble
@@ -88,7 +86,6 @@ class SystemStatusRead(ApiModel):
 
     @classmethod
     def of(cls, state: SystemStatus, version: str) -> SystemStatusRead:
-        """Build it from the health checks and counts."""
         vitals = [
             ComponentHealthRead(
                 name=vital.name, status="ok" if vital.is_well else "away", took_ms=vital.took_ms, error=vital.error
@@ -120,7 +117,6 @@ class WorkerRead(ApiModel):
 
     @classmethod
     def of(cls, worker: LiveWorker) -> WorkerRead:
-        """Build it from the worker's registry entry."""
         info = worker.info
         return cls(
             name=info.name,
@@ -159,7 +155,6 @@ class DeadLetterRead(ApiModel):
 
     @classmethod
     def of(cls, letter: DeadLetterRow) -> DeadLetterRead:
-        """Build it from a row."""
         return cls.model_validate(dead_letter_fields(letter))
 
 
@@ -208,7 +203,6 @@ class AuditEntryRead(ApiModel):
 
     @classmethod
     def of(cls, entry: audit_log.AuditLogRow) -> AuditEntryRead:
-        """Build it from a row."""
         return cls(
             id=entry.id,
             actor=entry.actor,
@@ -238,7 +232,6 @@ class JobHistoryRead(ApiModel):
 
     @classmethod
     def of(cls, history: JobHistory) -> JobHistoryRead:
-        """Build it from rows."""
         row = {name: format_timestamp(value) if name in _TIMESTAMPS else value for name, value in history.job.items()}
         return cls(
             job=row,
@@ -257,7 +250,6 @@ class SettingRead(ApiModel):
 
     @classmethod
     def of(cls, entry: Setting) -> SettingRead:
-        """Build it from a value; secrets are redacted."""
         return cls(name=entry.name, value=str(entry.value), source=entry.source, purpose=entry.setting.help)
 
 

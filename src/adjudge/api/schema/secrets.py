@@ -29,7 +29,6 @@ class SecretInfo(ApiModel):
 
     @classmethod
     def of(cls, row: SecretName) -> SecretInfo:
-        """Build it from a row."""
         return cls(
             name=row.name,
             created_by=row.created_by,

@@ -70,7 +70,6 @@ class SubmissionRead(ApiModel):
 
     @classmethod
     def of(cls, row: SubmissionRow) -> SubmissionRead:
-        """From the store's row."""
         return cls(
             id=row.id,
             user_id=row.user_id,
@@ -154,7 +153,6 @@ class SubmissionStatusChangeRead(ApiModel):
 
     @classmethod
     def of(cls, row: SubmissionStatusChange) -> SubmissionStatusChangeRead:
-        """From the store's row."""
         return cls(
             from_status=row.from_status,
             to_status=row.to_status,
@@ -197,7 +195,6 @@ class JudgeRunRead(ApiModel):
 
     @classmethod
     def of(cls, row: JudgeRunRow) -> JudgeRunRead:
-        """From the store's row."""
         return cls(
             id=row.id,
             submission_id=row.submission_id,
@@ -240,7 +237,6 @@ class AttemptRead(ApiModel):
 
     @classmethod
     def of(cls, row: JobAttemptRow) -> AttemptRead:
-        """From the store's row."""
         return cls(
             attempt_id=row.attempt_id,
             worker=row.worker,
@@ -271,7 +267,6 @@ class JobStatusChangeRead(ApiModel):
 
     @classmethod
     def of(cls, row: JobStatusChange) -> JobStatusChangeRead:
-        """From the store's row."""
         return cls(
             from_status=row.from_status,
             to_status=row.to_status,

@@ -96,7 +96,6 @@ class InvitationRead(ApiModel):
 
     @classmethod
     def of(cls, row: InvitationRow) -> InvitationRead:
-        """Build it from a row."""
         return cls(
             id=row.id,
             role=Role(row.role),

@@ -22,5 +22,4 @@ def read_builtin(name: str) -> str:
 
 
 def load_builtin(name: str) -> ChainDefinition:
-    """One of them, read."""
     return read_definition(read_builtin(name), place=f"{name}.yaml")

@@ -147,7 +147,6 @@ async def serve_http(
 
 
 def http_config(app: Callable[..., Any], server: sections.ServerSettings) -> uvicorn.Config:
-    """How HTTP is spoken."""
     return uvicorn.Config(
         app,
         http=bounded(HeadLimits(seconds=server.head_timeout_sec)),

@@ -52,13 +52,10 @@ def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, Job
 
 
 def make_jobs(settings: Settings, engine: ChainEngine | None = None) -> JobCommands:
-    """Job commands with all job listeners."""
     return JobCommands(make_job_listeners(engine or make_engine(settings), settings), policy=settings.retry.policy())
 
 
 def run_starter(engine: ChainEngine) -> StartTriggeredRun:
-    """How triggers start runs."""
-
     async def start(
         tx: Tx,
         *,

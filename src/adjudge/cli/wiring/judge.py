@@ -45,7 +45,6 @@ class PrometheusSandboxMetrics:
         metrics.JUDGE_EXEC_INFLIGHT.inc()
 
     def exec_finished(self, result: str, seconds: float) -> None:
-        """It ended."""
         metrics.JUDGE_EXEC_INFLIGHT.dec()
         metrics.JUDGE_EXEC.labels(result).inc()
         metrics.JUDGE_EXEC_DURATION.labels(result).observe(seconds)

@@ -67,7 +67,6 @@ def compose_services(
     oidc: OidcProvider | None = None,
     new_id: IdFactory = new_id,
 ) -> Services:
-    """Build every service."""
     accounts, executions = settings.accounts, settings.executions
     rules = SubmissionRulesCache(database)
     problem_stats = ProblemStatsService(database, cache)

@@ -102,7 +102,6 @@ async def open_worker(
 
 
 def _limited(judge: Judge, kinds: Iterable[str], node_types: Iterable[str]) -> dict[str, set[str]]:
-    """What ``worker.limits`` may name."""
     names = {name for language in judge.languages for name in judge.languages.limit_names(language.id)}
     return {"language": names, "kind": set(kinds), "node": set(node_types)}
 

@@ -65,7 +65,6 @@ class Comparator:
         return self.run(answer, output, chunk_bytes)
 
     def compare_bytes(self, answer: bytes, output: bytes) -> Comparison:
-        """Compare outputs in memory."""
         if self.accepts_identical and answer == output:
             return ACCEPTED
         return self.compare(io.BytesIO(answer), io.BytesIO(output))

@@ -37,7 +37,6 @@ ACCEPTED = Comparison(ComparisonStatus.ACCEPTED)
 
 
 def wrong_answer(message: str) -> Comparison:
-    """A wrong answer with its message."""
     return Comparison(ComparisonStatus.WRONG_ANSWER, message)
 
 

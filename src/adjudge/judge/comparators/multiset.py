@@ -60,7 +60,6 @@ class _MultisetFingerprint:
 
 
 def non_blank_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
-    """Non-blank lines with normalized whitespace."""
     form = CollapsedSpacesPerLine()
     for lines in _line_lists(reader, chunk_bytes, normalizer):
         text = form.feed(b"\n".join(lines) + b"\n")

@@ -27,7 +27,6 @@ class RawBytes(Normalizer):
     """No normalization."""
 
     def skip(self, chunk: bytes) -> bytes:
-        """No state to update."""
         return chunk
 
 
@@ -107,7 +106,6 @@ class CollapsedSpaces(Normalizer):
         return glue + b" ".join(words)
 
     def skip(self, chunk: bytes) -> bytes:
-        """After the first word, only the last byte matters."""
         if words := self._split(chunk[-64:]):
             self.state = (True, not chunk.endswith(words[-1]))
             return b""
@@ -205,7 +203,6 @@ class Lowercase(Normalizer):
         return chunk.lower()
 
     def skip(self, chunk: bytes) -> bytes:
-        """No state to update."""
         return chunk
 
 
@@ -264,7 +261,6 @@ class UnicodeNfc(Normalizer):
         return self._normal(text)
 
     def skip(self, chunk: bytes) -> bytes:
-        """Characters may span chunks, so the chunk is processed as usual."""
         return self.feed(chunk)
 
     def _normal(self, text: str) -> bytes:
@@ -301,7 +297,6 @@ class NormalizerChain(Normalizer):
 
     @property
     def state(self) -> object:  # type: ignore[override]  # derived here, so that it cannot be out of date
-        """The states of all stages."""
         return [stage.state for stage in self._stages]
 
     def feed(self, chunk: bytes) -> bytes:
@@ -318,7 +313,6 @@ class NormalizerChain(Normalizer):
         return rest
 
     def skip(self, chunk: bytes) -> bytes:
-        """Each stage skips what the previous one left."""
         for stage in self._stages:
             chunk = stage.skip(chunk) if chunk else b""
         return chunk

@@ -75,7 +75,6 @@ def read_section(files: PackageFiles, path: str, findings: Findings) -> YamlSect
 
 
 def read_raw(files: PackageFiles, base: str, findings: Findings, *, is_legacy: bool) -> RawCase:
-    """Read the files of a case."""
     if f"{base}.ans" not in files:
         fix = f"Add {base}.ans; it may be empty where the validator needs none."
         findings.error(f"{base}.in", "has no answer file beside it.", fix)

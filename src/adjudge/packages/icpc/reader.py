@@ -43,7 +43,6 @@ _ICPC_FLAGS = {
 
 
 def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
-    """Read a package of any version."""
     metadata = read_metadata(files, findings)
     metadata, short_name = apply_domjudge(files, metadata, findings)
     substitute(files, metadata.constants)

@@ -49,7 +49,6 @@ class _Rules:
 
 
 def read_submissions(files: PackageFiles, findings: Findings, *, is_legacy: bool) -> tuple[JurySubmission, ...]:
-    """Read every submission with its expectations."""
     defaults = dict(LEGACY_DEFAULTS if is_legacy else DEFAULTS)
     rules = _rules(files, findings, defaults)
     paths = [

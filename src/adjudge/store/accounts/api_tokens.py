@@ -135,7 +135,6 @@ REVOKE_OTHERS = Statement(
 
 
 def new_secret() -> str:
-    """A new random secret."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
@@ -145,7 +144,6 @@ def digest_secret(secret: str) -> str:
 
 
 async def insert(tx: Tx, token: NewApiToken) -> None:
-    """Create a token."""
     await tx.execute(
         INSERT,
         id=token.id,
@@ -163,7 +161,6 @@ async def find_principal(tx: Tx, secret: str) -> Principal | None:
 
 
 async def find_valid(tx: Tx, token_ids: Collection[str]) -> list[Principal]:
-    """The principals of the tokens that are valid."""
     return await tx.fetch(SELECT_VALID, [(token_id,) for token_id in token_ids])
 
 

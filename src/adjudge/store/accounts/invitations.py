@@ -79,12 +79,10 @@ REVOKE = Statement(
 
 
 def new_code() -> str:
-    """A new random code."""
     return PREFIX + secrets.token_urlsafe(18)
 
 
 async def insert(tx: Tx, invitation: NewInvitation) -> None:
-    """Create an invitation."""
     await tx.execute(
         INSERT,
         id=invitation.id,
@@ -109,6 +107,5 @@ async def page(tx: Tx, *, before: str, limit: int) -> list[InvitationRow]:
 
 
 async def revoke(tx: Tx, invitation_id: str) -> None:
-    """Revoke an invitation."""
     if not await tx.execute(REVOKE, id=invitation_id):
         raise NotFound("invitation", invitation_id)

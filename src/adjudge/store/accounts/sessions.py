@@ -143,7 +143,6 @@ async def find_principal(tx: Tx, secret: str) -> Principal | None:
 
 
 async def find_valid(tx: Tx, session_ids: Collection[str]) -> list[Principal]:
-    """The principals of the sessions that are valid."""
     return await tx.fetch(SELECT_VALID, [(session_id,) for session_id in session_ids])
 
 

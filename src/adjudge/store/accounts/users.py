@@ -158,7 +158,6 @@ async def insert(tx: Tx, user: NewUser) -> None:
 
 
 async def find(tx: Tx, user_id: str) -> UserRow:
-    """Read one user."""
     user = await fetch_one(tx, FIND, id=user_id)
     if user is None:
         raise NotFound("user", user_id)
@@ -190,17 +189,14 @@ async def find_names(tx: Tx, user_ids: Collection[str]) -> dict[str, str]:
 
 
 async def update_profile(tx: Tx, user_id: str, *, email: str | None, display_name: str | None) -> None:
-    """Update the email address and the display name."""
     await _changed(tx, UPDATE_PROFILE, user_id, email=email, display_name=display_name)
 
 
 async def update_role(tx: Tx, user_id: str, role: Role) -> None:
-    """Update a user's role."""
     await _changed(tx, UPDATE_ROLE, user_id, role=role.value)
 
 
 async def update_password(tx: Tx, user_id: str, password_hash: str, *, must_change: bool) -> None:
-    """Update a user's password hash."""
     await _changed(tx, UPDATE_PASSWORD, user_id, password_hash=password_hash, must_change_password=must_change)
 
 
@@ -210,7 +206,6 @@ async def update_password_hash(tx: Tx, user_id: str, *, stale: str, fresh: str) 
 
 
 async def set_disabled(tx: Tx, user_id: str, *, disabled: bool) -> None:
-    """Disable or enable a user."""
     await _changed(tx, DISABLE if disabled else ENABLE, user_id)
 
 
@@ -286,5 +281,4 @@ async def find_user_by_identity(tx: Tx, *, issuer: str, subject: str) -> str | N
 
 
 async def link_identity(tx: Tx, *, issuer: str, subject: str, user_id: str) -> None:
-    """Link a subject of an identity provider to a user."""
     await tx.execute(LINK_IDENTITY, issuer=issuer, subject=subject, user_id=user_id)

@@ -183,7 +183,6 @@ async def set_enabled(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reaso
 
 
 async def find(tx: Tx, chain_id: str) -> ChainRow:
-    """Read a chain with its DAG."""
     row = await fetch_one(tx, FIND, chain_id=chain_id)
     if row is None:
         raise NotFound("chain", chain_id)
@@ -199,7 +198,6 @@ async def find_summary(tx: Tx, chain_id: str) -> ChainRow:
 
 
 async def find_by_name(tx: Tx, name: str) -> ChainRow:
-    """Read a chain with its DAG, by its name."""
     row = await fetch_one(tx, FIND_BY_NAME, name=name)
     if row is None:
         raise NotFound("chain", name)

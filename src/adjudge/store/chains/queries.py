@@ -202,7 +202,6 @@ class NodeTask(NamedTuple):
 
 
 async def find_run(tx: Tx, run_id: str) -> ChainRunRow:
-    """Read a run."""
     row = await fetch_one(tx, FIND, run_id=run_id)
     if row is None:
         raise NotFound("run", run_id)
@@ -236,7 +235,6 @@ async def list_nodes(tx: Tx, run_id: str) -> list[ChainNodeRow]:
 
 
 async def find_node(tx: Tx, run_id: str, node_id: str) -> ChainNodeRow:
-    """Read one node of a run."""
     row = await fetch_one(tx, FIND_NODE, run_id=run_id, node_id=node_id)
     if row is None:
         await find_run(tx, run_id)
@@ -327,7 +325,6 @@ async def find_stopping_runs(tx: Tx, run_ids: Iterable[str]) -> set[str]:
 
 
 def run_from_row(row: Row) -> ChainRunRow:
-    """A run from its row."""
     values = dict(zip(ChainRunRow.__slots__, row, strict=True))
     return ChainRunRow(
         **values | {"status": ChainRunStatus(values["status"]), "parameters": decode_json(values["parameters"])}

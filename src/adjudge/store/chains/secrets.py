@@ -60,7 +60,6 @@ class SecretName:
 
 
 async def put(tx: Tx, name: str, ciphertext: str, *, actor: str) -> None:
-    """Insert or replace a secret."""
     await tx.execute(PUT, name=name, ciphertext=ciphertext, actor=actor)
 
 
@@ -86,6 +85,5 @@ async def replace(tx: Tx, name: str, *, stale: str, fresh: str) -> bool:
 
 
 async def delete(tx: Tx, name: str) -> None:
-    """Delete a secret."""
     if not await tx.execute(DELETE, name=name):
         raise NotFound("secret", name)

@@ -227,7 +227,6 @@ class NewTrigger:
 
 
 def trigger_from_row(row: Row) -> TriggerRow:
-    """Convert a row."""
     return TriggerRow(
         id=row["id"],
         chain_id=row["chain_id"],
@@ -276,7 +275,6 @@ async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
 
 
 async def find(tx: Tx, trigger_id: str) -> TriggerRow:
-    """Read one trigger."""
     row = await fetch_one(tx, SELECT, id=trigger_id)
     if row is None:
         raise NotFound("trigger", trigger_id)
@@ -284,7 +282,6 @@ async def find(tx: Tx, trigger_id: str) -> TriggerRow:
 
 
 async def list_by_chain(tx: Tx, chain_id: str) -> list[TriggerRow]:
-    """The triggers of a chain."""
     return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_CHAIN, chain_id=chain_id)]
 
 
@@ -315,7 +312,6 @@ async def delete(tx: Tx, trigger_id: str) -> None:
 
 
 async def find_by_event(tx: Tx, event: str) -> list[TriggerRow]:
-    """The triggers that wait for an event."""
     return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_EVENT, event=event)]
 
 

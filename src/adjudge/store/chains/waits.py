@@ -116,7 +116,6 @@ async def now_ms(tx: Tx) -> int:
 
 
 async def find_waiting_nodes(tx: Tx, on: str, key: str) -> list[NodeWait]:
-    """The nodes that wait for an object."""
     rows = await tx.fetch(WAITING_FOR, on=on, key=key)
     return [NodeWait(row["run_id"], row["node_id"], on, key, row["concurrency_pool"]) for row in rows]
 

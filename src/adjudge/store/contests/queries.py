@@ -77,7 +77,6 @@ UNFREEZE = Statement(
 
 
 async def find_contest(tx: Tx, name: str) -> ContestRow:
-    """Find a contest by its slug or its id."""
     contest = await fetch_one(tx, FIND, name=name)
     if contest is None:
         raise NotFound("contest", name)

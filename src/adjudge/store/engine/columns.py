@@ -69,12 +69,10 @@ def integer_column(name: str, default: int | None = 0, *, nullable: bool = False
 
 
 def text_column(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
-    """Text of any length."""
     return Column(name, Text, nullable=nullable, server_default=default)
 
 
 def json_column(name: str, *, nullable: bool = False, default: TextClause | None = None) -> Column[Any]:
-    """A JSON document."""
     return Column(name, JSON_TEXT, nullable=nullable, server_default=default)
 
 
@@ -109,12 +107,10 @@ def _among(pattern: str, column: str, values: Sequence[str]) -> DialectCondition
 
 
 def check_one_of(column: str, values: type[StrEnum] | Iterable[str]) -> CheckConstraint:
-    """``column`` is a member of an enumeration."""
     return CheckConstraint(_among("{}", column, [str(value) for value in values]), name=f"{column}_known")
 
 
 def check_set_exactly_when(column: str, status: str, values: Iterable[StrEnum]) -> CheckConstraint:
-    """``column`` is set exactly when ``status`` is one of ``values``."""
     among = _among(f"({column} IS NOT NULL) = ({{}})", status, sorted(str(value) for value in values))
     return CheckConstraint(among, name=f"{column}_exactly_when")
 

@@ -44,7 +44,6 @@ _SQLITE_CHECK = re.compile(r"CHECK constraint failed: (?P<name>\w+)")
 
 
 def domain_error(constraint: str, detail: str) -> AdjudgeError:
-    """The domain error of a violation of ``constraint``."""
     if constraint in TAKEN:
         field, message = TAKEN[constraint]
         return (NameTaken if field in _NAMES else Conflict)(message, field=field)
@@ -63,7 +62,6 @@ def from_postgres(error: Exception) -> AdjudgeError:
 
 
 def from_sqlite(error: sqlite3.IntegrityError) -> AdjudgeError:
-    """Translate a constraint error of SQLite."""
     text = str(error)
     if match := _SQLITE_UNIQUE.match(text):
         columns = [column.strip() for column in match["columns"].split(",")]

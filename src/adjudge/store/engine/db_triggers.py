@@ -70,7 +70,6 @@ class GuardTrigger:
     columns: tuple[str, ...] = ()
 
     def sqlite(self, table: str) -> str:
-        """The DDL of the trigger on SQLite."""
         of = f" OF {', '.join(self.columns)}" if self.columns else ""
         refuse = f"BEGIN SELECT RAISE(ABORT, '{self.name}'); END"
         return f"CREATE TRIGGER {self.name} BEFORE UPDATE{of} ON {table} WHEN {self.when} {refuse}"
@@ -97,11 +96,9 @@ class LogTrigger:
 
     @property
     def insert(self) -> str:
-        """The beginning of the INSERT statement."""
         return f"INSERT INTO {self.into} ({self.columns})"
 
     def sqlite(self, table: str) -> str:
-        """The DDL of the trigger on SQLite."""
         body = f"BEGIN {self.insert} VALUES ({self.values}); END"
         return f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {table} WHEN {self.when} {body}"
 
@@ -121,7 +118,6 @@ class TableTriggers(ABC):
 
     @property
     def parts(self) -> tuple[GuardTrigger | LogTrigger, ...]:
-        """The guards and logs."""
         return self.guards + self.logs
 
     def create(self, dialect: Dialect) -> list[str]:
@@ -224,11 +220,9 @@ class LogCleanupTrigger:
 
     @property
     def name(self) -> str:
-        """The name of the trigger and its function."""
         return f"{self.table}_log_cleanup"
 
     def create(self) -> list[str]:
-        """The DDL of the trigger."""
         gone = "ANY (ARRAY(SELECT id FROM old_rows))"
         body = " ".join(f"DELETE FROM {log} WHERE {key} = {gone};" for log, key in self.logs)
         rows = "REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT"
@@ -239,7 +233,6 @@ class LogCleanupTrigger:
 
 
 def _log_cleanups(tables: Iterable[TableTriggers]) -> tuple[LogCleanupTrigger, ...]:
-    """One trigger for each table that has log entries."""
     found: dict[str, dict[tuple[str, str], None]] = {}
     for table in tables:
         for log in table.logs:
@@ -356,7 +349,6 @@ LOG_CLEANUPS = _log_cleanups(TABLE_TRIGGERS)
 
 
 def trigger_ddl(dialect: Dialect) -> list[str]:
-    """The DDL of all triggers, in order."""
     triggers = [text for item in TABLE_TRIGGERS for text in item.create(dialect)]
     if dialect is Dialect.SQLITE:
         return triggers

@@ -28,9 +28,9 @@ class Tx(Protocol):
 
     dialect: Dialect
 
-    async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
-        """Run ``statement`` and return all its rows."""
-        ...
+    async def fetch(
+        self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object
+    ) -> list[RowT]: ...
 
     async def execute(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> int:
         """Run ``statement`` and return the number of changed rows."""
@@ -70,9 +70,7 @@ class Database(Protocol):
 
     dialect: Dialect
 
-    async def transact(self, operation: Operation[T]) -> T:
-        """Run ``operation`` in one transaction."""
-        ...
+    async def transact(self, operation: Operation[T]) -> T: ...
 
     async def read(self, operation: Operation[T]) -> T:
         """Run ``operation`` on one consistent snapshot; it must not write."""

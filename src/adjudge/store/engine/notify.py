@@ -58,7 +58,6 @@ class Wakeup:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """Set the flag: there may be work."""
         self._event.set()
 
     def clear(self) -> None:

@@ -107,7 +107,6 @@ class _PostgresTx:
             await self._connection.execute("COMMIT")
 
     async def rollback(self) -> None:
-        """Roll back."""
         if self._begun and not is_closed(self._connection):
             await self._connection.execute("ROLLBACK")
 
@@ -215,7 +214,6 @@ class PostgresDatabase:
         return result
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run ``operation`` on one snapshot."""
         try:
             async with self._connections.acquire() as connection:
                 tx = self._tx(connection, _BEGIN_READING)

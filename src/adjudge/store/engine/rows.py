@@ -45,7 +45,6 @@ def select_list(row_type: type[Any], table: str = "", expressions: Mapping[str, 
 
 
 def column_names(row_type: type[Any]) -> list[str]:
-    """The names of the columns, in their order."""
     return [
         column
         for name, hint in _hints(row_type).items()

@@ -65,7 +65,6 @@ class Script:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns of every relation."""
         found = {name: tuple(columns) for name, columns in self.inputs.items()}
         for step in self.steps:
             found[step.name] = step.returns + (found[step.carries] if step.carries else ())

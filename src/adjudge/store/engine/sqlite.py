@@ -117,7 +117,6 @@ class SqliteTx:
         return result
 
     async def fetch(self, statement: Statement[RowT], rows: Rows | None = None, /, **parameters: object) -> list[RowT]:
-        """Run ``statement`` and return all its rows."""
         return statement.build_rows(self._run(statement, rows, parameters, sqlite3.Cursor.fetchall))
 
     async def execute(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> int:
@@ -166,11 +165,9 @@ class SqliteTx:
         return self.failure
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` after the commit."""
         self.callbacks.append(callback)
 
     def notify(self, channel: str) -> None:
-        """Notify after the commit."""
         self.callbacks.append(partial(self._notifier.notify, channel))
 
 

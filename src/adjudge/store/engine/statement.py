@@ -41,9 +41,7 @@ _COLUMNS = re.compile(r"\{columns(?::(\w+))?\}")
 class Row(Protocol):
     """One row of a result, read by column name, or in the order of its columns."""
 
-    def __getitem__(self, column: str, /) -> Any:
-        """Return the value of ``column``."""
-        ...
+    def __getitem__(self, column: str, /) -> Any: ...
 
     def __iter__(self) -> Iterator[Any]:
         """Go through the values."""

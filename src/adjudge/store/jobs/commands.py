@@ -190,7 +190,6 @@ class JobCommands:
         return jobs
 
     async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> BatchResult[Job]:
-        """Cancel jobs."""
         rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
         done = await self._ended(tx, rows)
         if any(job.prior_status == JobStatus.RUNNING for job in done):
@@ -198,7 +197,6 @@ class JobCommands:
         return BatchResult(done, await self._refuse(tx, job_ids, done))
 
     async def find_canceled(self, tx: Tx, job_ids: Sequence[str]) -> set[str]:
-        """Those of these jobs that were canceled."""
         return {row["id"] for row in await tx.fetch(sql.SELECT_CANCELED, [(job_id,) for job_id in job_ids])}
 
     async def dead_letter(self, tx: Tx, poison_jobs: Sequence[PoisonJob], *, actor: str) -> BatchResult[Job]:

@@ -78,7 +78,6 @@ async def page(tx: Tx, *, state: str = "open", after: str = "", limit: int = 50)
 
 
 async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
-    """Read one dead letter and the attempts of its job."""
     row = await fetch_one(tx, FIND, id=letter_id)
     if row is None:
         raise NotFound("dead_letter", letter_id)

@@ -64,7 +64,6 @@ def record_enqueued(jobs: Sequence[NewJob]) -> None:
 
 
 def record_started(jobs: Sequence[Job]) -> None:
-    """Count started attempts."""
     for kind, count in _kinds(jobs).items():
         metrics.JOBS_STARTED.labels(kind).inc(count)
 

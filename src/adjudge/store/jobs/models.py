@@ -51,7 +51,6 @@ class NewJob(NamedTuple):
 
     @property
     def effective_trace_id(self) -> str:
-        """The trace that its row gets."""
         return self.trace_id or trace_id_from(self.id)
 
 
@@ -149,7 +148,6 @@ class QueuedJob:
 
     @property
     def scan_position(self) -> tuple[int, str]:
-        """Its position among all queued jobs."""
         return self.queued_at, self.job_id
 
 
@@ -222,9 +220,7 @@ class ReplayListener(Protocol):
 class JobListener(Protocol):
     """Called for jobs of one kind, in the transaction that changes them."""
 
-    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """These jobs were claimed."""
-        ...
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None: ...
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """These jobs went back to waiting."""
@@ -259,7 +255,6 @@ def job_from_row(row: Iterable[Any]) -> Job:
 
 
 def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[object, ...]:
-    """The input row of ``jobs.insert``."""
     return (
         job.id,
         job.kind,
@@ -314,7 +309,6 @@ def finished_job(job: Job, finish: JobResult, row: Sequence[Any]) -> Job:
 
 
 def replay_job(letter: Row, job_id: str, actor: str) -> NewJob:
-    """The job that replays a dead letter."""
     return NewJob(
         id=job_id,
         kind=letter["kind"],

@@ -117,7 +117,6 @@ async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
 
 
 def progress_from_row(row: Row) -> JobProgressRow:
-    """A row as a value."""
     return JobProgressRow(
         row["job_id"],
         row["attempt_id"],

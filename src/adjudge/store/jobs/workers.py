@@ -89,7 +89,6 @@ async def keep_alive(tx: Tx, worker_id: str, *, health: str, lease_us: int) -> b
 
 
 async def deregister(tx: Tx, worker_id: str) -> None:
-    """Delete a worker."""
     await tx.execute(DEREGISTER, id=worker_id)
 
 

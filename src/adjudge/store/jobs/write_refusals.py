@@ -16,7 +16,6 @@ _log = get_logger(__name__)
 
 
 def explain_fenced_write(row: Row | None, fence: Fence) -> RefusalReason:
-    """Why a fenced write was refused."""
     if row is None:
         return RefusalReason.NOT_FOUND
     if row["attempt_id"] > fence.attempt_id:
@@ -30,7 +29,6 @@ def explain_fenced_write(row: Row | None, fence: Fence) -> RefusalReason:
 
 
 def explain_claim(row: Row | None) -> RefusalReason:
-    """Why a claim was refused."""
     if row is None:
         return RefusalReason.NOT_FOUND
     status = JobStatus(row["status"])

@@ -160,7 +160,6 @@ START: Final = EventOffset(0, 0)
 
 
 def parse_event_offset(text: str) -> EventOffset:
-    """Parse the id of an event."""
     match = _OFFSET.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(f"Last-Event-ID: {text[:64]!r} is not a valid event id.", field="Last-Event-ID")
@@ -211,12 +210,10 @@ async def progress_since(tx: Tx, since: int | None) -> list[JudgeProgressEvent]:
 
 
 async def find_finished_submissions(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
-    """The ids of the submissions that are finished."""
     rows = await tx.fetch(FINISHED_SUBMISSIONS, [(item,) for item in submission_ids]) if submission_ids else []
     return {row["id"] for row in rows}
 
 
 async def find_finished_jobs(tx: Tx, job_ids: Sequence[str]) -> set[str]:
-    """The ids of the jobs that are finished."""
     rows = await tx.fetch(FINISHED_JOBS, [(item,) for item in job_ids]) if job_ids else []
     return {row["id"] for row in rows}

@@ -169,7 +169,6 @@ LOCK_USER = Statement(
 
 
 def input_bytes(source: str, stdins: Sequence[str]) -> int:
-    """The size of the source and the inputs."""
     return len(source.encode()) + sum(len(stdin.encode()) for stdin in stdins)
 
 

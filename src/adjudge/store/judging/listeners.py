@@ -18,17 +18,14 @@ class CompositeJobListener:
         self._listeners = listeners
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Jobs were claimed."""
         for listener in self._listeners:
             await listener.on_started(tx, jobs)
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Jobs were released."""
         for listener in self._listeners:
             await listener.on_released(tx, jobs)
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """Jobs are finished."""
         for listener in self._listeners:
             await listener.on_finished(tx, ended)
 

@@ -134,7 +134,6 @@ FIND_DEFINITION = Statement(
 
 
 async def find_submission(tx: Tx, submission_id: str) -> SubmissionRow:
-    """Read one submission."""
     submission = await fetch_one(tx, FIND, submission_id=submission_id)
     if submission is None:
         raise NotFound("submission", submission_id)
@@ -155,13 +154,11 @@ async def page(tx: Tx, wanted: SubmissionFilter, *, before: str = MAX_ID, limit:
 
 
 async def find_result(tx: Tx, job_id: str) -> Mapping[str, Any] | None:
-    """The result document of a judge job."""
     row = await fetch_one(tx, SELECT_RESULT, job_id=job_id)
     return None if row is None or row["result"] is None else json.loads(row["result"])
 
 
 async def find_judge_run(tx: Tx, job_id: str) -> JudgeRunRow:
-    """Read one judge run."""
     run = await fetch_one(tx, FIND_RUN, job_id=job_id)
     if run is None or run.kind != "judge":
         raise NotFound("judge_run", job_id)
@@ -174,12 +171,10 @@ async def list_judge_runs(tx: Tx, submission_id: str) -> list[JudgeRunRow]:
 
 
 async def list_job_status_log(tx: Tx, job_id: str) -> list[JobStatusChange]:
-    """List the status changes of a job."""
     return await tx.fetch(JOB_STATUS_LOG, job_id=job_id)
 
 
 async def list_submission_status_log(tx: Tx, submission_id: str) -> list[SubmissionStatusChange]:
-    """List the status changes of a submission."""
     return await tx.fetch(SUBMISSION_STATUS_LOG, submission_id=submission_id)
 
 
@@ -190,7 +185,6 @@ async def resolve_problems(tx: Tx, refs: Sequence[str]) -> dict[str, ProblemRef]
 
 
 async def find_definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
-    """The judging definition of a revision."""
     row = await fetch_one(tx, FIND_DEFINITION, revision_id=revision_id)
     if row is None:
         raise NotFound("revision", revision_id)
@@ -205,7 +199,6 @@ async def find_source_text(tx: Tx, digest: str) -> str | None:
 
 
 async def find_existing(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
-    """The ids of the submissions that exist."""
     return {row["id"] for row in await tx.fetch(EXISTING, [(item,) for item in submission_ids])}
 
 

@@ -156,7 +156,6 @@ class RejudgeCommands:
 
 
 async def find(tx: Tx, batch_id: str) -> RejudgeBatchRow:
-    """Read one batch."""
     batch = await fetch_one(tx, sql.FIND, id=batch_id)
     if batch is None:
         raise NotFound("rejudge_batch", batch_id)

@@ -22,12 +22,10 @@ _LOCK = 0x61646A75646765
 
 
 async def upgrade(url: str, revision: str) -> None:
-    """Upgrade the database at ``url`` to ``revision``."""
     await _run(url, command.upgrade, revision)
 
 
 async def downgrade(url: str, revision: str) -> None:
-    """Downgrade the database at ``url`` to ``revision``."""
     await _run(url, command.downgrade, revision)
 
 

@@ -105,7 +105,6 @@ async def claim(tx: Tx, answers: Mapping[IdempotencyKey, StoredResponse]) -> set
 
 
 async def find(tx: Tx, keys: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, StoredResponse]:
-    """The stored responses of keys."""
     rows = await tx.fetch(FIND, [(key.user_id, key.key) for key in dict.fromkeys(keys)]) if keys else []
     return {row.key: row.response for row in rows}
 

@@ -25,7 +25,6 @@ class CaseStats:
 
     @property
     def runs(self) -> int:
-        """The number of runs."""
         return sum(self.verdicts.values())
 
 

@@ -170,7 +170,6 @@ async def update(
 
 
 async def index_for_search(tx: Tx, problem: NewProblem) -> None:
-    """Add a problem to the search index."""
     await _index(tx, problem.id, problem.slug, problem.title, problem.tags)
 
 

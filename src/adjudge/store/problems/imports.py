@@ -222,7 +222,6 @@ async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, 
 
 
 async def find(tx: Tx, import_id: str) -> ImportRow:
-    """Read one import."""
     found = await fetch_one(tx, SELECT, id=import_id)
     if found is None:
         raise NotFound("import", import_id)
@@ -244,7 +243,6 @@ class ImportListener:
     """Updates imports with their jobs."""
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """Set imports to running."""
         await tx.execute(START, sorted((str(job.payload["import_id"]),) for job in jobs))
         tx.notify(CHANNEL_JUDGING)
 

@@ -178,12 +178,10 @@ async def list_problems(
 
 
 async def find(tx: Tx, name: str) -> ProblemRow | None:
-    """Find a problem by its slug or its id."""
     return await fetch_one(tx, SELECT_PROBLEM, name=name)
 
 
 async def find_revision(tx: Tx, revision_id: str) -> RevisionRow:
-    """Read a revision by its id."""
     revision = await fetch_one(tx, SELECT_REVISION, revision_id=revision_id)
     if revision is None:
         raise NotFound("revision", revision_id)
@@ -191,7 +189,6 @@ async def find_revision(tx: Tx, revision_id: str) -> RevisionRow:
 
 
 async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> RevisionRow:
-    """Read a revision by its number."""
     revision = await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number)
     if revision is None:
         raise NotFound("revision", str(number))
@@ -199,7 +196,6 @@ async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> Revis
 
 
 async def find_latest_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
-    """Read a problem's latest revision."""
     return await fetch_one(tx, SELECT_LATEST, problem_id=problem_id)
 
 
@@ -220,7 +216,6 @@ async def list_files(tx: Tx, revision_id: str) -> list[RevisionFileRow]:
 
 
 async def find_file(tx: Tx, revision_id: str, path: str) -> RevisionFileRow:
-    """Read one file of a revision."""
     file = await fetch_one(tx, SELECT_FILE, revision_id=revision_id, path=path)
     if file is None:
         raise NotFound("file", path)

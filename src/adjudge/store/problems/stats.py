@@ -69,6 +69,5 @@ async def count_by_problem(tx: Tx) -> dict[str, ProblemStats]:
 
 
 async def find_user_status(tx: Tx, *, user_id: str, problem_id: str) -> UserProblemStatus:
-    """Whether a user has solved or attempted a problem."""
     (row,) = await tx.fetch(SELECT_USER_STATUS, user_id=user_id, problem_id=problem_id)
     return UserProblemStatus(bool(row["is_solved"]), bool(row["is_judged"]) and not row["is_solved"])

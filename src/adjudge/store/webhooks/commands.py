@@ -43,17 +43,14 @@ _SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # a mark to know one by
 
 
 def new_secret() -> str:
-    """A new random secret for signatures."""
     return _SECRET_PREFIX + secrets.token_urlsafe(32)
 
 
 async def insert(tx: Tx, *, webhook_id: str, user_id: str, url: str, secret: str, events: Sequence[str]) -> None:
-    """Create a webhook."""
     await tx.execute(sql.INSERT, id=webhook_id, user_id=user_id, url=url, secret=secret, events=json.dumps([*events]))
 
 
 async def list_by_user(tx: Tx, user_id: str) -> list[WebhookRow]:
-    """A user's webhooks."""
     return await tx.fetch(sql.OF_USER, user_id=user_id)
 
 
@@ -184,7 +181,6 @@ class WebhookDeliveryListener:
         """A delivery that is retried is still pending; its job has the time and the error."""
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """Store the results of deliveries."""
         await tx.execute(sql.FINISH, [_end_row(item) for item in ended])
         failures = [row for item in ended if (row := _failure_row(item)) is not None]
         if failures:

@@ -30,7 +30,6 @@ _SOLVED: Final = 100
 
 
 def router(pages: PageRenderer, accounts: AccountService, logins: LoginService, problems: ProblemService) -> APIRouter:
-    """Routes of login and account pages."""
     routes = page_router(pages)
     _add_login_routes(routes, pages, logins)
     _add_profile_routes(routes, pages, accounts, problems)
@@ -149,7 +148,6 @@ def _add_profile_routes(
 
 
 async def _solved(problems: ProblemService, viewer: Viewer) -> ProblemPage:
-    """Solved problems, first page."""
     wanted = ProblemFilter(is_solved=True, sort=ProblemSort.TITLE)
     found = await problems.list_problems(viewer, wanted, after=None, limit=_SOLVED)
     return ProblemPage.model_validate_json(found.body)

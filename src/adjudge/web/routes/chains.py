@@ -46,7 +46,6 @@ _SECOND_US: Final = 1_000_000
 def router(
     pages: PageRenderer, chains: ChainService, chain_runs: ChainRunService, chain_triggers: ChainTriggerService
 ) -> APIRouter:
-    """Routes of chains."""
     routes = page_router(pages)
     _add_chain_routes(routes, pages, chains, chain_runs, chain_triggers)
     _add_run_routes(routes, pages, chain_runs)

@@ -30,7 +30,6 @@ _JOINED: Final = 3
 
 
 def router(pages: PageRenderer, submissions: SubmissionService, ops: OpsService) -> APIRouter:
-    """Routes of the operations pages."""
     routes = page_router(pages)
     _add_status_routes(routes, pages, ops)
     _add_dead_letter_routes(routes, pages, ops)
@@ -66,8 +65,6 @@ async def _state(ops: OpsService, request: Request, hours: int) -> dict[str, Any
 
 
 def _plots(t: Translations, found: list[time_series.TimeBucket]) -> list[tuple[str, str]]:
-    """All plots with their titles."""
-
     def is_hit(label: str) -> bool:
         return "result=hit" in label
 

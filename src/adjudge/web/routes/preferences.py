@@ -17,7 +17,6 @@ _YEAR_SEC: Final = 365 * 24 * 3600
 
 
 def router(pages: PageRenderer) -> APIRouter:
-    """Routes of preferences."""
     routes = page_router(pages)
 
     @routes.post("/preferences/language")

@@ -32,7 +32,6 @@ Number = Annotated[int, Field(ge=1, le=2**53)]
 def router(
     pages: PageRenderer, problems: ProblemService, revisions: ProblemRevisionService, imports: ProblemImportService
 ) -> APIRouter:
-    """Routes of the pages of setters."""
     routes = page_router(pages)
     _add_import_routes(routes, pages, problems, imports)
     _add_problem_routes(routes, pages, revisions)

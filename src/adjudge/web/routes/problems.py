@@ -36,7 +36,6 @@ _TRIED: Final = {"tried": True, "untried": False}
 
 
 def router(page: ProblemPageRenderer) -> APIRouter:
-    """Routes of the problem list and of a problem."""
     pages, problems = page.pages, page.problems
     routes = page_router(pages)
 
@@ -130,7 +129,6 @@ class ProblemPageRenderer:
 
 
 async def _is_own(problems: ProblemService, viewer: Viewer, name: str) -> bool:
-    """Whether the viewer may manage the problem."""
     if not viewer.can(Permission.PROBLEM_WRITE):
         return False
     return can_edit(viewer, await problems.find_visible(viewer, name))

@@ -26,7 +26,6 @@ _SHOWN: Final = 500
 
 
 def router(pages: PageRenderer, languages: Languages, rejudges: RejudgeService) -> APIRouter:
-    """Routes of the rejudge pages."""
     routes = page_router(pages)
     _add_read_routes(routes, pages, languages, rejudges)
     _add_action_routes(routes, rejudges)

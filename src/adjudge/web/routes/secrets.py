@@ -22,7 +22,6 @@ ROOT: Final = "/ops/secrets"
 
 
 def router(pages: PageRenderer, secrets: SecretService) -> APIRouter:
-    """Routes of the secrets page."""
     routes = page_router(pages)
 
     async def page(request: Request, *, name: str = "", error: AdjudgeError | None = None) -> Response:

@@ -49,7 +49,6 @@ def router(
     users: UserService,
     ops: OpsService,
 ) -> APIRouter:
-    """Routes of submissions."""
     routes = page_router(pages)
     _add_submit_routes(routes, problem_page, submissions, submitter)
     _add_list_routes(routes, pages, submissions, languages, users)

@@ -30,7 +30,6 @@ _POLL_MAX_MS: Final = 300_000
 
 
 def router(pages: PageRenderer, webhooks: WebhookService) -> APIRouter:
-    """Routes of webhooks."""
     routes = page_router(pages)
     _add_list_routes(routes, pages, webhooks)
     _add_detail_routes(routes, pages, webhooks)

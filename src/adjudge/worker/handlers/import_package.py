@@ -53,11 +53,9 @@ class ProblemImportHandler:
         self._slots, self._board, self._new_id = slots, board, new_id
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG002  # it is the same for all
-        """No limits."""
         return ()
 
     async def run(self, job: Job) -> HandlerResult:
-        """Run the import."""
         import_id = str(job.payload["import_id"])
         row = await self._database.read(lambda tx: imports.find(tx, import_id))
         reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER

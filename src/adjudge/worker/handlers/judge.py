@@ -110,7 +110,6 @@ class JudgeProgressReporter:
         self._failed: set[str] = set()
 
     def __call__(self, event: CompileDone | CaseDone) -> None:
-        """Report one step."""
         if isinstance(event, CompileDone):
             self._reporter.report("testing", 0, len(self._cases))
             return

@@ -165,7 +165,6 @@ class NodeHandler:
         return None if stored is None else _PreloadedNode(task, node, stored)
 
     async def run(self, job: Job) -> HandlerResult:
-        """Execute the node of a job."""
         if job.chain_run_id is None or job.node_id is None:
             raise InvalidInput(f"Job {job.id!r} names no node.", field="node_id")
         metrics.CHAIN_NODES_INFLIGHT.inc()
@@ -389,7 +388,6 @@ async def _within(timeout_ms: int | None, executor: Executor, context: ExecutorC
 
 
 def _expanded(work: _NodeExecution) -> NodeExpanded:
-    """The items of a mapped node."""
     fan = work.node.map_spec
     items = render(fan.over if fan is not None else [], work.scope, "map.over")
     if not isinstance(items, list):

@@ -54,13 +54,11 @@ class ProgressWriter:
         await self._batcher.flush()
 
     async def __aenter__(self) -> Self:
-        """Return the writer itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write the remaining reports."""
         await self._batcher.flush()
 
     async def _write(self, reports: Sequence[progress.ProgressReport]) -> list[None]:

@@ -49,7 +49,6 @@ class WebhookHandler:
         self._transport = GuardedTransport(allowed, resolve)
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """No limits."""
         del job_payload
         return ()
 
