@@ -63,10 +63,10 @@ def adjudge_cycle(database: Database) -> Cycle:
     async def cycle(count: int) -> float:
         batch = new_jobs(count)
         ids = [job.id for job in batch]
-        finishes = [JobResult(Fence(job_id, 1, WORKER), result={"ok": True}) for job_id in ids]
         began = time.perf_counter()
         await database.transact(lambda tx: jobs.enqueue(tx, batch))
-        await database.transact(lambda tx: jobs.claim(tx, ids, worker=WORKER, lease_ms=LEASE_MS))
+        claimed = await database.transact(lambda tx: jobs.claim(tx, ids, worker=WORKER, lease_ms=LEASE_MS))
+        finishes = [JobResult(Fence(job.id, 1, WORKER), result={"ok": True}, job=job) for job in claimed.done]
         done = await database.transact(lambda tx: jobs.finish_and_claim_next(tx, finishes))
         took = time.perf_counter() - began
         assert len(done.done) == count

@@ -71,6 +71,17 @@ async def test_no_rows_change_nothing(store: StoreHarness) -> None:
     assert await names(store) == ["ada"]
 
 
+async def test_step_reads_only_the_rows_that_it_selects(store: StoreHarness) -> None:
+    for name in ("ada", "bea", "cyd"):
+        await store.transact(partial(add, name=name))
+    chosen = Step("chosen", "SELECT id, name FROM {renamed}", ("id", "name"), only=("old_name", "cyd"), after="renamed")
+    item = Script("test.choose", "Rename users and select one.", script().inputs, (RENAMED, chosen))
+    found = await store.transact(lambda tx: tx.run(item, changes(("ada", "a"), ("cyd", "c"))))
+    assert [row[1] for row in found["chosen"]] == ["c"]
+    found = await store.transact(lambda tx: tx.run(item, changes(("bea", "b"))))
+    assert found["chosen"] == []
+
+
 async def test_step_that_is_no_output_is_not_returned(store: StoreHarness) -> None:
     quiet = Script("test.quiet", "Return nothing.", {}, (Step("one", "SELECT 1 AS n", ("n",), is_output=False),))
     assert await store.transact(lambda tx: tx.run(quiet, {})) == {}

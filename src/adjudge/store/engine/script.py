@@ -47,6 +47,8 @@ class Step:
     """A step that must be over before this one locks its first row."""
     is_output: bool = True
     """Whether the caller gets its rows, or only later steps do."""
+    only: tuple[str, str] | None = None
+    """A column of the first relation that it reads, and a value: the step sees only the rows with this value."""
     sqlite: str | None = None
     """SQLite's own text, where one cannot serve both."""
 
@@ -106,6 +108,16 @@ class SqliteStep:
     parameters: tuple[str, ...]
     key: tuple[tuple[int, int], ...]
     """The positions of the columns by which carried columns are joined."""
+    only: tuple[int, str] | None = None
+    """The position of the column by which rows of the first relation are selected, and its value."""
+
+    def select(self, relations: Returned) -> list[Any]:
+        """The rows of the first relation that the step reads."""
+        rows = relations[self.relations[0]] if self.relations else []
+        if self.only is None:
+            return rows
+        column, value = self.only
+        return [row for row in rows if row[column] == value]
 
     def with_carried(self, rows: Sequence[Sequence[Any]], carried: Sequence[Sequence[Any]]) -> list[Any]:
         """The returned rows with the columns that go along: RETURNING cannot name those of other tables on SQLite."""
@@ -140,22 +152,25 @@ def render_postgres(script: Script, now: str, singles: tuple[bool, ...], *, is_l
     def number(match: re.Match[str]) -> str:
         return f"${order.setdefault(match[1], count + 1 + len(order))}"
 
-    def render(sql: str, after: str) -> str:
+    def render(sql: str, after: str = "", only: tuple[str, str] | None = None) -> str:
+        first = next((name for name in _RELATION.findall(sql) if name != "now"), "")
+
         def relation(match: re.Match[str]) -> str:
             name = match[1]
             if name == "now":
                 return now
             source = given.get(name, name)
+            filters = [f"{only[0]} = '{only[1]}'"] if only and name == first else []
             if after:  # the count is asked for so that ``after`` is over before
-                return f"(SELECT * FROM {source} WHERE (SELECT count(*) FROM {after}) >= 0) AS {name}"
-            return source
+                filters.append(f"(SELECT count(*) FROM {after}) >= 0")
+            return f"(SELECT * FROM {source} WHERE {' AND '.join(filters)}) AS {name}" if filters else source
 
         return _RELATION.sub(relation, _PARAMETER.sub(number, sql.strip()))
 
     columns, parts = script.columns, []
     for step in script.steps:
         carried = "".join(f", {step.carries}.{column}" for column in columns[step.carries]) if step.carries else ""
-        parts.append(f"{step.name} AS ({render(step.sql, step.after)}{carried})")
+        parts.append(f"{step.name} AS ({render(step.sql, step.after, step.only)}{carried})")
     outputs = [step for step in script.steps if step.is_output]
     selected = [
         f"(SELECT json_agg(json_build_array({', '.join(step.returns)})) FROM {step.name}) AS {step.name}"
@@ -163,7 +178,7 @@ def render_postgres(script: Script, now: str, singles: tuple[bool, ...], *, is_l
     ]
     if is_last and script.complete:
         refuse = f"adjudge_refuse('{INCOMPLETE}', '', '')"
-        selected.append(f"CASE WHEN NOT ({render(script.complete, '')}) THEN {refuse} END AS is_incomplete")
+        selected.append(f"CASE WHEN NOT ({render(script.complete)}) THEN {refuse} END AS is_incomplete")
     sql = f"WITH {', '.join(parts)} SELECT {', '.join(selected) or 'NULL'}"
     return PostgresScript(sql, tuple(order), singles, script.inputs, tuple(step.name for step in outputs))
 
@@ -204,4 +219,5 @@ def _sqlite_step(step: Step, columns: Mapping[str, tuple[str, ...]], now: str) -
         read.append(f"{name} AS MATERIALIZED (SELECT {cells} FROM json_each(?{position}))")
     key = tuple((step.returns.index(own), columns[step.carries].index(other)) for own, other in step.key)
     sql = f"WITH {', '.join(read)} {text}" if read else text
-    return SqliteStep(step, sql, relations, tuple(order), key)
+    only = (columns[relations[0]].index(step.only[0]), step.only[1]) if step.only else None
+    return SqliteStep(step, sql, relations, tuple(order), key, only)

@@ -150,13 +150,16 @@ class SqliteTx:
         self, item: SqliteStep, relations: Returned, texts: dict[str, str], parameters: dict[str, object]
     ) -> None:
         step = item.step
-        if item.relations and not relations[item.relations[0]]:
+        selected = item.select(relations)
+        if item.relations and not selected:
             relations[step.name] = []
             return
-        for name in item.relations:
+        arguments: list[object] = [as_json(selected)] if item.only else []
+        for name in item.relations[len(arguments) :]:
             if name not in texts:
                 texts[name] = as_json(relations[name])
-        arguments = [*(texts[name] for name in item.relations), *(parameters[name] for name in item.parameters)]
+            arguments.append(texts[name])
+        arguments += [parameters[name] for name in item.parameters]
         rows = self.connection.execute(item.sql, cast("Any", arguments)).fetchall()
         relations[step.name] = item.with_carried(rows, relations[step.carries] if step.carries else ())
 

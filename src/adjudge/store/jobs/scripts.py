@@ -158,12 +158,13 @@ REQUEUED = Step(
     "requeued",
     f"""
     INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT job_id, {BAND.format("job_priority")}, due_at, {{now}} FROM {{finished_job}} WHERE job_status = 'pending'
+    SELECT job_id, {BAND.format("job_priority")}, due_at, {{now}} FROM {{finished_job}} WHERE true
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
         next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     RETURNING job_id AS requeued_id
     """,
     ("requeued_id",),
+    only=("job_status", "pending"),
     is_output=False,
 )
 
@@ -172,10 +173,11 @@ DEAD_LETTER = Step(
     """
     INSERT INTO dead_letters (id, job_id, kind, attempt_id, error_code, error, created_at)
     SELECT given_letter_id, job_id, job_kind, given_attempt, COALESCE(job_error_code, 'UNKNOWN'), given_error, {now}
-    FROM {finished_job} WHERE job_status = 'failed' AND given_letter_id IS NOT NULL
+    FROM {finished_job} WHERE given_letter_id IS NOT NULL
     RETURNING id AS letter_id
     """,
     ("letter_id",),
+    only=("job_status", "failed"),
     is_output=False,
 )
 
