@@ -9,7 +9,7 @@ import pytest
 
 from adjudge.store import Tx
 from adjudge.store.engine.script import Script
-from adjudge.store.engine.statement import Statement
+from adjudge.store.engine.statement import RowT, Statement
 from adjudge.store.jobs import statements as job_statements
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Fence, FinishReport, FollowUpSlots, JobResult
@@ -17,7 +17,7 @@ from adjudge.store.jobs.models import Fence, FinishReport, FollowUpSlots, JobRes
 BreakGuard = Callable[[pytest.MonkeyPatch], None]
 
 
-def without(statement: Statement, *guards: str) -> Statement:
+def without(statement: Statement[RowT], *guards: str) -> Statement[RowT]:
     """A statement that lets everything through that the guards would not."""
     text = statement.sql
     for guard in guards:

@@ -51,12 +51,6 @@ def authority_to_json(authority: Authority | None) -> str | None:
     return None if authority is None else json.dumps(authority.document())
 
 
-def intersect_stored(one: str | None, other: str | None) -> Authority | None:
-    """The intersection of two stored authorities; None if one of them is empty."""
-    first, second = (parse_authority(json.loads(item)) if item else None for item in (one, other))
-    return None if first is None or second is None else first.intersect(second)
-
-
 @dataclass(frozen=True, slots=True)
 class GrantedRole:
     """The current role and scopes of a grant that is still valid."""

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from adjudge.domain.states import ChainRunStatus, NodeStatus
-from adjudge.store.chains.models import Artifact
-from adjudge.store.chains.queries import NodeTask
+from adjudge.store.chains.models import Artifact, NodeTask
 
 Key = tuple[str, str]
 """A run and one of its nodes."""

@@ -95,7 +95,7 @@ async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) 
 
 
 async def delete_old_runs(tx: Tx, *, older_than_ms: int, limit: int = 100) -> int:
-    """Delete runs that ended more than ``older_ms`` ago, and everything that belongs to them; return how many."""
+    """Delete runs that ended more than ``older_than_ms`` ago, and everything that belongs to them; return how many."""
     rows = [(row["id"],) for row in await tx.fetch(LOCK_OLD_RUNS, older_than_us=older_than_ms * 1_000, limit=limit)]
     if not rows:
         return 0

@@ -12,10 +12,10 @@ from adjudge.domain.ids import IdFactory, new_id
 from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import ChainPage, ChainRow, ChainVersionRow
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 from adjudge.store.ops import audit_log
 
-_SUMMARY = "id, name, description, enabled, version, created_at, updated_at"
+_WITHOUT_DAG = {"dag": "NULL"}
 
 INSERT = Statement(
     "chains.insert",
@@ -54,7 +54,7 @@ UPDATE = Statement(
 
 VOUCH = Statement(
     "chains.vouch",
-    "Note on whose authority a chain that stays as it is acts from now on.",
+    "Record the authority of a chain that is saved unchanged.",
     "UPDATE chains SET authority = given_authority FROM {given} WHERE id = given_id",
     input_columns={"given_id": "text", "given_authority": "jsonb"},
 )
@@ -74,14 +74,18 @@ SET_ENABLED = Statement(
     "UPDATE chains SET enabled = :enabled, updated_at = {now} WHERE id = :chain_id AND enabled <> :enabled",
 )
 
-FIND = Statement("chains.find", "Read a chain.", f"SELECT {_SUMMARY}, dag FROM chains WHERE id = :chain_id")
+FIND = Statement("chains.find", "Read a chain.", "SELECT {columns} FROM chains WHERE id = :chain_id", row=ChainRow)
 
 FIND_SUMMARY = Statement(
-    "chains.find_summary", "Read a chain without its DAG.", f"SELECT {_SUMMARY} FROM chains WHERE id = :chain_id"
+    "chains.find_summary",
+    "Read a chain without its DAG.",
+    "SELECT {columns} FROM chains WHERE id = :chain_id",
+    row=ChainRow,
+    columns=_WITHOUT_DAG,
 )
 
 FIND_BY_NAME = Statement(
-    "chains.find_by_name", "Read a chain by its name.", f"SELECT {_SUMMARY}, dag FROM chains WHERE name = :name"
+    "chains.find_by_name", "Read a chain by its name.", "SELECT {columns} FROM chains WHERE name = :name", row=ChainRow
 )
 
 _MATCHES = """
@@ -97,22 +101,28 @@ COUNT = Statement(
 PAGE_AFTER = Statement(
     "chains.page_after",
     "List chains by keyword and enabled flag, keyset-paginated by name.",
-    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} AND name > :after ORDER BY name LIMIT :limit",
+    f"SELECT {{columns}} FROM chains WHERE {_MATCHES} AND name > :after ORDER BY name LIMIT :limit",
+    row=ChainRow,
+    columns=_WITHOUT_DAG,
 )
 
 PAGE_NUMBER = Statement(
     "chains.page_number",
     "List chains by keyword and enabled flag, by page number.",
-    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} ORDER BY name LIMIT :limit OFFSET :skipped",
+    f"SELECT {{columns}} FROM chains WHERE {_MATCHES} ORDER BY name LIMIT :limit OFFSET :skipped",
+    row=ChainRow,
+    columns=_WITHOUT_DAG,
 )
 
 LIST_VERSIONS = Statement(
     "chains.list_versions",
     "List the versions of a chain, newest first.",
-    f"""
-    SELECT chain_id, version, name, description, dag, {actor_name("actor")} AS actor, created_at FROM chain_versions
+    """
+    SELECT {columns} FROM chain_versions
     WHERE chain_id = :chain_id AND version < :before ORDER BY version DESC LIMIT :limit
     """,
+    row=ChainVersionRow,
+    columns={"actor": actor_name("actor")},
 )
 
 _NO_BOUND = 2**62
@@ -183,33 +193,32 @@ async def set_enabled(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reaso
 
 
 async def find(tx: Tx, chain_id: str) -> ChainRow:
-    row = await fetch_one(tx, FIND, chain_id=chain_id)
-    if row is None:
+    chain = await fetch_one(tx, FIND, chain_id=chain_id)
+    if chain is None:
         raise NotFound("chain", chain_id)
-    return _chain(row, json.loads(row["dag"]))
+    return chain
 
 
 async def find_summary(tx: Tx, chain_id: str) -> ChainRow:
     """Read a chain without its DAG, which may be large."""
-    row = await fetch_one(tx, FIND_SUMMARY, chain_id=chain_id)
-    if row is None:
+    chain = await fetch_one(tx, FIND_SUMMARY, chain_id=chain_id)
+    if chain is None:
         raise NotFound("chain", chain_id)
-    return _chain(row)
+    return chain
 
 
 async def find_by_name(tx: Tx, name: str) -> ChainRow:
-    row = await fetch_one(tx, FIND_BY_NAME, name=name)
-    if row is None:
+    chain = await fetch_one(tx, FIND_BY_NAME, name=name)
+    if chain is None:
         raise NotFound("chain", name)
-    return _chain(row, json.loads(row["dag"]))
+    return chain
 
 
 async def page(
     tx: Tx, *, keyword: str = "", enabled: bool | None = None, after: str = "", limit: int = 50
 ) -> list[ChainRow]:
     """List chains by name; ``after`` is the last name of the previous page."""
-    rows = await tx.fetch(PAGE_AFTER, **_filters(keyword, enabled), after=after, limit=limit)
-    return [_chain(row) for row in rows]
+    return await tx.fetch(PAGE_AFTER, **_filters(keyword, enabled), after=after, limit=limit)
 
 
 async def page_number(
@@ -217,33 +226,20 @@ async def page_number(
 ) -> ChainPage:
     """List a numbered page of chains, from 1, and count them all."""
     filters = _filters(keyword, enabled)
-    rows = await tx.fetch(PAGE_NUMBER, **filters, limit=size, skipped=(page - 1) * size)
-    total = (await tx.fetch(COUNT, **filters))[0]["n"]
-    return ChainPage([_chain(row) for row in rows], int(total))
+    chains = await tx.fetch(PAGE_NUMBER, **filters, limit=size, skipped=(page - 1) * size)
+    return ChainPage(chains, (await tx.fetch(COUNT, **filters))[0]["n"])
 
 
 async def list_versions(tx: Tx, chain_id: str, *, before: int | None = None, limit: int = 50) -> list[ChainVersionRow]:
     """Read the versions of a chain, the newest first, from below ``before``."""
     await find(tx, chain_id)
-    rows = await tx.fetch(LIST_VERSIONS, chain_id=chain_id, before=before or _NO_BOUND, limit=limit)
-    return [
-        ChainVersionRow(
-            row["chain_id"],
-            row["version"],
-            row["name"],
-            row["description"],
-            json.loads(row["dag"]),
-            row["actor"],
-            row["created_at"],
-        )
-        for row in rows
-    ]
+    return await tx.fetch(LIST_VERSIONS, chain_id=chain_id, before=before or _NO_BOUND, limit=limit)
 
 
 async def _refuse_taken_name(tx: Tx, chain_id: str, name: str) -> None:
     """Refuse an existing name with a message; for concurrent inserts, the constraint refuses with the same code."""
-    row = await fetch_one(tx, FIND_BY_NAME, name=name)
-    if row is not None and row["id"] != chain_id:
+    chain = await fetch_one(tx, FIND_BY_NAME, name=name)
+    if chain is not None and chain.id != chain_id:
         raise ChainNameTaken(f"name: a chain named {name!r} already exists.", field="name")
 
 
@@ -254,16 +250,3 @@ def _filters(keyword: str, enabled: bool | None) -> dict[str, str]:
         "pattern": f"%{escaped}%",
         "enabled": "any" if enabled is None else str(enabled).lower(),
     }
-
-
-def _chain(row: Row, dag: Mapping[str, Any] | None = None) -> ChainRow:
-    return ChainRow(
-        row["id"],
-        row["name"],
-        row["description"],
-        bool(row["enabled"]),
-        row["version"],
-        row["created_at"],
-        row["updated_at"],
-        dag,
-    )

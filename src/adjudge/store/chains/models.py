@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from adjudge.domain.authority import Authority
+from adjudge.domain.authority import Authority, parse_authority
 from adjudge.domain.states import ChainRunStatus, NodeStatus
+from adjudge.store.engine.rows import Convert, Json, decode_json
 from adjudge.store.jobs.models import Job
 
 JOB_KIND_NODE = "node"
 """The kind of job that executes a node."""
 SlotState = Literal["wanted", "held"]
 """With a limit: whether a run or node waits for a slot or holds one."""
+JsonValue = Annotated[Any, Json()]
+StoredAuthority = Annotated[Authority | None, Convert(lambda found: parse_authority(decode_json(found)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class ChainNodeRow:
     status: NodeStatus
     attempt: int
     last_error: str | None
-    artifact: Any
+    artifact: JsonValue
     artifact_digest: str | None
     artifact_bytes: int
     job_id: str | None
@@ -149,7 +152,7 @@ class ChainNodeRow:
     priority: int
     waiting_on: int
     parent_id: str | None
-    item: Any
+    item: JsonValue
     slot: SlotState | None
     wait_on: str | None
     wait_key: str | None
@@ -157,6 +160,26 @@ class ChainNodeRow:
     updated_at: int
     started_at: int | None
     ended_at: int | None
+
+
+class NodeTask(NamedTuple):
+    """What a worker needs to execute a node."""
+
+    status: NodeStatus
+    type: str
+    job_id: str | None
+    attempt: int
+    item: JsonValue
+    is_instance: bool
+    run_status: ChainRunStatus
+    parameters: Mapping[str, Any]
+    chain_id: str
+    chain_version: int
+    chain_name: str
+    started_by: str
+    authority: StoredAuthority
+    trace_id: str | None
+    checkpoint: JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,5 +275,12 @@ class PendingTick:
     kind: str
     name: str
     spec: Mapping[str, Any]
-    authority: Authority | None = None
-    """The authority of the user who saved the trigger, and of the user who saved the chain."""
+    trigger_authority: StoredAuthority
+    chain_authority: StoredAuthority
+
+    @property
+    def authority(self) -> Authority | None:
+        """The intersection of what the users who saved the trigger and the chain may do; None if one is unknown."""
+        if self.trigger_authority is None or self.chain_authority is None:
+            return None
+        return self.trigger_authority.intersect(self.chain_authority)

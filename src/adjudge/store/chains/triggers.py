@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from adjudge.domain.authority import Authority, authority_to_json, intersect_stored
+from adjudge.domain.authority import Authority, authority_to_json
 from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
 from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import PendingTick, TriggerTick
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 
 CHANNEL_TRIGGERS: Final = "chain_triggers"
 """Notified when a tick waits."""
@@ -33,160 +33,6 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     REJUDGE_APPLIED: ("batch_id", "changed", "skipped"),
 }
 """The events of event triggers, and their fields. The end of a chain run has its own kind of trigger."""
-
-_COLUMNS = (
-    "id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, last_tick, last_error, version, "
-    f"{actor_name('created_by')} AS created_by, created_at"
-)
-
-INSERT = Statement(
-    "chain_triggers.insert",
-    "Create a trigger.",
-    """
-    INSERT INTO chain_triggers (id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, created_by,
-                                authority, created_at, updated_at)
-    VALUES (:id, :chain_id, :name, :kind, :spec, :event, :secret_hash, :enabled, :next_at, :created_by,
-            :authority, {now}, {now})
-    """,
-)
-SELECT = Statement(
-    "chain_triggers.select", "Read one trigger.", f"SELECT {_COLUMNS} FROM chain_triggers WHERE id = :id"
-)
-SELECT_BY_CHAIN = Statement(
-    "chain_triggers.select_by_chain",
-    "List the triggers of a chain by name.",
-    f"SELECT {_COLUMNS} FROM chain_triggers WHERE chain_id = :chain_id ORDER BY name",
-)
-SELECT_BY_EVENT = Statement(
-    "chain_triggers.select_by_event",
-    "Find the triggers that listen for an event.",
-    f"SELECT {_COLUMNS} FROM chain_triggers WHERE event = :event AND enabled ORDER BY id",
-)
-UPDATE = Statement(
-    "chain_triggers.update",
-    "Update a trigger if its version is unchanged.",
-    """
-    UPDATE chain_triggers SET spec = :spec, event = :event, enabled = :enabled, next_at = :next_at,
-        secret_hash = :secret_hash, authority = :authority, last_error = NULL, version = version + 1,
-        updated_at = {now}
-    WHERE id = :id AND version = :version
-    RETURNING version
-    """,
-)
-VOUCH = Statement(
-    "chain_triggers.vouch",
-    "Note on whose authority the triggers of a chain that stay as they are act from now on.",
-    "UPDATE chain_triggers SET authority = :authority WHERE chain_id = :chain_id",
-)
-DELETE = Statement(
-    "chain_triggers.delete", "Delete a trigger and its ticks.", "DELETE FROM chain_triggers WHERE id = :id"
-)
-NOW = Statement("chain_triggers.now", "Read the database clock.", "SELECT {now} AS now_us")
-
-_DUE = f"""
-    SELECT {_COLUMNS}, {{now}} AS now_us FROM chain_triggers
-    WHERE enabled AND next_at <= {{now}} ORDER BY next_at LIMIT :limit
-    """
-LOCK_DUE = Statement(
-    "chain_triggers.lock_due",
-    "Lock due triggers, skipping those that another scheduler holds.",
-    _DUE + "FOR UPDATE SKIP LOCKED",
-    sqlite_sql=_DUE,
-)
-SET_NEXT_TIME = Statement(
-    "chain_triggers.set_next_time",
-    "Set the next due time of triggers unless it has changed.",
-    """
-    UPDATE chain_triggers SET next_at = given_next_at, last_tick = COALESCE(given_last_tick, last_tick),
-        updated_at = {now}
-    FROM {given}
-    WHERE id = given_id AND next_at = given_was_at
-    """,
-    input_columns={"given_id": "text", "given_was_at": "bigint", "given_next_at": "bigint", "given_last_tick": "text"},
-)
-DISABLE_WITH_ERROR = Statement(
-    "chain_triggers.disable_with_error",
-    "Disable a trigger whose schedule is invalid, with the error.",
-    "UPDATE chain_triggers SET enabled = :off, last_error = :error, updated_at = {now} WHERE id = :id",
-)
-INSERT_TICKS = Statement(
-    "chain_triggers.insert_ticks",
-    "Insert ticks; an existing tick is left unchanged.",
-    """
-    INSERT INTO chain_trigger_ticks (trigger_id, tick, due_at, payload, created_at)
-    SELECT given_trigger_id, given_tick, COALESCE(given_due_at, {now}), given_payload, {now} FROM {given}
-    WHERE given_trigger_id IS NOT NULL
-    ON CONFLICT (trigger_id, tick) DO NOTHING
-    """,
-    input_columns={
-        "given_trigger_id": "text",
-        "given_tick": "text",
-        "given_due_at": "bigint",
-        "given_payload": "jsonb",
-    },
-)
-CONTESTS_ENDED = Statement(
-    "chain_triggers.contests_ended",
-    "Find ended contests that a trigger listens for and that have no tick yet.",
-    """
-    SELECT chain_triggers.id AS trigger_id, chain_triggers.spec AS spec, contests.id AS contest_id,
-           contests.slug AS slug, contests.ends_at AS ends_at
-    FROM chain_triggers JOIN contests
-      ON contests.ends_at > chain_triggers.created_at AND contests.ends_at <= {now}
-     AND contests.ends_at > {now} - CAST(:back_us AS bigint)
-    WHERE chain_triggers.event = :event AND chain_triggers.enabled
-      AND NOT EXISTS (
-        SELECT 1 FROM chain_trigger_ticks
-        WHERE trigger_id = chain_triggers.id AND tick = contests.id || ':' || CAST(contests.ends_at AS text)
-      )
-    ORDER BY contests.ends_at
-    """,
-)
-
-_TAKE = """
-    SELECT trigger_id, tick, due_at, payload, chain_id, kind, spec, chain_triggers.name AS name,
-           chain_triggers.authority AS authority, chains.authority AS chain_authority
-    FROM chain_trigger_ticks JOIN chain_triggers ON chain_triggers.id = trigger_id
-    JOIN chains ON chains.id = chain_id
-    WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
-    """
-LOCK_TICK = Statement(
-    "chain_triggers.lock_tick",
-    "Lock the oldest pending tick, skipping those that another scheduler holds.",
-    _TAKE + "FOR UPDATE OF chain_trigger_ticks SKIP LOCKED",
-    sqlite_sql=_TAKE,
-)
-FINISH_TICK = Statement(
-    "chain_triggers.finish_tick",
-    "Record the result of a pending tick.",
-    """
-    UPDATE chain_trigger_ticks SET state = :state, run_id = :run_id, error = :error, settled_at = {now}
-    WHERE trigger_id = :trigger_id AND tick = :tick AND state = 'pending'
-    """,
-)
-SET_LAST_TICK = Statement(
-    "chain_triggers.set_last_tick",
-    "Record on a trigger the result of its last tick.",
-    "UPDATE chain_triggers SET last_error = :error, last_tick = :tick, updated_at = {now} WHERE id = :id",
-)
-SELECT_TICKS = Statement(
-    "chain_triggers.select_ticks",
-    "List the latest ticks of a trigger.",
-    """
-    SELECT tick, due_at, payload, state, run_id, error, created_at, settled_at FROM chain_trigger_ticks
-    WHERE trigger_id = :trigger_id ORDER BY due_at DESC, tick DESC LIMIT :limit
-    """,
-)
-DELETE_OLD_TICKS = Statement(
-    "chain_triggers.delete_old_ticks",
-    "Delete ticks finished before the retention period.",
-    "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_than_us AS bigint)",
-)
-SELECT_CHAIN_EDGES = Statement(
-    "chain_triggers.select_chain_edges",
-    "List which chain's end starts which chain.",
-    "SELECT id, chain_id, spec FROM chain_triggers WHERE event = :event",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,23 +72,183 @@ class NewTrigger:
     authority: Authority | None = None
 
 
-def trigger_from_row(row: Row) -> TriggerRow:
-    return TriggerRow(
-        id=row["id"],
-        chain_id=row["chain_id"],
-        name=row["name"],
-        kind=row["kind"],
-        spec=json.loads(row["spec"]),
-        event=row["event"],
-        secret_hash=row["secret_hash"],
-        enabled=bool(row["enabled"]),
-        next_at=row["next_at"],
-        last_tick=row["last_tick"],
-        last_error=row["last_error"],
-        version=row["version"],
-        created_by=row["created_by"],
-        created_at=row["created_at"],
-    )
+class _DueTrigger(NamedTuple):
+    trigger: TriggerRow
+    now_us: int
+
+
+class _ContestTick(NamedTuple):
+    trigger_id: str
+    spec: Mapping[str, Any]
+    contest_id: str
+    slug: str
+    ends_at: int
+
+
+class _ChainTrigger(NamedTuple):
+    id: str
+    chain_id: str
+    spec: Mapping[str, Any]
+
+
+_CREATED_BY = {"created_by": actor_name("created_by")}
+
+INSERT = Statement(
+    "chain_triggers.insert",
+    "Create a trigger.",
+    """
+    INSERT INTO chain_triggers (id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, created_by,
+                                authority, created_at, updated_at)
+    VALUES (:id, :chain_id, :name, :kind, :spec, :event, :secret_hash, :enabled, :next_at, :created_by,
+            :authority, {now}, {now})
+    """,
+)
+SELECT = Statement(
+    "chain_triggers.select",
+    "Read one trigger.",
+    "SELECT {columns} FROM chain_triggers WHERE id = :id",
+    row=TriggerRow,
+    columns=_CREATED_BY,
+)
+SELECT_BY_CHAIN = Statement(
+    "chain_triggers.select_by_chain",
+    "List the triggers of a chain by name.",
+    "SELECT {columns} FROM chain_triggers WHERE chain_id = :chain_id ORDER BY name",
+    row=TriggerRow,
+    columns=_CREATED_BY,
+)
+SELECT_BY_EVENT = Statement(
+    "chain_triggers.select_by_event",
+    "Find the triggers that listen for an event.",
+    "SELECT {columns} FROM chain_triggers WHERE event = :event AND enabled ORDER BY id",
+    row=TriggerRow,
+    columns=_CREATED_BY,
+)
+UPDATE = Statement(
+    "chain_triggers.update",
+    "Update a trigger if its version is unchanged.",
+    """
+    UPDATE chain_triggers SET spec = :spec, event = :event, enabled = :enabled, next_at = :next_at,
+        secret_hash = :secret_hash, authority = :authority, last_error = NULL, version = version + 1,
+        updated_at = {now}
+    WHERE id = :id AND version = :version
+    RETURNING version
+    """,
+)
+VOUCH = Statement(
+    "chain_triggers.vouch",
+    "Record the authority of the triggers of a chain that are saved unchanged.",
+    "UPDATE chain_triggers SET authority = :authority WHERE chain_id = :chain_id",
+)
+DELETE = Statement(
+    "chain_triggers.delete", "Delete a trigger and its ticks.", "DELETE FROM chain_triggers WHERE id = :id"
+)
+NOW = Statement("chain_triggers.now", "Read the database clock.", "SELECT {now} AS now_us")
+
+_DUE = """
+    SELECT {columns} FROM chain_triggers WHERE enabled AND next_at <= {now} ORDER BY next_at LIMIT :limit
+    """
+LOCK_DUE = Statement(
+    "chain_triggers.lock_due",
+    "Lock due triggers, skipping those that another scheduler holds.",
+    _DUE + "FOR UPDATE SKIP LOCKED",
+    sqlite_sql=_DUE,
+    row=_DueTrigger,
+    columns={**_CREATED_BY, "now_us": "{now}"},
+)
+SET_NEXT_TIME = Statement(
+    "chain_triggers.set_next_time",
+    "Set the next due time of triggers unless it has changed.",
+    """
+    UPDATE chain_triggers SET next_at = given_next_at, last_tick = COALESCE(given_last_tick, last_tick),
+        updated_at = {now}
+    FROM {given}
+    WHERE id = given_id AND next_at = given_was_at
+    """,
+    input_columns={"given_id": "text", "given_was_at": "bigint", "given_next_at": "bigint", "given_last_tick": "text"},
+)
+DISABLE_WITH_ERROR = Statement(
+    "chain_triggers.disable_with_error",
+    "Disable a trigger whose schedule is invalid, with the error.",
+    "UPDATE chain_triggers SET enabled = :off, last_error = :error, updated_at = {now} WHERE id = :id",
+)
+INSERT_TICKS = Statement(
+    "chain_triggers.insert_ticks",
+    "Insert ticks; an existing tick is left unchanged.",
+    """
+    INSERT INTO chain_trigger_ticks (trigger_id, tick, due_at, payload, created_at)
+    SELECT given_trigger_id, given_tick, COALESCE(given_due_at, {now}), given_payload, {now} FROM {given}
+    WHERE given_trigger_id IS NOT NULL
+    ON CONFLICT (trigger_id, tick) DO NOTHING
+    """,
+    input_columns={
+        "given_trigger_id": "text",
+        "given_tick": "text",
+        "given_due_at": "bigint",
+        "given_payload": "jsonb",
+    },
+)
+CONTESTS_ENDED = Statement(
+    "chain_triggers.contests_ended",
+    "Find ended contests that a trigger listens for and that have no tick yet.",
+    """
+    SELECT {columns:contests}
+    FROM chain_triggers JOIN contests
+      ON contests.ends_at > chain_triggers.created_at AND contests.ends_at <= {now}
+     AND contests.ends_at > {now} - CAST(:back_us AS bigint)
+    WHERE chain_triggers.event = :event AND chain_triggers.enabled
+      AND NOT EXISTS (
+        SELECT 1 FROM chain_trigger_ticks
+        WHERE trigger_id = chain_triggers.id AND tick = contests.id || ':' || CAST(contests.ends_at AS text)
+      )
+    ORDER BY contests.ends_at
+    """,
+    row=_ContestTick,
+    columns={"trigger_id": "chain_triggers.id", "spec": "chain_triggers.spec", "contest_id": "contests.id"},
+)
+
+_TAKE = """
+    SELECT {columns}
+    FROM chain_trigger_ticks JOIN chain_triggers ON chain_triggers.id = trigger_id
+    JOIN chains ON chains.id = chain_id
+    WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
+    """
+LOCK_TICK = Statement(
+    "chain_triggers.lock_tick",
+    "Lock the oldest pending tick, skipping those that another scheduler holds.",
+    _TAKE + "FOR UPDATE OF chain_trigger_ticks SKIP LOCKED",
+    sqlite_sql=_TAKE,
+    row=PendingTick,
+    columns={
+        "name": "chain_triggers.name",
+        "trigger_authority": "chain_triggers.authority",
+        "chain_authority": "chains.authority",
+    },
+)
+FINISH_TICK = Statement(
+    "chain_triggers.finish_tick",
+    "Record the result of a pending tick.",
+    """
+    UPDATE chain_trigger_ticks SET state = :state, run_id = :run_id, error = :error, settled_at = {now}
+    WHERE trigger_id = :trigger_id AND tick = :tick AND state = 'pending'
+    """,
+)
+SET_LAST_TICK = Statement(
+    "chain_triggers.set_last_tick",
+    "Record on a trigger the result of its last tick.",
+    "UPDATE chain_triggers SET last_error = :error, last_tick = :tick, updated_at = {now} WHERE id = :id",
+)
+DELETE_OLD_TICKS = Statement(
+    "chain_triggers.delete_old_ticks",
+    "Delete ticks finished before the retention period.",
+    "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_than_us AS bigint)",
+)
+SELECT_CHAIN_EDGES = Statement(
+    "chain_triggers.select_chain_edges",
+    "List which chain's end starts which chain.",
+    "SELECT {columns} FROM chain_triggers WHERE event = :event",
+    row=_ChainTrigger,
+)
 
 
 async def now_us(tx: Tx) -> int:
@@ -275,14 +281,14 @@ async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
 
 
 async def find(tx: Tx, trigger_id: str) -> TriggerRow:
-    row = await fetch_one(tx, SELECT, id=trigger_id)
-    if row is None:
+    trigger = await fetch_one(tx, SELECT, id=trigger_id)
+    if trigger is None:
         raise NotFound("trigger", trigger_id)
-    return trigger_from_row(row)
+    return trigger
 
 
 async def list_by_chain(tx: Tx, chain_id: str) -> list[TriggerRow]:
-    return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_CHAIN, chain_id=chain_id)]
+    return await tx.fetch(SELECT_BY_CHAIN, chain_id=chain_id)
 
 
 async def update(tx: Tx, trigger: TriggerRow, authority: Authority | None) -> int:
@@ -312,7 +318,7 @@ async def delete(tx: Tx, trigger_id: str) -> None:
 
 
 async def find_by_event(tx: Tx, event: str) -> list[TriggerRow]:
-    return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_EVENT, event=event)]
+    return await tx.fetch(SELECT_BY_EVENT, event=event)
 
 
 async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str | None = None) -> int:
@@ -351,8 +357,8 @@ async def add_ticks(tx: Tx, ticks: Sequence[TriggerTick]) -> int:
 
 async def take_due(tx: Tx, limit: int) -> tuple[int, list[TriggerRow]]:
     """The database clock, and due triggers, locked until this transaction ends."""
-    rows = await tx.fetch(LOCK_DUE, limit=limit)
-    return (int(rows[0]["now_us"]) if rows else 0), [trigger_from_row(row) for row in rows]
+    due = await tx.fetch(LOCK_DUE, limit=limit)
+    return (due[0].now_us if due else 0), [item.trigger for item in due]
 
 
 async def set_next_times(tx: Tx, moves: Sequence[tuple[str, int, int | None, str | None]]) -> int:
@@ -367,32 +373,18 @@ async def disable_with_error(tx: Tx, trigger_id: str, error: str) -> None:
 
 async def add_ticks_for_ended_contests(tx: Tx, *, back_us: int) -> int:
     """Tick the triggers of contests that ended; contests end by the clock, not by a transaction."""
-    rows = await tx.fetch(CONTESTS_ENDED, event=CONTEST_ENDED, back_us=back_us)
     ticks = []
-    for row in rows:
-        payload = {"event": CONTEST_ENDED, "contest_id": row["contest_id"], "contest": row["slug"]}
-        if matches_filter(json.loads(row["spec"]).get("filter"), payload):
-            tick = f"{row['contest_id']}:{row['ends_at']}"
-            ticks.append(TriggerTick(row["trigger_id"], tick, row["ends_at"], payload))
+    for ended in await tx.fetch(CONTESTS_ENDED, event=CONTEST_ENDED, back_us=back_us):
+        payload = {"event": CONTEST_ENDED, "contest_id": ended.contest_id, "contest": ended.slug}
+        if matches_filter(ended.spec.get("filter"), payload):
+            tick = f"{ended.contest_id}:{ended.ends_at}"
+            ticks.append(TriggerTick(ended.trigger_id, tick, ended.ends_at, payload))
     return await add_ticks(tx, ticks)
 
 
 async def take_tick(tx: Tx) -> PendingTick | None:
     """The oldest waiting tick, locked until this transaction ends."""
-    row = await fetch_one(tx, LOCK_TICK)
-    if row is None:
-        return None
-    return PendingTick(
-        trigger_id=row["trigger_id"],
-        tick=row["tick"],
-        due_at=row["due_at"],
-        payload=json.loads(row["payload"]),
-        chain_id=row["chain_id"],
-        kind=row["kind"],
-        name=row["name"],
-        spec=json.loads(row["spec"]),
-        authority=intersect_stored(row["authority"], row["chain_authority"]),
-    )
+    return await fetch_one(tx, LOCK_TICK)
 
 
 async def finish_tick(tx: Tx, tick: PendingTick, *, run_id: str | None = None, error: str | None = None) -> bool:
@@ -406,11 +398,6 @@ async def finish_tick(tx: Tx, tick: PendingTick, *, run_id: str | None = None, e
     return bool(changed)
 
 
-async def list_ticks(tx: Tx, trigger_id: str, limit: int = 50) -> list[Row]:
-    """The latest ticks of a trigger."""
-    return await tx.fetch(SELECT_TICKS, trigger_id=trigger_id, limit=limit)
-
-
 async def delete_old_ticks(tx: Tx, *, older_than_us: int) -> int:
     """Delete old ticks that were processed."""
     return await tx.execute(DELETE_OLD_TICKS, older_than_us=older_than_us)
@@ -418,5 +405,5 @@ async def delete_old_ticks(tx: Tx, *, older_than_us: int) -> int:
 
 async def chain_edges(tx: Tx, *, except_id: str | None = None) -> list[tuple[str, str]]:
     """Which chain's end starts which chain, by id; one trigger may be left out."""
-    rows = await tx.fetch(SELECT_CHAIN_EDGES, event=CHAIN_FINISHED)
-    return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows if row["id"] != except_id]
+    triggers = await tx.fetch(SELECT_CHAIN_EDGES, event=CHAIN_FINISHED)
+    return [(item.spec["filter"]["chain_id"], item.chain_id) for item in triggers if item.id != except_id]

@@ -3,8 +3,8 @@
 A field is read from the column of its name, unless the statement gives another SQL expression for it. ``bool`` and
 enumerations are converted, because SQLite has no booleans and both databases store text. ``tuple``, ``frozenset``,
 ``list``, ``Sequence``, ``dict`` and ``Mapping`` are JSON columns; ``Annotated[Any, Json()]`` is a JSON column of any
-shape. A field whose type is a dataclass or NamedTuple stands for the columns of that class. Everything else is taken as
-the driver returns it. NULL stays None.
+shape, ``Annotated[X, Convert(function)]`` a column whose value a function converts. A field whose type is a dataclass
+or NamedTuple stands for the columns of that class. Everything else is taken as the driver returns it. NULL stays None.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ Converter = Callable[[Any], Any]
 @dataclass(frozen=True, slots=True)
 class Json:
     """Annotation of a field that is a JSON document, where its type does not say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """Annotation of a field that ``function`` makes of the value of its column."""
+
+    function: Converter
 
 
 def decode_json(found: str | float | None) -> Any:
@@ -106,7 +113,12 @@ def _converter(hint: Any) -> Converter | None:
     """What turns a value that is not NULL into the type of the field; None if it already has it."""
     if get_origin(hint) is Annotated:
         kind, *marks = get_args(hint)
-        return decode_json if any(isinstance(mark, Json) for mark in marks) else _converter(kind)
+        for mark in marks:
+            if isinstance(mark, Convert):
+                return mark.function
+            if isinstance(mark, Json):
+                return decode_json
+        return _converter(kind)
     if get_origin(hint) in (Union, UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
         return _converter(kinds[0]) if len(kinds) == 1 else None

@@ -36,8 +36,15 @@ from adjudge.store import Database, Tx
 from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import secrets
-from adjudge.store.chains.models import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended, node_attempt
-from adjudge.store.chains.queries import NodeTask
+from adjudge.store.chains.models import (
+    Artifact,
+    NodeDone,
+    NodeExpanded,
+    NodeStopped,
+    NodeSuspended,
+    NodeTask,
+    node_attempt,
+)
 from adjudge.store.jobs.models import Fence, Job
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.stop_watcher import ChainRunStopWatcher

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
-from adjudge.store.engine.rows import Json, column_names, row_builder, select_list
+from adjudge.store.engine.rows import Convert, Json, column_names, row_builder, select_list
 from adjudge.store.engine.statement import Dialect, Statement, render
 from tests.support.store_harness import StoreHarness
 
@@ -48,6 +48,12 @@ class Pair(NamedTuple):
     is_right: bool
 
 
+class Measured(NamedTuple):
+    """A function converts the only column."""
+
+    length: Annotated[int | None, Convert(len)]
+
+
 VALUES = ["p", 1, "red", '["a", "b"]', '["s"]', '{"k": [1]}', "[null]", 7]
 PAINT = Paint("p", True, Color.RED, ("a", "b"), frozenset({"s"}), {"k": [1]}, [None], 7)
 
@@ -56,6 +62,11 @@ def test_values_are_converted_to_the_types_of_the_fields() -> None:
     assert row_builder(Paint)(VALUES) == PAINT
     assert row_builder(Paint)(VALUES).is_dry is True
     assert row_builder(Pair)([1, 0]) == Pair(1, False)
+
+
+def test_function_converts_the_value_of_a_column_unless_it_is_null() -> None:
+    assert row_builder(Measured)(["abc"]) == Measured(3)
+    assert row_builder(Measured)([None]) == Measured(None)
 
 
 def test_null_stays_none() -> None:
