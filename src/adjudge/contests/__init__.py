@@ -1,0 +1,1 @@
+"""Contests: clock, scoring formats, ranking, awards, resolver and rating. Uses only ``domain`` and ``store``."""
