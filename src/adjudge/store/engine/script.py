@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from adjudge.store.engine.statement import Rows
@@ -123,8 +124,9 @@ class SqliteStep:
         """The returned rows with the columns that go along: RETURNING cannot name those of other tables on SQLite."""
         if not self.key:
             return [list(row) for row in rows]
-        by_key = {tuple(row[other] for _, other in self.key): row for row in carried}
-        return [[*row, *by_key[tuple(row[own] for own, _ in self.key)]] for row in rows]
+        own_key, carried_key = (itemgetter(*positions) for positions in zip(*self.key, strict=True))
+        by_key = {carried_key(row): row for row in carried}
+        return [[*row, *by_key[own_key(row)]] for row in rows]
 
 
 @dataclass
