@@ -63,7 +63,7 @@ async def test_launcher_gets_job_and_attempt_id(judge: Judge, tmp_path: Path, mo
     definition = json.dumps(problem_to_json(folder.problem(("1\n", "1\n"), ("2\n", "2\n"))))
 
     async def task_of(*_: object) -> JudgeTask:
-        return JudgeTask("s-1", "bash", "", "r-1", "digest", definition, "read x; echo $x\n")
+        return JudgeTask("s-1", "bash", "", "text", "r-1", "digest", definition, "read x; echo $x\n")
 
     async def judging_files(*_: object) -> dict[str, str]:
         return {path.name: str(path) for path in tmp_path.iterdir()}

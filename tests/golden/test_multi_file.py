@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,41 @@ async def test_script_siblings_in_interactive_problem(judge: Judge, files: Packa
     source = ProgramSource((SourceFile("main.sh", b"cat answer.txt"), SourceFile("answer.txt", b"1\n")))
     result = await judge.judge(problem, files, SubmittedProgram(source, "bash"), JudgeOptions())
     assert result.verdict is Verdict.AC, result.message
+
+
+async def judged_entry(
+    judge: Judge, files: PackageBuilder, language: str, contents: dict[str, str], entry: str
+) -> Verdict:
+    source = ProgramSource(tuple(SourceFile(name, text.encode()) for name, text in contents.items()), entry)
+    result = await judge.judge(files.problem(("1\n", "1\n")), files, SubmittedProgram(source, language), JudgeOptions())
+    assert result.document()["provenance"]["entry_point"] == entry
+    return result.verdict
+
+
+JAVA_MAIN = "public class {0} {{ public static void main(String[] args) {{ System.out.println({1}); }} }}"
+TWO_PROGRAMS = [
+    ("python3", {"one.py": "print(1)", "two.py": "print(2)"}, "one.py", "two.py"),
+    ("java", {"One.java": JAVA_MAIN.format("One", 1), "Two.java": JAVA_MAIN.format("Two", 2)}, "One", "Two"),
+]
+
+
+@pytest.mark.parametrize(("language", "contents", "right", "wrong"), TWO_PROGRAMS)
+async def test_entry_point_selects_program(
+    judge: Judge, files: PackageBuilder, language: str, contents: dict[str, str], right: str, wrong: str
+) -> None:
+    """The same files with another entry point are another program: the compile cache tells them apart."""
+    assert await judged_entry(judge, files, language, contents, right) is Verdict.AC
+    assert await judged_entry(judge, files, language, contents, wrong) is Verdict.WA
+    assert await judged_entry(judge, files, language, contents, right) is Verdict.AC
+
+
+async def test_cpp_with_header_and_second_source(judge: Judge, files: PackageBuilder) -> None:
+    contents = {
+        "main.cpp": '#include <iostream>\n#include "lib/one.h"\nint main() { std::cout << one() << "\\n"; }',
+        "lib/one.h": "int one();",
+        "lib/one.cpp": '#include "one.h"\nint one() { return 1; }',
+    }
+    result = await judged_files(judge, files, "cpp20", contents)
+    assert result.verdict is Verdict.AC, result.message
+    named = {entry["name"]: entry["sha256"] for entry in result.document()["provenance"]["files"]}
+    assert named == {name: sha256(text.encode()).hexdigest() for name, text in contents.items()}

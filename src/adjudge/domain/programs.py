@@ -1,4 +1,4 @@
-"""Jury programs and the protocols by which they are called: checkers, interactors, validators, stubs.
+"""Submitted sources, jury programs and their protocols: checkers, interactors, validators, stubs.
 
 Test cases and scoring are in ``problem``; the judge implements the protocols.
 """
@@ -10,6 +10,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
+
+
+class SourceFormat(StrEnum):
+    """How the source of a submission is stored."""
+
+    TEXT = "text"
+    """The text of its only file; the language decides its name."""
+    FILES = "files"
+    """The document of its files and entry point (``judge.source_bundle``)."""
 
 
 class ProblemFiles(Protocol):

@@ -352,6 +352,7 @@ def _key(toolchain: Toolchain, version: str, layout: SourceLayout, flags: Sequen
         list(flags),
         layout.sources,
         layout.main,
+        layout.main_class,
         ProgramSource(layout.files).digest,
         *(["in turn"] if in_turn and language.compile else []),
     ]
@@ -377,7 +378,7 @@ def _executable(toolchain: Toolchain, version: str, layout: SourceLayout, artifa
         language=toolchain.language.id,
         version=version,
         directory=artifact.directory,
-        command=tuple(toolchain.argv(toolchain.language.run, values, lists)),
+        command=tuple(toolchain.argv(_run_command(toolchain.language, layout), values, lists)),
         mounts=toolchain.mounts,
         env=sandbox_env(toolchain.language.run_env),
         out_of_memory_messages=tuple(sign.encode() for sign in toolchain.language.out_of_memory),
@@ -386,6 +387,10 @@ def _executable(toolchain: Toolchain, version: str, layout: SourceLayout, artifa
         else (),
     )
     return _mounted(made, artifact)
+
+
+def _run_command(language: Language, layout: SourceLayout) -> tuple[str, ...]:
+    return language.run_class if language.run_class and layout.main_class else language.run
 
 
 def _mounted(made: Executable, artifact: CompiledArtifact) -> Executable:

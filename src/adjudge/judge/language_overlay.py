@@ -18,6 +18,7 @@ _LISTS: Final = (
     "extensions",
     "tools",
     "run",
+    "run_class",
     "version",
     "compile",
     "keep",

@@ -12,6 +12,7 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -26,6 +27,17 @@ _SYSTEM_DIRECTORIES: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 _SEEN_BY_THE_BOX: Final = ("/usr/", "/bin/", "/lib/", "/lib64/", "/sbin/")
 _PROBE_LIMITS: Final = Limits(cpu_ms=20_000, wall_ms=40_000, memory_bytes=1024 * MIB, processes=256)
 _ELF: Final = b"\x7fELF"
+
+
+class EntryPoint(StrEnum):
+    """What the entry point of a program is."""
+
+    NONE = "none"
+    """The compiler finds it: C, C++."""
+    CLASS = "class"
+    """A class with a ``main``, with its package."""
+    FILE = "file"
+    """One of the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,16 @@ class Language:
     """Files that must exist in addition to the tools; glob patterns."""
     out_of_memory: tuple[str, ...] = ()
     """Messages of the runtime when it runs out of memory."""
+    run_class: tuple[str, ...] = ()
+    """The command for a submitted main class, if ``run`` finds the class itself."""
+
+    @property
+    def entry_point(self) -> EntryPoint:
+        """What may be named as the entry point of a program of several files."""
+        if self.names == "java" or self.run_class:
+            return EntryPoint.CLASS
+        parts = "".join((*self.compile, *self.run))
+        return EntryPoint.FILE if "{main}" in parts or "{stem}" in parts else EntryPoint.NONE
 
     def limits(self, base: Limits, *, factor: float | None = None) -> Limits:
         """The limits of a problem for this language; ``factor`` overrides the language's time factor."""

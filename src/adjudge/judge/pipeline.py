@@ -287,7 +287,7 @@ class _JudgePipeline:
     def _provenance(self) -> Provenance:
         executable = self.compiled.executable if self.compiled else None
         return Provenance(
-            source_sha256=self.submission.source.digest,
+            source=self.submission.source,
             language=self.language.id if self.language else "",
             language_version=executable.version if executable else "",
             problem=self.problem.short_name,

@@ -21,6 +21,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.judge.case_results import CaseResult, ResourceUsage
 from adjudge.judge.compile import CompileResult
 from adjudge.judge.scoring import SubmissionScore
+from adjudge.judge.sources import ProgramSource
 
 SCHEMA_VERSION: Final = 1
 Document = dict[str, Any]
@@ -30,7 +31,7 @@ Document = dict[str, Any]
 class Provenance:
     """Everything that a verdict depended on (INV-13)."""
 
-    source_sha256: str
+    source: ProgramSource = field(repr=False)
     language: str
     language_version: str
     problem: str
@@ -188,7 +189,11 @@ def _provenance(origin: Provenance) -> Document:
     limits = origin.limits
     return {
         "adjudge": __version__,
-        "source_sha256": origin.source_sha256,
+        "source_sha256": origin.source.digest,
+        "files": [
+            {"name": file.name, "size_bytes": len(file.data), "sha256": file.sha256} for file in origin.source.files
+        ],
+        "entry_point": origin.source.entry_point,
         "language": origin.language,
         "language_version": origin.language_version,
         "problem": origin.problem,
@@ -238,6 +243,16 @@ def _checkers(problem: Problem) -> Sequence[Checker]:
 
 
 _HIDDEN: Final = ("message", "exit_code", "exit_signal", "wall_ms", "first_run", "score", "score_unit")
+_AUTHOR_PROVENANCE: Final = (
+    "adjudge",
+    "source_sha256",
+    "files",
+    "entry_point",
+    "language",
+    "language_version",
+    "problem",
+    "limits",
+)
 _KIB_PER_MIB: Final = 1024
 
 
@@ -274,10 +289,7 @@ def author_view(document: Document) -> Document:
         "first_failure": first["name"] if first else None,
         "groups": [group for group in document["groups"] if group["path"] not in hidden],
         "cases": cases,
-        "provenance": {
-            key: origin[key]
-            for key in ("adjudge", "source_sha256", "language", "language_version", "problem", "limits")
-        },
+        "provenance": {key: origin[key] for key in _AUTHOR_PROVENANCE if key in origin},
     }
 
 

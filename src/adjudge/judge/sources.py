@@ -36,6 +36,11 @@ class SourceFile:
     """Copied beside the sources, not compiled itself."""
     is_executable: bool = False
 
+    @property
+    def sha256(self) -> str:
+        """The digest of the content."""
+        return sha256(self.data).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramSource:
@@ -83,7 +88,10 @@ def layout_sources(
         raise InvalidInput(f"source: no {language.name} file ({wanted}) among {len(files)} files.", field="source")
     entry = entry_point or source.entry_point
     main = _main_file(language, sources, entry)
-    main_class = _main_class(files, main, entry) if language.names == "java" else ""
+    if language.names == "java":
+        main_class = _main_class(files, main, entry)
+    else:
+        main_class = source.entry_point if language.run_class and is_class_name(source.entry_point) else ""
     return SourceLayout(files, sources, main, main_class)
 
 
@@ -166,9 +174,15 @@ def parse_java(data: bytes) -> JavaFileInfo:
     return JavaFileInfo(package[1] if package else "", public, main)
 
 
+def is_class_name(text: str) -> bool:
+    """Whether a text is the name of a class of the JVM, with or without its package, and not a source file's."""
+    is_name = all(_JAVA_NAME.fullmatch(part) for part in text.split("."))
+    return is_name and not text.endswith((".java", ".kt"))
+
+
 def _main_class(files: Sequence[SourceFile], main: str, entry: str) -> str:
     """The entry point if set, else the class of the main file, else the first class with a main."""
-    if entry and _JAVA_NAME.fullmatch(entry.rpartition(".")[2]) and not entry.endswith(".java"):
+    if is_class_name(entry):
         return entry
     ordered = sorted(
         (file for file in files if file.name.endswith(".java")), key=lambda file: (file.name != main, file.name)

@@ -19,6 +19,7 @@ from adjudge.judge.compile import CompileResult
 from adjudge.judge.language_overlay import KEYS
 from adjudge.judge.result_document import JudgeResult, Provenance, author_view
 from adjudge.judge.scoring import score
+from adjudge.judge.sources import ProgramSource, SourceFile
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference"
 
@@ -43,7 +44,7 @@ def document() -> dict[str, Any]:
     run = ResourceUsage(Verdict.TLE, 1, 1, 1, 0, 9, None)
     row = CaseResult("1", "", Verdict.AC, run=run, first_run=run, score=CheckerScore(Fraction(1), ScoreUnit.ABSOLUTE))
     problem = Problem("p", PackageFormat("plain"), cases=(Case("1", "", "in"),), groups=(Group(""),))
-    provenance = Provenance("0", "c", "12", "p", "r", "icpc", {}, Limits())
+    provenance = Provenance(ProgramSource((SourceFile("a.c", b""),)), "c", "12", "p", "r", "icpc", {}, Limits())
     return JudgeResult(
         Verdict.AC,
         Fraction(1, 3),

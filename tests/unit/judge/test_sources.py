@@ -76,3 +76,18 @@ def test_digest_covers_names_and_contents() -> None:
     assert source("a", "b").digest == source("b", "a").digest
     assert source("a", data=b"x").digest != source("a", data=b"y").digest
     assert source("ab", data=b"c").digest != source("a", data=b"bc").digest
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [("java", "class"), ("kotlin", "class"), ("python3", "file"), ("rust", "file"), ("cpp20", "none"), ("c", "none")],
+)
+def test_kind_of_entry_point(language: str, expected: str) -> None:
+    assert LANGUAGES.get(language).entry_point == expected
+
+
+def test_kotlin_entry_point_is_a_class_and_not_a_file() -> None:
+    kotlin = LANGUAGES.get("kotlin")
+    assert layout_sources(kotlin, source("a.kt", "b.kt", entry_point="foo.BKt")).main_class == "foo.BKt"
+    assert layout_sources(kotlin, source("a.kt", "b.kt", entry_point="b.kt")).main_class == ""
+    assert layout_sources(kotlin, source("a.kt", "b.kt")).main_class == ""

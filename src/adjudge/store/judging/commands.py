@@ -251,6 +251,7 @@ def _insert_row(item: NewSubmission) -> tuple[object, ...]:
         item.contest_id,
         item.language,
         item.source_digest,
+        str(item.source_format),
         item.source_bytes,
     )
 

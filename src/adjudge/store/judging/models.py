@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from adjudge.domain.programs import SourceFormat
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.verdict import Verdict
 
@@ -22,6 +23,7 @@ class NewSubmission:
     language: str
     source_digest: str
     source_bytes: int
+    source_format: SourceFormat = SourceFormat.TEXT
     contest_id: str | None = None
     priority: int = 2
     timeout_ms: int | None = None
@@ -30,7 +32,7 @@ class NewSubmission:
     """The id of the HTTP request, for the log lines of its job."""
     delay_ms: int = 0
     source_text: str | None = None
-    """A small source, which is stored in the database in the same transaction."""
+    """A small source, or the document of several files, which is stored in the database in the same transaction."""
     job_id: str | None = None
     """The id of its job, if the caller needs to know it in advance."""
 
@@ -83,6 +85,7 @@ class JudgeTask:
     submission_id: str
     language: str
     source_digest: str
+    source_format: str
     revision_id: str
     manifest_digest: str
     definition: str
@@ -114,6 +117,7 @@ class SubmissionRow:
     contest_id: str | None
     language: str
     source_digest: str
+    source_format: str
     source_bytes: int
     status: str
     verdict: str | None

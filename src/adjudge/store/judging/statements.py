@@ -9,10 +9,10 @@ INSERT = Statement(
     "submissions.insert",
     "Create submissions.",
     """
-    INSERT INTO submissions (id, user_id, problem_id, revision_id, contest_id, language, source_digest, source_bytes,
-                             actor, created_at, updated_at)
+    INSERT INTO submissions (id, user_id, problem_id, revision_id, contest_id, language, source_digest, source_format,
+                             source_bytes, actor, created_at, updated_at)
     SELECT given_id, given_user_id, given_problem_id, given_revision_id, given_contest_id, given_language,
-           given_source_digest, given_source_bytes, given_user_id, {now}, {now}
+           given_source_digest, given_source_format, given_source_bytes, given_user_id, {now}, {now}
     FROM {given}
     """,
     input_columns={
@@ -23,6 +23,7 @@ INSERT = Statement(
         "given_contest_id": "text",
         "given_language": "text",
         "given_source_digest": "text",
+        "given_source_format": "text",
         "given_source_bytes": "bigint",
     },
 )

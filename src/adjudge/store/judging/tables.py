@@ -13,6 +13,7 @@ from sqlalchemy import (
     text,
 )
 
+from adjudge.domain.programs import SourceFormat
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store.engine.columns import (
@@ -43,6 +44,7 @@ submissions = Table(
     foreign_key("contest_id", "contests", nullable=True),
     text_column("language"),
     text_column("source_digest"),
+    text_column("source_format", default=SourceFormat.TEXT.value),
     integer_column("source_bytes", None),
     text_column("status", default=SUBMISSION.initial.value),
     text_column("prior_status", nullable=True),
@@ -57,6 +59,7 @@ submissions = Table(
     timestamp_column("created_at"),
     timestamp_column("updated_at"),
     timestamp_column("finished_at", nullable=True),
+    check_one_of("source_format", SourceFormat),
     check_one_of("status", SubmissionStatus),
     check_one_of("verdict", Verdict),
     check_set_exactly_when("finished_at", "status", SUBMISSION.terminal),

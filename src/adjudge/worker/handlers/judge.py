@@ -13,11 +13,13 @@ from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import Feedback, Problem
+from adjudge.domain.programs import SourceFormat
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.case_results import CaseResult as JudgedCase
 from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.result_document import JudgeResult, feedback_for_case
+from adjudge.judge.source_bundle import decode_bundle
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.observe import metrics
 from adjudge.packages.files import PackageFiles
@@ -69,7 +71,7 @@ class JudgeHandler:
         reporter.report("preparing")
         submission_id, revision_id = job.submission_id, job.payload.get("revision_id")
         task = await self._database.read(lambda tx: find_judge_task(tx, submission_id, revision_id))
-        source = ProgramSource((SourceFile("source", await self._source(task)),))
+        source = await self._source(task)
         options = JudgeOptions(
             time_margin=self._margin, revision=task.manifest_digest, job_id=job.id, attempt_id=job.attempt_id
         )
@@ -80,7 +82,13 @@ class JudgeHandler:
         metrics.JUDGE_VERDICT.labels(result.verdict.value).inc()
         return _completion(result)
 
-    async def _source(self, task: JudgeTask) -> bytes:
+    async def _source(self, task: JudgeTask) -> ProgramSource:
+        data = await self._stored(task)
+        if task.source_format == SourceFormat.FILES:
+            return decode_bundle(data)
+        return ProgramSource((SourceFile("source", data),))
+
+    async def _stored(self, task: JudgeTask) -> bytes:
         if task.source_text is not None:
             return task.source_text.encode()
         data = bytearray()
