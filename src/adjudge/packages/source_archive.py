@@ -40,7 +40,7 @@ class FileLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ArchiveEntry:
     name: str
     is_file: bool
     is_folder: bool
@@ -108,7 +108,7 @@ def _unpack(archive: SourceFile, left_bytes: int, limits: FileLimits, field: str
     return found
 
 
-def _entries(archive: SourceFile, left_bytes: int) -> Iterator[_Entry]:
+def _entries(archive: SourceFile, left_bytes: int) -> Iterator[_ArchiveEntry]:
     name = archive.name.lower()
     if name.endswith(".zip"):
         entries = _zip_entries(archive.data)
@@ -130,7 +130,7 @@ def _gunzip(data: bytes, most_bytes: int) -> bytes:
     return unpacked
 
 
-def _zip_entries(data: bytes) -> Iterator[_Entry]:
+def _zip_entries(data: bytes) -> Iterator[_ArchiveEntry]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             if info.flag_bits & 0x1:
@@ -140,17 +140,17 @@ def _zip_entries(data: bytes) -> Iterator[_Entry]:
             kind = stat.S_IFMT(info.external_attr >> 16)
             is_file = not info.is_dir() and kind in (0, stat.S_IFREG)
             if not is_file:
-                yield _Entry(info.filename, is_file=False, is_folder=info.is_dir(), stream=None)
+                yield _ArchiveEntry(info.filename, is_file=False, is_folder=info.is_dir(), stream=None)
                 continue
             with archive.open(info) as stream:
-                yield _Entry(info.filename, is_file=True, is_folder=False, stream=stream)
+                yield _ArchiveEntry(info.filename, is_file=True, is_folder=False, stream=stream)
 
 
-def _tar_entries(data: bytes) -> Iterator[_Entry]:
+def _tar_entries(data: bytes) -> Iterator[_ArchiveEntry]:
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for info in archive:
             stream = archive.extractfile(info) if info.isreg() else None
-            yield _Entry(info.name, is_file=info.isreg(), is_folder=info.isdir(), stream=stream)
+            yield _ArchiveEntry(info.name, is_file=info.isreg(), is_folder=info.isdir(), stream=stream)
 
 
 def _name(raw: str, shown: str, field: str) -> str:
