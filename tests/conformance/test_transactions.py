@@ -269,7 +269,7 @@ _REVISION = (
     "(id, problem_id, number, format, manifest_digest, definition, created_by, created_at) VALUES"
 )
 _CONTEST = "INSERT INTO contests (id, slug, title, starts_at, ends_at, created_at, updated_at) VALUES"
-_RUN = "INSERT INTO chain_runs (id, chain_id, chain_version, dag, created_at, updated_at) VALUES"
+_RUN = "INSERT INTO chain_runs (id, chain_id, number, chain_version, dag, created_at, updated_at) VALUES"
 _CHAIN = "INSERT INTO chains (id, name, dag, created_at, updated_at) VALUES"
 _IDENTITY = "INSERT INTO identities (issuer, subject, user_id, created_at) VALUES"
 _TRIGGER = "INSERT INTO chain_triggers (id, chain_id, name, kind, spec, created_at, updated_at) VALUES"
@@ -314,7 +314,7 @@ async def test_every_guard_is_an_invalid_transition(store: StoreHarness, guard: 
     node = "INSERT INTO chain_nodes (run_id, node_id, type, updated_at) VALUES ('r', 'n', 't', 0)"
     run = (
         f"{_CHAIN} ('c', 'n', '{{}}', 0, 0)",
-        f"{_RUN} ('r', 'c', 1, '{{}}', 0, 0)",
+        f"{_RUN} ('r', 'c', 1, 1, '{{}}', 0, 0)",
         node,
     )
     illegal = {

@@ -18,6 +18,7 @@ from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.domain.strict_json import encode_json
 from adjudge.observe import metrics
+from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains import definitions
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import statements as sql
@@ -100,7 +101,7 @@ class ChainRunStarter:
         known = await fetch_one(tx, sql.FIND_BY_KEY, chain_id=chain.id, idempotency_key=key) if key else None
         if known is None:
             raise ChainDisabled(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
-        return StartedChainRun(known["id"], is_new=False)
+        return StartedChainRun(known["id"], known["number"], is_new=False)
 
     async def _kept(self, tx: Tx, dag: Dag, run_id: str, from_node: str) -> set[str]:
         if from_node not in dag.by_id:
@@ -139,13 +140,14 @@ class ChainRunStarter:
             slot,
             authority_to_json(wanted.authority),
         )
-        if await tx.fetch(sql.INSERT_RUN, [row]):
+        number = await chain_commands.insert_run(tx, wanted.chain_id, row)
+        if number is not None:
             tx.on_commit(metrics.CHAIN_RUNS.labels("started").inc)
-            return StartedChainRun(run_id, is_new=True)
+            return StartedChainRun(run_id, number, is_new=True)
         known = await fetch_one(tx, sql.FIND_BY_KEY, chain_id=wanted.chain_id, idempotency_key=wanted.idempotency_key)
         if known is None:
             raise VersionConflict(f"Chain {wanted.chain_id!r} changed meanwhile; read it again, then decide.")
-        return StartedChainRun(known["id"], is_new=False)
+        return StartedChainRun(known["id"], known["number"], is_new=False)
 
     async def _create_nodes(
         self,

@@ -18,8 +18,7 @@ from adjudge.services.submit_batcher import SubmitBatcher
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database
 from adjudge.store.judging.models import NewSubmission
-from adjudge.store.judging.submit_batch import BatchedSubmit
-from adjudge.store.ops import idempotency_keys
+from adjudge.store.judging.submit_batch import BatchedSubmit, find_stored_response
 from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
 
 SMALL_BYTES: Final = 64 * 1024
@@ -83,7 +82,7 @@ class SubmitService:
         key = parse_idempotency_key(viewer, caller)
         digest = request_digest("submit", requests, is_batch) if key is not None else ""
         if key is not None:
-            stored = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
+            stored = await self.database.read(lambda tx: find_stored_response(tx, key))
             if stored is not None:
                 return SubmitReply(dict(stored.check_request(digest).response))
         names = [f"items[{index}]." if is_batch else "" for index in range(len(requests))]

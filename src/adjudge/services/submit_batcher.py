@@ -56,12 +56,15 @@ class SubmitBatcher:
         """Look up what a commit with an unknown outcome has inserted; insert the other requests one by one."""
         ids = [item.id for order in batch for item in order.submissions]
         try:
-            known = await self._database.read(lambda tx: submission_queries.find_existing(tx, ids))
+            known = await self._database.read(lambda tx: submission_queries.find_numbers(tx, ids))
         except AdjudgeError as error:
             _log.warning("submit_result_unknown", error=error.message, submissions=len(ids))
             return [OutcomeUnknown()] * len(batch)
         return [
-            order.answer if order.submissions[0].id in known else await self._insert_alone(order) for order in batch
+            submit_batch.add_numbers(order.answer, known)
+            if order.submissions[0].id in known
+            else await self._insert_alone(order)
+            for order in batch
         ]
 
     async def _insert_alone(self, order: BatchedSubmit) -> StoredResponse | Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -21,9 +22,11 @@ from tests.support.store_harness import NOON_US, POSTGRES_NOW, StoreHarness, adh
 
 MINUTE_MS = 60_000
 INSERT_RUN = adhoc_statement(
-    "INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,"
-    " created_at, updated_at) VALUES (:id, :chain_id, 1, :key, '{}', :parameters, :kind, :actor, {now}, {now})"
+    "INSERT INTO chain_runs (id, number, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind,"
+    " actor, created_at, updated_at) VALUES"
+    " (:id, :number, :chain_id, 1, :key, '{}', :parameters, :kind, :actor, {now}, {now})"
 )
+NUMBERS = itertools.count(1)
 
 
 async def add_chain(store: StoreHarness, name: str = "") -> str:
@@ -50,6 +53,7 @@ async def start(
     await tx.execute(
         INSERT_RUN,
         id=run_id,
+        number=next(NUMBERS),
         chain_id=chain_id,
         key=idempotency_key,
         parameters=json.dumps(parameters),

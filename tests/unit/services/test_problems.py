@@ -12,6 +12,7 @@ import pytest
 
 from adjudge.api.pagination import encode_cursor
 from adjudge.domain.ids import new_id
+from adjudge.store.engine.statement import Dialect
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.problem_packages import icpc_package, import_package, run_pending_imports, zip_files
 from tests.support.store_harness import StoreHarness
@@ -104,10 +105,12 @@ async def test_search_finds_beginnings_of_words_and_filters_narrow(api_on_both: 
 async def submitted(api: AsgiApp, user_id: str, slug: str, verdict: str | None) -> None:
     """A submission as it stands in the end; None: it waits."""
     status = {None: "pending", "AC": "accepted", "CE": "error", "SE": "error"}.get(verdict, "wrong_answer")
+    is_sqlite = api.store.database.dialect is Dialect.SQLITE
+    column, number = ("number, ", "(SELECT count(*) + 1 FROM submissions), ") if is_sqlite else ("", "")
     await api.store.write(
-        "INSERT INTO submissions (id, user_id, problem_id, revision_id, language, source_digest, source_bytes, status,"
-        " verdict, created_at, updated_at, finished_at) SELECT :id, :user, id, published_revision_id, 'c', 'd', 1,"
-        " :status, :verdict, 1, 1, CASE WHEN CAST(:verdict AS text) IS NULL THEN NULL ELSE 1 END"
+        f"INSERT INTO submissions ({column}id, user_id, problem_id, revision_id, language, source_digest, source_bytes,"
+        f" status, verdict, created_at, updated_at, finished_at) SELECT {number}:id, :user, id, published_revision_id,"
+        " 'c', 'd', 1, :status, :verdict, 1, 1, CASE WHEN CAST(:verdict AS text) IS NULL THEN NULL ELSE 1 END"
         " FROM problems WHERE slug = :slug",
         id=new_id(),
         user=user_id,

@@ -84,7 +84,7 @@ async def test_replayed_run_gives_the_verdict_of_the_dead_lettered_one(store: St
     )
     letter = (await store.row("SELECT id FROM dead_letters"))["id"]
     made = await store.transact(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="fixed"))
-    await judge(store, SubmissionIds(item.submission_id, made[letter] or ""))
+    await judge(store, SubmissionIds(item.submission_id, made[letter] or "", item.number))
     assert await current(store, item) == ("accepted", "AC", 4)
 
 

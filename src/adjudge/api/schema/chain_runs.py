@@ -29,6 +29,7 @@ class ChainRunStarted(ApiModel):
     """The started run."""
 
     run_id: str
+    number: int = Field(description="Number of the run in its chain.", examples=[12])
     is_new: bool = Field(description="false: the idempotency key was already used; this is the existing run.")
 
 
@@ -36,6 +37,7 @@ class ChainRunRead(ApiModel):
     """One run of a chain."""
 
     id: str
+    number: int = Field(description="What people call it by, unique in its chain; gaps are possible.", examples=[12])
     chain_id: str
     chain_name: str
     chain_version: int
@@ -61,6 +63,7 @@ class ChainRunRead(ApiModel):
     def of(cls, run: ChainRunRow) -> ChainRunRead:
         return cls(
             id=run.id,
+            number=run.number,
             chain_id=run.chain_id,
             chain_name=run.chain_name,
             chain_version=run.chain_version,

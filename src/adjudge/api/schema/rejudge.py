@@ -41,6 +41,7 @@ class RejudgeBatchRead(ApiModel):
     """A rejudge batch."""
 
     id: str
+    number: int = Field(description="What people call it by, unique in the installation; gaps are possible.")
     created_by: str
     filter: dict[str, JsonValue]
     policy: str
@@ -59,6 +60,7 @@ class RejudgeBatchRead(ApiModel):
         """From the store's value."""
         return cls(
             id=batch.id,
+            number=batch.number,
             created_by=batch.created_by,
             filter=dict(batch.filter),
             policy=batch.policy,
@@ -85,6 +87,7 @@ class RejudgeItemRead(ApiModel):
     """One submission of a batch: result before and after."""
 
     submission_id: str
+    submission_number: int
     job_id: str | None
     outcome: str | None = Field(description="judged, failed or canceled; null while running.")
     old_verdict: str | None

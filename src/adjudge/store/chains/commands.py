@@ -1,4 +1,4 @@
-"""Writes of chain runs outside the engine: node logs, checkpoints, retention."""
+"""Writes of chain runs outside the engine: new runs, node logs, checkpoints, retention."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from adjudge.domain.errors import FenceRefused, RefusalReason
 from adjudge.domain.strict_json import encode_json
+from adjudge.store.chains import statements as sql
 from adjudge.store.chains.queries import CHANGED
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.statement import Statement
+from adjudge.store.engine.statement import Dialect, Statement
 from adjudge.store.jobs.models import Fence
 
 APPEND_LOG = Statement(
@@ -77,6 +78,19 @@ DELETE_RUNS = Statement(
     "DELETE FROM chain_runs WHERE id IN (SELECT given_id FROM {given}) AND finished_at IS NOT NULL",
     input_columns={"given_id": "text"},
 )
+
+
+async def insert_run(tx: Tx, chain_id: str, row: Sequence[object]) -> int | None:
+    """Insert a run with the next number of its chain, and return the number; None if nothing was inserted.
+
+    The chain is locked until the transaction ends, so that its runs are numbered in the order of their commits.
+    """
+    for inserted in await tx.fetch(sql.INSERT_RUN, [row]):
+        number = int(inserted["number"])
+        if tx.dialect is Dialect.SQLITE:
+            await tx.execute(sql.COUNT_RUN, chain_id=chain_id, number=number)
+        return number
+    return None
 
 
 async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: Sequence[str]) -> None:

@@ -104,6 +104,8 @@ class ChainRunRow:
     """One run of a chain. Timestamps are microseconds since the Unix epoch."""
 
     id: str
+    number: int
+    """What people call it by; unique among the runs of its chain."""
     chain_id: str
     chain_name: str
     chain_version: int
@@ -230,6 +232,7 @@ class StartedChainRun:
     """The result of starting a chain."""
 
     run_id: str
+    number: int
     is_new: bool
     """False if the idempotency key was known: the run is the existing one."""
 

@@ -81,6 +81,12 @@ FIND = Statement(
     columns=_RUN,
 )
 
+FIND_ID = Statement(
+    "chain_runs.find_id",
+    "Read the id of the run of a chain with a number.",
+    "SELECT id FROM chain_runs WHERE chain_id = :chain_id AND number = :number",
+)
+
 PAGE = Statement(
     "chain_runs.page",
     "List runs, newest first, optionally by chain and status.",
@@ -245,6 +251,12 @@ async def find_run(tx: Tx, run_id: str) -> ChainRunRow:
     if run is None:
         raise NotFound("run", run_id)
     return run
+
+
+async def find_run_id(tx: Tx, chain_id: str, number: int) -> str | None:
+    """The id of the run of a chain with a number; None if there is none."""
+    row = await fetch_one(tx, FIND_ID, chain_id=chain_id, number=number)
+    return None if row is None else str(row["id"])
 
 
 async def snapshot(tx: Tx, run_id: str) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ inserted (a log line, a job) shares the key of the run it belongs to, and must n
 from __future__ import annotations
 
 from adjudge.store.engine.script import Script, Step
-from adjudge.store.engine.statement import Statement
+from adjudge.store.engine.statement import Dialect, Statement
 
 STANDS = "COALESCE(chain_nodes.status, '')"
 RUN_STANDS = "COALESCE(chain_runs.status, '')"
@@ -42,21 +42,32 @@ UPDATE_NODE_COUNTS = Statement(
     input_columns={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
 )
 
-INSERT_RUN = Statement(
-    "chain_runs.insert",
-    "Insert a run with a snapshot of its DAG; a known idempotency key inserts nothing.",
-    """
-    INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
+_INSERT_RUN = """
+    INSERT INTO chain_runs (id, chain_id, number, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
                             started_by, reason, trace_id, nodes_total, nodes_open, parent_run_id, parent_node_id,
                             origin_run_id, slot, authority, created_at, updated_at)
-    SELECT given_id, given_chain_id, given_version, given_idempotency_key, dag, given_parameters, given_trigger_kind,
-           given_actor, given_actor, given_reason, given_trace_id, given_total, given_open, given_parent_run_id,
-           given_parent_node_id, given_origin_run_id, given_slot, given_authority, {now}, {now}
-    FROM {given} JOIN chain_versions ON chain_id = given_chain_id AND version = given_version
+    SELECT given_id, given_chain_id, {number}, given_version, given_idempotency_key, chain_versions.dag,
+           given_parameters, given_trigger_kind, given_actor, given_actor, given_reason, given_trace_id, given_total,
+           given_open, given_parent_run_id, given_parent_node_id, given_origin_run_id, given_slot, given_authority,
+           {{now}}, {{now}}
+    FROM {{given}} JOIN chain_versions ON chain_id = given_chain_id AND chain_versions.version = given_version
+    JOIN {counter} ON {counter}.id = given_chain_id
     WHERE true
     ON CONFLICT (chain_id, idempotency_key) DO NOTHING
-    RETURNING id
-    """,
+    RETURNING number
+    """
+INSERT_RUN = Statement(
+    "chain_runs.insert",
+    "Insert a run with the next number of its chain and a snapshot of its DAG; a known idempotency key inserts nothing.",
+    """
+    WITH counted AS (
+        UPDATE chains SET last_run_number = last_run_number + 1
+        FROM {given} WHERE chains.id = given_chain_id AND NOT EXISTS (
+            SELECT 1 FROM chain_runs WHERE chain_id = given_chain_id AND idempotency_key = given_idempotency_key)
+        RETURNING chains.id AS id, last_run_number)
+    """
+    + _INSERT_RUN.format(number="last_run_number", counter="counted"),
+    sqlite_sql=_INSERT_RUN.format(number="last_run_number + 1", counter="chains"),
     input_columns={
         "given_id": "text",
         "given_chain_id": "text",
@@ -77,10 +88,17 @@ INSERT_RUN = Statement(
     },
 )
 
+COUNT_RUN = Statement(
+    "chains.count_run",
+    "Count a run that was inserted; PostgreSQL does it in the statement that inserts the run.",
+    "UPDATE chains SET last_run_number = :number WHERE id = :chain_id",
+    only_dialect=Dialect.SQLITE,
+)
+
 FIND_BY_KEY = Statement(
     "chain_runs.find_by_key",
     "Find the run of an idempotency key.",
-    "SELECT id FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
+    "SELECT id, number FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
 )
 
 RUN_BEGINS = (

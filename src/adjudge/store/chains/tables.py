@@ -45,6 +45,8 @@ chains = Table(
     timestamp_column("updated_at"),
     # Of whoever saved it last.
     json_column("authority", nullable=True),
+    # Of the run that was started last. Counted here because old runs are deleted.
+    integer_column("last_run_number"),
     UniqueConstraint("name"),
     CheckConstraint("version > 0", name="version_positive"),
 )
@@ -67,6 +69,7 @@ chain_runs = Table(
     METADATA,
     id_column(),
     foreign_key("chain_id", "chains"),
+    integer_column("number", None),
     integer_column("chain_version", None),
     text_column("idempotency_key", nullable=True),
     text_column("status", default=CHAIN_RUN.initial.value),
@@ -97,6 +100,7 @@ chain_runs = Table(
     check_one_of("status", ChainRunStatus),
     check_set_exactly_when("finished_at", "status", CHAIN_RUN.terminal),
     UniqueConstraint("chain_id", "idempotency_key"),
+    UniqueConstraint("chain_id", "number"),
     Index(None, "chain_id", "id"),
     Index(None, "started_by", "id"),
     Index(

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     ForeignKeyConstraint,
+    Identity,
     Integer,
     MetaData,
     Text,
@@ -56,6 +57,11 @@ def log_foreign_key(name: str, target: str) -> tuple[Column[str], ForeignKeyCons
     """
     key = ForeignKeyConstraint([name], [f"{target}.id"], ondelete="CASCADE")
     return Column(name, Text, nullable=False), key.ddl_if(dialect="sqlite")
+
+
+def number_column() -> Column[int]:
+    """The number that people call a row by: from a sequence on PostgreSQL, given by the INSERT on SQLite (ADR 0087)."""
+    return Column("number", BigInteger, Identity(always=True), nullable=False)
 
 
 def timestamp_column(name: str, *, nullable: bool = False) -> Column[int]:

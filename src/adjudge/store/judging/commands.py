@@ -48,7 +48,8 @@ class SubmissionCommands:
         texts = {item.source_digest: item.source_text for item in submissions if item.source_text is not None}
         if texts:
             await tx.execute(sql.INSERT_SOURCES, sorted(texts.items()))
-        await tx.execute(sql.INSERT, [_insert_row(submission) for submission in submissions])
+        inserted = await tx.fetch(sql.INSERT, [_insert_row(submission) for submission in submissions])
+        numbers = {row.id: row.number for row in inserted}
         jobs = [
             NewJob(
                 id=submission.job_id or self._new_id(),
@@ -65,7 +66,9 @@ class SubmissionCommands:
             for submission in submissions
         ]
         job_ids = await self._jobs.enqueue(tx, jobs)
-        return [SubmissionIds(item.id, job_id) for item, job_id in zip(submissions, job_ids, strict=True)]
+        return [
+            SubmissionIds(item.id, job_id, numbers[item.id]) for item, job_id in zip(submissions, job_ids, strict=True)
+        ]
 
     async def cancel(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
         """Cancel a submission without a verdict, by canceling its judge run."""

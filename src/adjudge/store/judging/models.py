@@ -96,10 +96,19 @@ class JudgeTask:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionIds:
-    """The ids of a new submission and of the job that judges it."""
+    """The ids of a new submission and of the job that judges it, and the submission's number."""
 
     submission_id: str
     job_id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionNumber:
+    """The number of a submission."""
+
+    id: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +116,8 @@ class SubmissionRow:
     """A submission with its user and problem."""
 
     id: str
+    number: int
+    """What people call it by; unique in the installation."""
     user_id: str
     user_name: str
     problem_id: str
@@ -272,6 +283,8 @@ class RejudgeBatchRow:
     """A rejudge batch."""
 
     id: str
+    number: int
+    """What people call it by; unique in the installation."""
     created_by: str
     filter: Mapping[str, Any]
     policy: str
@@ -291,6 +304,7 @@ class RejudgeItemRow:
     """A submission of a rejudge batch with its old result and that of the new judge run."""
 
     submission_id: str
+    submission_number: int
     job_id: str | None
     outcome: str | None
     old_verdict: str | None

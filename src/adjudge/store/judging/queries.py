@@ -15,6 +15,7 @@ from adjudge.store.judging.models import (
     JudgeRunRow,
     ProblemRef,
     SubmissionFilter,
+    SubmissionNumber,
     SubmissionRow,
     SubmissionState,
     SubmissionStatusChange,
@@ -40,6 +41,13 @@ FIND = Statement(
     f"SELECT {{columns:submissions}} {_FROM} WHERE submissions.id = :submission_id",
     row=SubmissionRow,
     columns=_COLUMNS,
+)
+
+FIND_ID = Statement(
+    "submissions.find_id",
+    "Read the id of the submission with a number.",
+    "SELECT {columns} FROM submissions WHERE number = :number",
+    row=SubmissionNumber,
 )
 
 SELECT_RESULT = Statement(
@@ -81,11 +89,12 @@ RESOLVE_PROBLEMS = Statement(
     """,
     input_columns={"given_ref": "text"},
 )
-EXISTING = Statement(
-    "submissions.existing",
-    "Find which of the given submissions exist, after a commit with unknown outcome.",
-    "SELECT submissions.id AS id FROM {given} JOIN submissions ON submissions.id = given_id",
+SELECT_NUMBERS = Statement(
+    "submissions.select_numbers",
+    "Read the numbers of those of the given submissions that exist.",
+    "SELECT {columns:submissions} FROM {given} JOIN submissions ON submissions.id = given_id",
     input_columns={"given_id": "text"},
+    row=SubmissionNumber,
 )
 
 
@@ -138,6 +147,12 @@ async def find_submission(tx: Tx, submission_id: str) -> SubmissionRow:
     if submission is None:
         raise NotFound("submission", submission_id)
     return submission
+
+
+async def find_id(tx: Tx, number: int) -> str | None:
+    """The id of the submission with a number; None if there is none."""
+    found = await fetch_one(tx, FIND_ID, number=number)
+    return None if found is None else found.id
 
 
 async def page(tx: Tx, wanted: SubmissionFilter, *, before: str = MAX_ID, limit: int = 20) -> list[SubmissionRow]:
@@ -198,8 +213,9 @@ async def find_source_text(tx: Tx, digest: str) -> str | None:
     return None if row is None else str(row["body"])
 
 
-async def find_existing(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
-    return {row["id"] for row in await tx.fetch(EXISTING, [(item,) for item in submission_ids])}
+async def find_numbers(tx: Tx, submission_ids: Sequence[str]) -> dict[str, int]:
+    """The numbers of the submissions that exist, by id."""
+    return {row.id: row.number for row in await tx.fetch(SELECT_NUMBERS, [(item,) for item in submission_ids])}
 
 
 async def lock_submission_state(tx: Tx, submission_id: str) -> SubmissionState | None:

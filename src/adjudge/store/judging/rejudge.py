@@ -162,6 +162,12 @@ async def find(tx: Tx, batch_id: str) -> RejudgeBatchRow:
     return batch
 
 
+async def find_id(tx: Tx, number: int) -> str | None:
+    """The id of the batch with a number; None if there is none."""
+    found = await fetch_one(tx, sql.FIND_ID, number=number)
+    return None if found is None else str(found["id"])
+
+
 async def page(tx: Tx, *, before: str, limit: int) -> list[RejudgeBatchRow]:
     """List batches, newest first; ``before`` is the last id of the previous page."""
     return await tx.fetch(sql.PAGE, before=before, limit=limit)

@@ -48,6 +48,12 @@ INSERT_BATCH = Statement(
     INSERT INTO rejudge_batches (id, created_by, filter, policy, revision, reason, total, created_at, updated_at)
     VALUES (:id, :created_by, :filter, :policy, :revision, :reason, :total, {now}, {now})
     """,
+    sqlite_sql="""
+    INSERT INTO rejudge_batches (id, number, created_by, filter, policy, revision, reason, total, created_at,
+                                 updated_at)
+    VALUES (:id, (SELECT COALESCE(max(number), 0) + 1 FROM rejudge_batches), :created_by, :filter, :policy, :revision,
+            :reason, :total, {now}, {now})
+    """,
 )
 INSERT_ITEMS = Statement(
     "rejudge.insert_items",
@@ -113,6 +119,11 @@ COUNT_FINISHED = Statement(
 
 _BATCH = "SELECT {columns} FROM rejudge_batches WHERE id = :id"
 FIND = Statement("rejudge.find", "Read one rejudge batch.", _BATCH, row=RejudgeBatchRow)
+FIND_ID = Statement(
+    "rejudge.find_id",
+    "Read the id of the rejudge batch with a number.",
+    "SELECT id FROM rejudge_batches WHERE number = :number",
+)
 LOCK_BATCH = Statement(
     "rejudge.lock_batch",
     "Lock a rejudge batch.",
@@ -138,7 +149,10 @@ ITEMS = Statement(
     ORDER BY submission_id LIMIT :limit
     """,
     row=RejudgeItemRow,
-    columns={"has_changed": "CASE WHEN applied OR submissions.version = old_version THEN 0 ELSE 1 END"},
+    columns={
+        "submission_number": "submissions.number",
+        "has_changed": "CASE WHEN applied OR submissions.version = old_version THEN 0 ELSE 1 END",
+    },
 )
 COUNT_VERDICT_CHANGES = Statement(
     "rejudge.count_verdict_changes",

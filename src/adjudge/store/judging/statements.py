@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Statement
-from adjudge.store.judging.models import JudgeTask, LockedSubmission
+from adjudge.store.judging.models import JudgeTask, LockedSubmission, SubmissionNumber
 
+_INSERTED = """id, user_id, problem_id, revision_id, contest_id, language, source_digest, source_format,
+                             source_bytes, actor, created_at, updated_at"""
+_VALUES = """given_id, given_user_id, given_problem_id, given_revision_id, given_contest_id, given_language,
+           given_source_digest, given_source_format, given_source_bytes, given_user_id, {now}, {now}"""
 INSERT = Statement(
     "submissions.insert",
-    "Create submissions.",
-    """
-    INSERT INTO submissions (id, user_id, problem_id, revision_id, contest_id, language, source_digest, source_format,
-                             source_bytes, actor, created_at, updated_at)
-    SELECT given_id, given_user_id, given_problem_id, given_revision_id, given_contest_id, given_language,
-           given_source_digest, given_source_format, given_source_bytes, given_user_id, {now}, {now}
-    FROM {given}
+    "Create submissions, numbered in the order of their ids.",
+    f"""
+    INSERT INTO submissions ({_INSERTED})
+    SELECT {_VALUES}
+    FROM {{given}} ORDER BY given_id
+    RETURNING {{columns}}
     """,
+    sqlite_sql=f"""
+    INSERT INTO submissions (number, {_INSERTED})
+    SELECT (SELECT COALESCE(max(number), 0) FROM submissions) + row_number() OVER (ORDER BY given_id), {_VALUES}
+    FROM {{given}}
+    RETURNING {{columns}}
+    """,
+    row=SubmissionNumber,
     input_columns={
         "given_id": "text",
         "given_user_id": "text",

@@ -46,8 +46,8 @@ async def make_submissions(store: StoreHarness, count: int) -> list[str]:
 
 
 RUN = """
-    INSERT INTO chain_runs (id, chain_id, chain_version, dag, created_at, updated_at)
-    VALUES (:id, 'chain', 1, '{}', 0, 0)
+    INSERT INTO chain_runs (id, number, chain_id, chain_version, dag, created_at, updated_at)
+    VALUES (:id, :number, 'chain', 1, '{}', 0, 0)
 """
 NODE = "INSERT INTO chain_nodes (run_id, node_id, type, updated_at) VALUES (:run_id, 'node', 'noop', 0)"
 
@@ -56,8 +56,8 @@ async def make_runs(store: StoreHarness, count: int) -> list[str]:
     """Runs that go, each with a node that does."""
     await store.write("INSERT INTO chains (id, name, dag, created_at, updated_at) VALUES ('chain', 'c', '{}', 0, 0)")
     run_ids = [new_id() for _ in range(count)]
-    for run_id in run_ids:
-        await store.write(RUN, id=run_id)
+    for number, run_id in enumerate(run_ids, 1):
+        await store.write(RUN, id=run_id, number=number)
         await store.write(NODE, run_id=run_id)
     await store.write("UPDATE chain_runs SET status = 'running'")
     await store.write("UPDATE chain_nodes SET status = 'running'")

@@ -42,6 +42,7 @@ CREATE TABLE chains (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     authority JSON,
+    last_run_number BIGINT DEFAULT '0' NOT NULL,
     CONSTRAINT chains_pkey PRIMARY KEY (id),
     CONSTRAINT chains_name_key UNIQUE (name),
     CONSTRAINT chains_version_positive CHECK (version > 0)
@@ -140,6 +141,7 @@ CREATE INDEX api_tokens_user_id ON api_tokens (user_id)
 CREATE TABLE chain_runs (
     id TEXT NOT NULL,
     chain_id TEXT NOT NULL,
+    number BIGINT NOT NULL,
     chain_version BIGINT NOT NULL,
     idempotency_key TEXT,
     status TEXT DEFAULT 'pending' NOT NULL,
@@ -168,6 +170,7 @@ CREATE TABLE chain_runs (
     CONSTRAINT chain_runs_status_known CHECK (status IN ('pending', 'running', 'stopping', 'success', 'failed', 'stopped')),
     CONSTRAINT chain_runs_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (status IN ('failed', 'stopped', 'success'))),
     CONSTRAINT chain_runs_chain_id_idempotency_key_key UNIQUE (chain_id, idempotency_key),
+    CONSTRAINT chain_runs_chain_id_number_key UNIQUE (chain_id, number),
     CONSTRAINT chain_runs_chain_id_fkey FOREIGN KEY(chain_id) REFERENCES chains (id)
 )
 
@@ -287,6 +290,7 @@ CREATE INDEX problems_owner_id_id ON problems (owner_id, id)
 
 CREATE TABLE rejudge_batches (
     id TEXT NOT NULL,
+    number BIGINT NOT NULL,
     created_by TEXT NOT NULL,
     filter JSON NOT NULL,
     policy TEXT DEFAULT 'latest' NOT NULL,
@@ -303,6 +307,7 @@ CREATE TABLE rejudge_batches (
     CONSTRAINT rejudge_batches_pkey PRIMARY KEY (id),
     CONSTRAINT rejudge_batches_state_known CHECK (state IN ('running', 'ready', 'applied', 'discarded', 'canceled')),
     CONSTRAINT rejudge_batches_policy_known CHECK (policy IN ('latest', 'best', 'first_accepted_stays')),
+    CONSTRAINT rejudge_batches_number_key UNIQUE (number),
     CONSTRAINT rejudge_batches_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
 )
 
@@ -538,6 +543,7 @@ CREATE INDEX problem_imports_revision_id_id ON problem_imports (revision_id, id)
 
 CREATE TABLE submissions (
     id TEXT NOT NULL,
+    number BIGINT NOT NULL,
     user_id TEXT NOT NULL,
     problem_id TEXT NOT NULL,
     revision_id TEXT NOT NULL,
@@ -565,6 +571,7 @@ CREATE TABLE submissions (
     CONSTRAINT submissions_verdict_known CHECK (verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
     CONSTRAINT submissions_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (status IN ('accepted', 'canceled', 'error', 'wrong_answer'))),
     CONSTRAINT submissions_verdict_exactly_when CHECK ((verdict IS NOT NULL) = (status IN ('accepted', 'error', 'wrong_answer'))),
+    CONSTRAINT submissions_number_key UNIQUE (number),
     CONSTRAINT submissions_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id),
     CONSTRAINT submissions_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
     CONSTRAINT submissions_revision_id_fkey FOREIGN KEY(revision_id) REFERENCES problem_revisions (id),
