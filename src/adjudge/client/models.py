@@ -154,6 +154,7 @@ class Submitted(ResponseModel):
     """A new submission."""
 
     submission_id: str
+    number: int
     job_id: str
     status: str
 
@@ -163,6 +164,7 @@ class Submission(ResponseModel):
     """A submission."""
 
     id: str
+    number: int
     user_id: str
     user_name: str
     problem: str
@@ -331,6 +333,7 @@ class RunStarted(ResponseModel):
     """A started run."""
 
     run_id: str
+    number: int
     is_new: bool
 
 
@@ -339,6 +342,7 @@ class Run(ResponseModel):
     """One run of a chain."""
 
     id: str
+    number: int
     chain_id: str
     chain_name: str
     chain_version: int
@@ -404,6 +408,7 @@ class RejudgeBatch(ResponseModel):
     """A rejudge batch: running, ready, applied, discarded or canceled."""
 
     id: str
+    number: int
     state: str
     policy: str
     reason: str | None

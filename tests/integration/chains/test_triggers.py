@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping

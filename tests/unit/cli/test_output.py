@@ -15,7 +15,7 @@ from adjudge.client.models import Chain, Node, Run, Trigger
 from adjudge.registry import LiveWorker, WorkerInfo
 from adjudge.settings import Settings
 
-RUN = Run("r-1", "c-1", "release", 1, "success", {}, "manual", "ada", None, 2, 0, 0, "now", "now")
+RUN = Run("r-1", 12, "c-1", "release", 1, "success", {}, "manual", "ada", None, 2, 0, 0, "now", "now")
 
 
 def _node(status: str, artifact: Any = None) -> Node:

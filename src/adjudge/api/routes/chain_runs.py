@@ -174,7 +174,7 @@ def _add_control(routes: APIRouter, chain_runs: ChainRunService) -> None:
     ) -> ChainRunStarted:
         asked = body or RerunRequest()
         started = await chain_runs.rerun(viewer, run_id, from_node=asked.from_node, reason=asked.reason, key=key)
-        return ChainRunStarted(run_id=started.run_id, is_new=started.is_new)
+        return ChainRunStarted(run_id=started.run_id, number=started.number, is_new=started.is_new)
 
     @routes.post("/runs/{run_id}/nodes/{node_id}:retry", summary="Retry a failed or stopped node")
     async def retry(

@@ -151,7 +151,7 @@ def _add_actions(routes: APIRouter, chains: ChainService, chain_runs: ChainRunSe
         started = await chain_runs.start_run(
             viewer, chain, parameters=asked.parameters, key=key, reason=asked.reason, trace_id=trace_id
         )
-        return ChainRunStarted(run_id=started.run_id, is_new=started.is_new)
+        return ChainRunStarted(run_id=started.run_id, number=started.number, is_new=started.is_new)
 
 
 def _add_triggers(routes: APIRouter, chain_triggers: ChainTriggerService) -> None:

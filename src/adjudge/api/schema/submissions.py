@@ -12,6 +12,7 @@ from adjudge.store.judging.models import JobStatusChange, JudgeRunRow, Submissio
 
 BATCH_MOST = 1_000
 _ID = "019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"
+_NUMBER = 1234
 _TIMESTAMP = "2026-01-31T12:00:00.000Z"
 
 
@@ -32,9 +33,10 @@ class SubmissionBatchCreate(ApiModel):
 
 
 class SubmissionCreated(ApiModel):
-    """IDs of the new submission and its job."""
+    """IDs of the new submission and its job, and the submission's number."""
 
     submission_id: str = Field(examples=[_ID])
+    number: int = Field(examples=[_NUMBER])
     job_id: str = Field(examples=[_ID])
     status: str = Field(examples=["pending"])
 
@@ -49,6 +51,9 @@ class SubmissionRead(ApiModel):
     """A submission."""
 
     id: str = Field(examples=[_ID])
+    number: int = Field(
+        description="What people call it by, unique in the installation; gaps are possible.", examples=[_NUMBER]
+    )
     user_id: str
     user_name: str
     problem_id: str
@@ -72,6 +77,7 @@ class SubmissionRead(ApiModel):
     def of(cls, row: SubmissionRow) -> SubmissionRead:
         return cls(
             id=row.id,
+            number=row.number,
             user_id=row.user_id,
             user_name=row.user_name,
             problem_id=row.problem_id,
@@ -176,7 +182,9 @@ class JudgeRunRead(ApiModel):
 
     id: str
     submission_id: str | None
+    submission_number: int | None
     rejudge_batch_id: str | None
+    rejudge_batch_number: int | None
     origin_job_id: str | None = Field(description="Original job, if this is a replay.")
     status: str = Field(examples=["succeeded"])
     attempt_id: int
@@ -198,7 +206,9 @@ class JudgeRunRead(ApiModel):
         return cls(
             id=row.id,
             submission_id=row.submission_id,
+            submission_number=row.submission_number,
             rejudge_batch_id=row.rejudge_batch_id,
+            rejudge_batch_number=row.rejudge_batch_number,
             origin_job_id=row.origin_job_id,
             status=row.status,
             attempt_id=row.attempt_id,

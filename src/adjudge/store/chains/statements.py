@@ -58,7 +58,7 @@ _INSERT_RUN = """
     """
 INSERT_RUN = Statement(
     "chain_runs.insert",
-    "Insert a run with the next number of its chain and a snapshot of its DAG; a known idempotency key inserts nothing.",
+    "Insert a run with the next number of its chain and a DAG snapshot; a known idempotency key inserts nothing.",
     """
     WITH counted AS (
         UPDATE chains SET last_run_number = last_run_number + 1

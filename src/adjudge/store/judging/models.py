@@ -170,7 +170,9 @@ class JudgeRunRow:
     max_attempts: int
     priority: int
     submission_id: str | None
+    submission_number: int | None
     rejudge_batch_id: str | None
+    rejudge_batch_number: int | None
     origin_job_id: str | None
     lease_owner: str | None
     lease_until: int | None

@@ -56,14 +56,23 @@ SELECT_RESULT = Statement(
     "SELECT result FROM jobs WHERE id = :job_id",
 )
 
+_RUN_COLUMNS: Final = {
+    "submission_number": "(SELECT number FROM submissions WHERE submissions.id = jobs.submission_id)",
+    "rejudge_batch_number": "(SELECT number FROM rejudge_batches WHERE rejudge_batches.id = jobs.rejudge_batch_id)",
+}
 FIND_RUN = Statement(
-    "jobs.find_run", "Read one judge run.", "SELECT {columns} FROM jobs WHERE id = :job_id", row=JudgeRunRow
+    "jobs.find_run",
+    "Read one judge run.",
+    "SELECT {columns} FROM jobs WHERE id = :job_id",
+    row=JudgeRunRow,
+    columns=_RUN_COLUMNS,
 )
 RUNS_OF = Statement(
     "jobs.runs_of_submission",
     "List the judge runs of a submission, newest first.",
     "SELECT {columns} FROM jobs WHERE submission_id = :submission_id AND kind = 'judge' ORDER BY id DESC",
     row=JudgeRunRow,
+    columns=_RUN_COLUMNS,
 )
 JOB_STATUS_LOG = Statement(
     "job_status_log.of_job",
