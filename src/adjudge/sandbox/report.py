@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import errno
 import json
-import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from adjudge.domain.errors import InternalFault
 
 SCHEMA_VERSION: Final = 1
 REPORT_BYTES_MAX: Final = 64 * 1024
-_decode: Final = json.JSONDecoder().decode
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -169,38 +165,6 @@ _STATUS: Final = {
     SandboxVerdict.RE: "Runtime Error",
     SandboxVerdict.SE: "System Error",
 }
-_FAST_VERDICTS: Final = {
-    (verdict.value.encode(), status.encode()): verdict
-    for verdict, status in _STATUS.items()
-    if verdict is not SandboxVerdict.SE
-}
-_FAST_LIMITS: Final[dict[bytes, LimitKind | None]] = {b"": None, **{kind.value.encode(): kind for kind in LimitKind}}
-_FAST_SOURCES: Final = {source.value.encode(): source for source in MemorySource}
-
-
-def _fast_pattern() -> re.Pattern[bytes]:
-    """Pattern of a line as ``launcher/report.c`` writes it, without a fault and without collected files."""
-    number, flag = "(?:0|[1-9][0-9]{0,17})", "(?:true|false)"
-
-    def key(name: str, form: str) -> str:
-        return f'"{name}":(?P<{name}>{form})'
-
-    def choice(name: str, values: Iterable[bytes]) -> str:
-        return f'"{name}":"(?P<{name}>{"|".join(value.decode() for value in values)})"'
-
-    parts = ['"schema_version":1', '"job_id":"(?P<job_id>[^"\\\\]*)"', key("attempt_id", number)]
-    parts += [choice("verdict", (verdict for verdict, _ in _FAST_VERDICTS)), key("time_ms", number)]
-    parts += [key("mem_kb", number), key("exit_signal", number), '"sandbox_error":"","error":"","error_step":""']
-    parts += ['"error_errno":0,"error_index":-1', choice("status", (status for _, status in _FAST_VERDICTS))]
-    parts += ['"time_used":(?P=time_ms)', '"memory_used":(?P=mem_kb)', key("exit_code", f"-1|{number}")]
-    parts += [key("time_us", number), key("wall_ms", number), key("wall_us", number), key("ended_ns", number)]
-    parts += [choice("limit", _FAST_LIMITS), choice("memory_source", _FAST_SOURCES), key("processes_refused", flag)]
-    parts += [key("output_bytes", number), key("stdout_bytes", number), key("stderr_bytes", number)]
-    parts += [key("stdout_truncated", flag), key("stderr_truncated", flag), r'"collected":\[\]']
-    return re.compile(("\\{" + ",".join(parts) + "\\}\n").encode())
-
-
-_FAST_PATTERN: Final = _fast_pattern()
 _COUNTS: Final = (
     "attempt_id",
     "time_ms",
@@ -224,29 +188,12 @@ _STRINGS: Final = ("job_id", "verdict", "sandbox_error", "status", "error", "lim
 _BOOLEANS: Final = ("stdout_truncated", "stderr_truncated", "processes_refused")
 REPORT_KEYS: Final = frozenset({"schema_version", "collected", *_COUNTS, *_OR_NONE, *_STRINGS, *_BOOLEANS})
 """Every key of the line; a test compares it with the launcher and the reference page."""
-_Values = Callable[[dict[str, Any]], tuple[Any, ...]]
-_TYPED: Final[tuple[tuple[_Values, tuple[str, ...], set[type]], ...]] = (
-    (itemgetter(*_COUNTS, *_OR_NONE), (*_COUNTS, *_OR_NONE), {int}),
-    (itemgetter(*_STRINGS), _STRINGS, {str}),
-    (itemgetter(*_BOOLEANS), _BOOLEANS, {bool}),
-)
-_RANGES: Final[tuple[tuple[_Values, tuple[str, ...], int], ...]] = (
-    (itemgetter(*_COUNTS), _COUNTS, 0),
-    (itemgetter(*_OR_NONE), _OR_NONE, -1),
-)
 
 
 def parse_report(
     line: bytes, *, job_id: str = "", attempt_id: int = 0, collect: tuple[str, ...] = ()
 ) -> tuple[SandboxRunReport, int, int]:
-    """Parse a report line; return the report and the captured bytes of stdout and stderr."""
-    return parse_report_fast(line, job_id, attempt_id) or parse_report_json(line, job_id, attempt_id, collect)
-
-
-def parse_report_json(
-    line: bytes, job_id: str, attempt_id: int, collect: tuple[str, ...]
-) -> tuple[SandboxRunReport, int, int]:
-    """Parse any line with full validation; raises ``ProtocolError``."""
+    """Parse and validate a report line; return the report and the captured bytes of stdout and stderr."""
     body = _load(line)
     _check_types(body)
     _check_identity(body, job_id, attempt_id)
@@ -276,52 +223,13 @@ def parse_report_json(
     return report, body["stdout_bytes"], body["stderr_bytes"]
 
 
-def parse_report_fast(line: bytes, job_id: str, attempt_id: int) -> tuple[SandboxRunReport, int, int] | None:
-    """Parse the most common form in half the time: no fault, nothing collected, keys in the launcher's order.
-
-    None means that the line has another form, not that it is invalid; ``parse_report_json`` decides.
-    """
-    match = _FAST_PATTERN.fullmatch(line)
-    if match is None:
-        return None
-    # fmt: off
-    (job, attempt, name, time_ms, mem_kb, exit_signal, status, exit_code, time_us, wall_ms, wall_us, ended_ns, limit,
-     source, refused, output, stdout, stderr, stdout_cut, stderr_cut) = match.groups()
-    # fmt: on
-    verdict = _FAST_VERDICTS.get((name, status))
-    if verdict is None or job != job_id.encode() or int(attempt) != attempt_id:
-        return None
-    if verdict is SandboxVerdict.OK and (exit_code != b"0" or exit_signal != b"0"):
-        return None
-    report = SandboxRunReport(
-        verdict,
-        int(time_ms),
-        int(wall_ms),
-        int(mem_kb),
-        int(exit_code),
-        int(exit_signal),
-        _FAST_LIMITS[limit],
-        stdout_truncated=stdout_cut == b"true",
-        stderr_truncated=stderr_cut == b"true",
-        output_bytes=int(output),
-        time_us=int(time_us),
-        wall_us=int(wall_us),
-        ended_ns=int(ended_ns),
-        processes_refused=refused == b"true",
-        memory_source=_FAST_SOURCES[source],
-        job_id=job_id,
-        attempt_id=attempt_id,
-    )
-    return report, int(stdout), int(stderr)
-
-
 def _load(line: bytes) -> dict[str, Any]:
     if not line:
         raise ProtocolError(ProtocolReason.EMPTY, "no data")
     if len(line) > REPORT_BYTES_MAX:
         raise ProtocolError(ProtocolReason.TOO_LARGE, f"{len(line)} bytes")
     try:
-        body = _decode(line.decode())
+        body = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise ProtocolError(ProtocolReason.INVALID_JSON, "not JSON") from error
     if not isinstance(body, dict):
@@ -330,20 +238,19 @@ def _load(line: bytes) -> dict[str, Any]:
 
 
 def _check_types(body: dict[str, Any]) -> None:
-    """Check groups of values at once, because this runs for every report; find the invalid key only on failure."""
     if not body.keys() >= REPORT_KEYS:
         raise ProtocolError(ProtocolReason.MISSING_KEY, min(REPORT_KEYS - body.keys()))
     version = body["schema_version"]
     if type(version) is not int or version != SCHEMA_VERSION:
         raise ProtocolError(ProtocolReason.SCHEMA_VERSION, repr(version)[:40])
-    for values_of, keys, kinds in _TYPED:
-        if set(map(type, values_of(body))) != kinds:
-            raise ProtocolError(ProtocolReason.WRONG_TYPE, next(key for key in keys if type(body[key]) not in kinds))
-    for values_of, keys, minimum in _RANGES:
-        values = values_of(body)
-        if min(values) < minimum or max(values) >= 2**63:
-            invalid_key = next(key for key in keys if not minimum <= body[key] < 2**63)
-            raise ProtocolError(ProtocolReason.OUT_OF_RANGE, invalid_key)
+    for kind, keys in ((int, _COUNTS + _OR_NONE), (str, _STRINGS), (bool, _BOOLEANS)):
+        for key in keys:
+            if type(body[key]) is not kind:
+                raise ProtocolError(ProtocolReason.WRONG_TYPE, key)
+    for minimum, counts in ((0, _COUNTS), (-1, _OR_NONE)):
+        for key in counts:
+            if not minimum <= body[key] < 2**63:
+                raise ProtocolError(ProtocolReason.OUT_OF_RANGE, key)
 
 
 def _check_identity(body: dict[str, Any], job_id: str, attempt_id: int) -> None:
@@ -387,13 +294,8 @@ def _collected(entries: Any, names: tuple[str, ...]) -> tuple[CollectedFile, ...
     return tuple(result)
 
 
-_MEMBERS: Final[dict[type[StrEnum], dict[str, StrEnum]]] = {
-    kind: {member.value: member for member in kind} for kind in (SandboxVerdict, LimitKind, MemorySource)
-}
-
-
 def _member(kind: type[E], value: str, key: str) -> E:
-    member = _MEMBERS[kind].get(value)
-    if not isinstance(member, kind):
-        raise ProtocolError(ProtocolReason.UNKNOWN_VALUE, f"{key} {value[:40]!r}")
-    return member
+    try:
+        return kind(value)
+    except ValueError:
+        raise ProtocolError(ProtocolReason.UNKNOWN_VALUE, f"{key} {value[:40]!r}") from None

@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -57,7 +58,7 @@ class RequestPacket:
         data = _PACKET.pack(MAGIC, TYPE_RUN, len(self.fds)) + b"".join(self._records)
         if len(data) <= PACKET_BYTES_MAX:
             return data
-        self.fds.insert(0, self._anonymous(data))
+        self.fds.insert(0, self._memfd([data]))
         return _PACKET.pack(MAGIC, TYPE_IN_FD, 1)
 
     def _add_all(self, spec: SandboxRunSpec) -> None:
@@ -101,36 +102,24 @@ class RequestPacket:
         self._opened.append(fd)
         return self._pass(fd)
 
-    def _anonymous(self, content: bytes) -> int:
+    def _memfd(self, chunks: Iterable[bytes]) -> int:
         """Create a sealed memfd, which the program can only read."""
         fd = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._opened.append(fd)
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
-        return _seal(fd)
-
-    def _copy_of(self, source: int, max_bytes: int) -> int:
-        """Copy the rest of an open file to a sealed memfd, so that the program cannot reopen the file for writing."""
-        fd = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        self._opened.append(fd)
-        copied = 0
-        while chunk := os.read(source, 1 << 20):
-            copied += len(chunk)
-            if copied > max_bytes:
-                raise InvalidInput(f"stdin: over the limit of {max_bytes} bytes.", field="stdin")
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(fd, view) :]
-        return _seal(fd)
+        with open(fd, "wb", closefd=False) as file:
+            file.writelines(chunks)
+        fcntl.fcntl(fd, _F_ADD_SEALS, _SEALS)
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
 
     def _add_stdin(self, source: Path | bytes | int, max_bytes: int) -> None:
         if isinstance(source, bytes):
             if source:
-                self._add(RecordTag.STDIN, U32.pack(1) + self._pass(self._anonymous(source)))
+                self._add(RecordTag.STDIN, U32.pack(1) + self._pass(self._memfd([source])))
         elif isinstance(source, int):
             regular = stat.S_ISREG(os.fstat(source).st_mode)
-            fd = self._copy_of(source, max_bytes) if regular else source
+            # Copied, so that the program cannot reopen the file for writing.
+            fd = self._memfd(_read_chunks(source, max_bytes)) if regular else source
             self._add(RecordTag.STDIN, U32.pack(1) + self._pass(fd))
         else:
             self._add_stdin_path(source, max_bytes)
@@ -166,7 +155,7 @@ class RequestPacket:
 
     def _add_content(self, entry: InputFile, content: bytes) -> None:
         if len(content) > INLINE_BYTES_MAX:
-            self._add_copy(entry, self._pass(self._anonymous(content)))
+            self._add_copy(entry, self._pass(self._memfd([content])))
         else:
             self._add(RecordTag.FILE_INLINE, U32.pack(entry.executable) + entry.encoded_name + content)
 
@@ -179,10 +168,13 @@ def _absolute(path: Path) -> bytes:
     return os.fsencode(name if name.startswith("/") else path.absolute())
 
 
-def _seal(fd: int) -> int:
-    fcntl.fcntl(fd, _F_ADD_SEALS, _SEALS)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+def _read_chunks(source: int, max_bytes: int) -> Iterator[bytes]:
+    size_bytes = 0
+    while chunk := os.read(source, 1 << 20):
+        size_bytes += len(chunk)
+        if size_bytes > max_bytes:
+            raise InvalidInput(f"stdin: over the limit of {max_bytes} bytes.", field="stdin")
+        yield chunk
 
 
 def check_executable_exists(entry: InputFile) -> None:

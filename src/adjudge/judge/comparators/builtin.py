@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -184,23 +184,24 @@ def _float(options: ComparatorOptions) -> Comparator:
     return Comparator("float", _by_token(TokenRule(check), _chain(*(stages or [RawBytes]))), skips_bom=True)
 
 
+def _unordered(
+    kind: str, items: Callable[[Reader, int], Iterable[list[bytes]]], what: str, *, skips_bom: bool = False
+) -> Comparator:
+    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
+        return compare_multisets(items(answer, chunk_bytes), items(output, chunk_bytes), what)
+
+    return Comparator(kind, run, skips_bom=skips_bom)
+
+
 def _sorted(options: ComparatorOptions) -> Comparator:
     by = options.choice("by", ("lines", "tokens"))
     stages, lower = _unicode(options)
     normalizer = _chain(*([Lowercase] if lower else stages or [RawBytes]))
-
-    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
-        if by == "lines":
-            sides = (non_blank_lines(side, chunk_bytes, normalizer()) for side in (answer, output))
-        else:
-            sides = (token_lists(side, bytes.split, chunk_bytes, normalizer()) for side in (answer, output))
-        return compare_multisets(next(sides), next(sides), by)
-
-    return Comparator("sorted", run, skips_bom=True)
-
-
-def _wcmp(_: ComparatorOptions) -> Comparator:
-    return Comparator("wcmp", _by_stream(lambda: CollapsedSpaces(split_testlib), split=split_testlib), skips_bom=True)
+    if by == "lines":
+        return _unordered("sorted", lambda side, size: non_blank_lines(side, size, normalizer()), by, skips_bom=True)
+    return _unordered(
+        "sorted", lambda side, size: token_lists(side, bytes.split, size, normalizer()), by, skips_bom=True
+    )
 
 
 def _lcmp(_: ComparatorOptions) -> Comparator:
@@ -218,15 +219,12 @@ def _lcmp(_: ComparatorOptions) -> Comparator:
 def _fcmp(_: ComparatorOptions) -> Comparator:
     """Compare lines. The reference stops at an empty last line of the answer; then only whitespace may follow."""
 
-    def answer() -> Normalizer:
-        return NormalizerChain(LineEndings(lone_cr=False, final_lf=True), LastEmptyLine(drops=True))
-
-    def output() -> Normalizer:
-        return NormalizerChain(LineEndings(lone_cr=False, final_lf=True), LastEmptyLine(drops=False))
+    def lines(*, drops: bool) -> Normalizer:
+        return NormalizerChain(LineEndings(lone_cr=False, final_lf=True), LastEmptyLine(drops=drops))
 
     run = _by_stream(
-        output,
-        answer_normalizer=answer,
+        lambda: lines(drops=False),
+        answer_normalizer=lambda: lines(drops=True),
         unit="line",
         split=split_lines,
         answer_tail=b"\n",
@@ -236,32 +234,24 @@ def _fcmp(_: ComparatorOptions) -> Comparator:
     return Comparator("fcmp", run, skips_bom=True)
 
 
-def _integers(
-    kind: str, *, exactly: int | None = None, bound: int | None = 2**63
-) -> Callable[[ComparatorOptions], Comparator]:
+def _strict(kind: str, check: CheckToken, ends: ComparisonStatus, exactly: int | None = None) -> Comparator:
+    """A testlib checker that parses every token; ``ends`` is the status of an extra or missing token."""
+    rule = TokenRule(check, split_testlib, reflexive=False, token_count=exactly, extra=ends, missing=ends)
+    return Comparator(kind, _by_token(rule), accepts_identical=False, skips_bom=True)
+
+
+def _ends(exactly: int | None) -> ComparisonStatus:
+    return ComparisonStatus.WRONG_ANSWER if exactly is None else ComparisonStatus.FORMAT_ERROR
+
+
+def _integers(kind: str, *, exactly: int | None = None, bound: int | None = 2**63) -> Comparator:
     check = tokens.strict_values(lambda token: numbers.strict_integer(token, bound), lambda a, b: a == b, "an integer")
-    rule = TokenRule(
-        check,
-        split_testlib,
-        reflexive=False,
-        token_count=exactly,
-        extra=ComparisonStatus.WRONG_ANSWER if exactly is None else ComparisonStatus.FORMAT_ERROR,
-        missing=ComparisonStatus.WRONG_ANSWER if exactly is None else ComparisonStatus.FORMAT_ERROR,
-    )
-    return lambda _: Comparator(kind, _by_token(rule), accepts_identical=False, skips_bom=True)
+    return _strict(kind, check, _ends(exactly), exactly)
 
 
 def _doubles(kind: str, close: Callable[[float, float], bool], *, exactly: int | None = None) -> Comparator:
     check = tokens.strict_values(numbers.testlib_float, lambda a, b: close(float(str(a)), float(str(b))), "a number")
-    rule = TokenRule(
-        check,
-        split_testlib,
-        reflexive=False,
-        extra=ComparisonStatus.FORMAT_ERROR,
-        missing=ComparisonStatus.FORMAT_ERROR,
-        token_count=exactly,
-    )
-    return Comparator(kind, _by_token(rule), accepts_identical=False, skips_bom=True)
+    return _strict(kind, check, ComparisonStatus.FORMAT_ERROR, exactly)
 
 
 def _rcmp(options: ComparatorOptions) -> Comparator:
@@ -272,38 +262,18 @@ def _rcmp(options: ComparatorOptions) -> Comparator:
     return _doubles("rcmp", numbers.testlib_close(epsilon))
 
 
-def _yesno(kind: str, exactly: int | None) -> Callable[[ComparatorOptions], Comparator]:
+def _yesno(kind: str, exactly: int | None) -> Comparator:
     def read(token: bytes) -> bytes | None:
         word = token.upper()
         return word if word in (b"YES", b"NO") else None
 
-    ends = ComparisonStatus.WRONG_ANSWER if exactly is None else ComparisonStatus.FORMAT_ERROR
-    rule = TokenRule(
-        tokens.strict_values(read, lambda a, b: a == b, "YES or NO"),
-        split_testlib,
-        reflexive=False,
-        token_count=exactly,
-        extra=ends,
-        missing=ends,
-    )
-    return lambda _: Comparator(kind, _by_token(rule), accepts_identical=False, skips_bom=True)
-
-
-def _dmoj_rstripped(_: ComparatorOptions) -> Comparator:
-    return Comparator("dmoj-rstripped", _by_stream(RightStripped, unit="line", split=split_lines))
+    return _strict(kind, tokens.strict_values(read, lambda a, b: a == b, "YES or NO"), _ends(exactly), exactly)
 
 
 def _dmoj_sorted(options: ComparatorOptions) -> Comparator:
-    by = options.choice("split_on", ("lines", "whitespace"))
-
-    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
-        if by == "lines":
-            sides = (dmoj_lines(side, chunk_bytes, RawBytes()) for side in (answer, output))
-        else:
-            sides = (token_lists(side, bytes.split, chunk_bytes) for side in (answer, output))
-        return compare_multisets(next(sides), next(sides), "lines" if by == "lines" else "tokens")
-
-    return Comparator("dmoj-sorted", run)
+    if options.choice("split_on", ("lines", "whitespace")) == "lines":
+        return _unordered("dmoj-sorted", lambda side, size: dmoj_lines(side, size, RawBytes()), "lines")
+    return _unordered("dmoj-sorted", lambda side, size: token_lists(side, bytes.split, size), "tokens")
 
 
 def _dmoj_floats(options: ComparatorOptions) -> Comparator:
@@ -343,15 +313,17 @@ BUILTIN_COMPARATORS: Final[Mapping[str, Callable[[ComparatorOptions], Comparator
     "token": _token,
     "float": _float,
     "sorted": _sorted,
-    "integers": _integers("integers"),
-    "yesno": _yesno("yesno", 1),
-    "nyesno": _yesno("nyesno", None),
-    "wcmp": _wcmp,
+    "integers": lambda _: _integers("integers"),
+    "yesno": lambda _: _yesno("yesno", 1),
+    "nyesno": lambda _: _yesno("nyesno", None),
+    "wcmp": lambda _: Comparator(
+        "wcmp", _by_stream(lambda: CollapsedSpaces(split_testlib), split=split_testlib), skips_bom=True
+    ),
     "lcmp": _lcmp,
     "fcmp": _fcmp,
-    "ncmp": _integers("ncmp"),
-    "icmp": _integers("icmp", exactly=1, bound=2**31),
-    "hcmp": _integers("hcmp", exactly=1, bound=None),
+    "ncmp": lambda _: _integers("ncmp"),
+    "icmp": lambda _: _integers("icmp", exactly=1, bound=2**31),
+    "hcmp": lambda _: _integers("hcmp", exactly=1, bound=None),
     "rcmp": _rcmp,
     "rcmp4": lambda _: _doubles("rcmp4", numbers.testlib_close(1e-4)),
     "rcmp6": lambda _: _doubles("rcmp6", numbers.testlib_close(1e-6)),
@@ -360,7 +332,7 @@ BUILTIN_COMPARATORS: Final[Mapping[str, Callable[[ComparatorOptions], Comparator
     "dmoj-standard": lambda _: Comparator("dmoj-standard", _by_stream(DmojWhitespace)),
     "dmoj-identical": _dmoj_identical,
     "dmoj-easy": lambda _: Comparator("dmoj-easy", compare_letters),
-    "dmoj-rstripped": _dmoj_rstripped,
+    "dmoj-rstripped": lambda _: Comparator("dmoj-rstripped", _by_stream(RightStripped, unit="line", split=split_lines)),
     "dmoj-sorted": _dmoj_sorted,
     "dmoj-floats": _dmoj_floats,
     "dmoj-linecount": _dmoj_linecount,

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from adjudge.judge.comparators.comparison import excerpt
 from adjudge.judge.comparators.normalizers import Split
 from adjudge.judge.comparators.stream_compare import CHUNK_BYTES, Normalizer, Reader, StreamDifference
-from adjudge.judge.comparators.tokens import token_lists
+from adjudge.judge.comparators.tokens import line_lists, token_lists
 
 Key = Callable[[bytes], bytes]
 _READ_BYTES = 16 * 1024 * 1024
@@ -70,18 +70,9 @@ def _contrast(wanted: bytes | None, found: bytes | None) -> str:
 
 def _pieces(reader: Reader, normalizer: Normalizer, split: Split) -> Iterator[bytes]:
     reader.seek(0)
+    bounded = _Bounded(reader)
     if split is split_lines:
-        return _lines(_Bounded(reader), normalizer)
-    lists = token_lists(_Bounded(reader), split, CHUNK_BYTES, normalizer)
+        lists = line_lists(bounded, CHUNK_BYTES, normalizer)
+    else:
+        lists = token_lists(bounded, split, CHUNK_BYTES, normalizer)
     return (token for tokens in lists for token in tokens)
-
-
-def _lines(reader: Reader, normalizer: Normalizer) -> Iterator[bytes]:
-    rest = b""
-    while chunk := reader.read(CHUNK_BYTES):
-        *lines, rest = (rest + normalizer.feed(chunk)).split(b"\n")
-        yield from lines
-    *lines, rest = (rest + normalizer.finish()).split(b"\n")
-    yield from lines
-    if rest:
-        yield rest

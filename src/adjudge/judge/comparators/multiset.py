@@ -14,6 +14,7 @@ from hashlib import blake2b
 from adjudge.judge.comparators.comparison import ACCEPTED, Comparison, excerpt, wrong_answer
 from adjudge.judge.comparators.normalizers import CollapsedSpacesPerLine
 from adjudge.judge.comparators.stream_compare import Normalizer, Reader
+from adjudge.judge.comparators.tokens import line_lists
 
 _MODULUS = 2**128
 _EXPLAINED_ITEMS = 100_000
@@ -61,28 +62,15 @@ class _MultisetFingerprint:
 
 def non_blank_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
     form = CollapsedSpacesPerLine()
-    for lines in _line_lists(reader, chunk_bytes, normalizer):
+    for lines in line_lists(reader, chunk_bytes, normalizer):
         text = form.feed(b"\n".join(lines) + b"\n")
         yield [line for line in text.split(b"\n") if line]
 
 
 def dmoj_lines(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
     """DMOJ's lines: CR and LF both end a line; empty lines are ignored, whitespace-only lines are not."""
-    for lines in _line_lists(reader, chunk_bytes, normalizer):
+    for lines in line_lists(reader, chunk_bytes, normalizer):
         yield [b" ".join(part.split()) for line in lines for part in line.replace(b"\r", b"\n").split(b"\n") if part]
-
-
-def _line_lists(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
-    rest = b""
-    ended = False
-    while not ended:
-        chunk = reader.read(chunk_bytes)
-        ended = not chunk
-        *lines, rest = (rest + (normalizer.feed(chunk) if chunk else normalizer.finish())).split(b"\n")
-        if lines:
-            yield lines
-    if rest:
-        yield [rest]
 
 
 def compare_letters(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:

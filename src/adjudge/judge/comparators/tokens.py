@@ -49,6 +49,20 @@ def token_lists(
         yield [held.value()]
 
 
+def line_lists(reader: Reader, chunk_bytes: int, normalizer: Normalizer) -> Iterator[list[bytes]]:
+    """The lines of a normalized stream, one list per chunk."""
+    rest = b""
+    ended = False
+    while not ended:
+        chunk = reader.read(chunk_bytes)
+        ended = not chunk
+        *lines, rest = (rest + (normalizer.feed(chunk) if chunk else normalizer.finish())).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
 def _continues(held: DeferredBytes, chunk: bytes, first: bytes) -> bool:
     return chunk.startswith(first) and first[:1].isspace() == held.value()[:1].isspace()
 
