@@ -17,7 +17,7 @@ from typing import Any
 
 from adjudge.domain.chain_condition import Condition
 from adjudge.domain.priority import DEFAULT_BAND
-from adjudge.domain.states import NODE, NodeStatus
+from adjudge.domain.states import NodeStatus
 
 _INSTANCE = re.compile(r"(?P<base>.+)\[(?P<index>\d+)\]")
 
@@ -213,30 +213,6 @@ def dependency_counts(dag: Dag, node_id: str, states: States) -> DependencyCount
     return count_statuses(states[dep] for dep in dag.by_id[node_id].deps)
 
 
-def decide_pending(dag: Dag, states: States, holds: Callable[[Node], bool] = lambda _: True) -> dict[str, NodeDecision]:
-    """Decide all pending nodes that can be decided: a node runs, or it is skipped, which may decide further nodes.
-
-    ``holds`` evaluates the ``if`` of a node. This is the reference implementation; the engine reaches the same
-    decisions incrementally, by counters in the database (``decide``).
-    """
-    statuses, decisions = dict(states), dict[str, NodeDecision]()
-    front = [node.id for node in dag.nodes]
-    while front:
-        node = dag.by_id[front.pop()]
-        if statuses[node.id] is not NodeStatus.PENDING or node.id in decisions:
-            continue
-        decision = decide(node.when, dependency_counts(dag, node.id, statuses))
-        if decision is NodeDecision.RUN and node.condition is not None and node.when is not DependencyRule.ALWAYS:
-            decision = NodeDecision.RUN if holds(node) else NodeDecision.SKIP
-        if decision is NodeDecision.WAIT:
-            continue
-        decisions[node.id] = decision
-        if decision is NodeDecision.SKIP:
-            statuses[node.id] = NodeStatus.SKIPPED
-            front.extend(dag.dependents[node.id])
-    return decisions
-
-
 @dataclass(frozen=True, slots=True)
 class SkipCascade:
     """The effect of skipping some nodes on their dependents."""
@@ -289,14 +265,6 @@ def nodes_to_reopen(dag: Dag, states: States, began: Callable[[str], bool], node
                 result[dependent] = None
                 front.append(dependent)
     return list(result)
-
-
-def final_run_status(states: Iterable[NodeStatus]) -> str | None:
-    """The final status of a run (``success`` or ``failed``), or None while a node is unfinished."""
-    seen = set(states)
-    if not seen <= NODE.terminal:
-        return None
-    return "failed" if any(is_failed(status) for status in seen) else "success"
 
 
 def instance_id(node_id: str, index: int) -> str:

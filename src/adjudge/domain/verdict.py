@@ -31,11 +31,6 @@ class Verdict(StrEnum):
         return _SEVERITY[self]
 
     @property
-    def is_system_error(self) -> bool:
-        """Whether Adjudge failed, not the program; such a result is retried."""
-        return self is Verdict.SE
-
-    @property
     def status(self) -> SubmissionStatus:
         if self is Verdict.AC:
             return SubmissionStatus.ACCEPTED

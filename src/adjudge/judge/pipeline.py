@@ -164,7 +164,8 @@ class _JudgePipeline:
         self.limits = submission_limits(self.problem, language)
         source = self.submission.source
         if source.size_bytes > self.problem.limits.code_bytes:
-            self.compiled = _too_long(source.size_bytes, self.problem.limits.code_bytes)
+            message = f"the source has {source.size_bytes} bytes; the limit is {self.problem.limits.code_bytes}"
+            self.compiled = CompileResult(None, CompileFailure(message, ""))
         else:
             extra, stub = preparer.stub(self.problem, language)
             self.compiled = await self.judge.compiler.compile(
@@ -254,17 +255,12 @@ class _JudgePipeline:
         """The result from the test case results; a problem without points counts as one with one point."""
         accepted = Fraction(scored.verdict is Verdict.AC)
         is_scored = self.problem.is_scored
-        return JudgeResult(
-            verdict=scored.verdict,
+        return replace(
+            self._result(scored.verdict, _message(rows, scored)),
             score=scored.points if is_scored else accepted,
             max_score=scored.max_points if is_scored else Fraction(1),
-            message=_message(rows, scored),
             cases=rows,
-            provenance=self._provenance(),
-            problem=self.problem,
             scored=scored,
-            compiled=self.compiled.without_artifact() if self.compiled else None,
-            wall_ms=self._wall_ms(),
         )
 
     def _result(self, verdict: Verdict, message: str) -> JudgeResult:
@@ -278,11 +274,8 @@ class _JudgePipeline:
             provenance=self._provenance(),
             problem=self.problem,
             compiled=self.compiled.without_artifact() if self.compiled else None,
-            wall_ms=self._wall_ms(),
+            wall_ms=(time.monotonic_ns() - self.started_ns) // 1_000_000,
         )
-
-    def _wall_ms(self) -> int:
-        return (time.monotonic_ns() - self.started_ns) // 1_000_000
 
     def _provenance(self) -> Provenance:
         executable = self.compiled.executable if self.compiled else None
@@ -312,10 +305,6 @@ def _message(rows: Sequence[CaseResult], scored: SubmissionScore) -> str:
     if deciding is None or deciding.verdict is None:
         return ""
     return f"{deciding.verdict.title} on test {deciding.name}" + (f": {deciding.message}" if deciding.message else "")
-
-
-def _too_long(size_bytes: int, limit_bytes: int) -> CompileResult:
-    return CompileResult(None, CompileFailure(f"the source has {size_bytes} bytes; the limit is {limit_bytes}", ""))
 
 
 def _answers(problem: Problem, source: ProgramSource) -> dict[str, bytes]:

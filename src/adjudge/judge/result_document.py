@@ -25,6 +25,9 @@ from adjudge.judge.sources import ProgramSource
 
 SCHEMA_VERSION: Final = 1
 Document = dict[str, Any]
+_SHOWN_LIMITS: Final = ("cpu_ms", "wall_ms", "memory_bytes", "output_bytes", "processes")
+_FIGURES: Final = ("time_ms", "wall_ms", "mem_kb", "exit_code", "exit_signal", "limit")
+_NO_RUN: Final = dict.fromkeys(_FIGURES) | {"time_ms": 0, "wall_ms": 0, "mem_kb": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class JudgeResult:
             "first_failure": first.name if first else None,
             "compile": _compile(self.compiled),
             "groups": self._groups(),
-            "cases": [_case(case, self._feedback(case, cases)) for case in self.cases],
+            "cases": [_case(case, feedback_for_case(self.problem, cases[case.name])) for case in self.cases],
             "provenance": _provenance(self.provenance),
         }
 
@@ -115,9 +118,6 @@ class JudgeResult:
             )
         return rows
 
-    def _feedback(self, result: CaseResult, cases: Mapping[str, Case]) -> str:
-        return feedback_for_case(self.problem, cases[result.name])
-
 
 def feedback_for_case(problem: Problem, case: Case) -> str:
     """How much of a test case the author may see."""
@@ -131,36 +131,20 @@ def score_to_json(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else round(float(value), 9)
 
 
-def _figures(run: ResourceUsage | None) -> Document | None:
-    if run is None:
-        return None
-    return {
-        "verdict": run.verdict.value,
-        "time_ms": run.time_ms,
-        "wall_ms": run.wall_ms,
-        "mem_kb": run.mem_kb,
-        "exit_code": run.exit_code,
-        "exit_signal": run.exit_signal,
-        "limit": run.limit.value if run.limit else None,
-    }
+def _figures(run: ResourceUsage) -> Document:
+    return {"verdict": run.verdict.value, **{name: getattr(run, name) for name in _FIGURES}}
 
 
 def _case(case: CaseResult, feedback: str) -> Document:
-    run = case.run
     return {
         "name": case.name,
         "group": case.group,
+        **(_figures(case.run) if case.run else _NO_RUN),
         "verdict": case.verdict.value if case.verdict else None,
-        "time_ms": run.time_ms if run else 0,
-        "wall_ms": run.wall_ms if run else 0,
-        "mem_kb": run.mem_kb if run else 0,
-        "exit_code": run.exit_code if run else None,
-        "exit_signal": run.exit_signal if run else None,
-        "limit": run.limit.value if run and run.limit else None,
         "score": score_to_json(case.score.value) if case.score else None,
         "score_unit": case.score.unit.value if case.score else None,
         "passes": case.passes,
-        "first_run": _figures(case.first_run),
+        "first_run": _figures(case.first_run) if case.first_run else None,
         "message": case.message,
         "author_message": case.author_message,
         "written": {"expected": case.output_excerpt.expected, "got": case.output_excerpt.actual}
@@ -186,7 +170,6 @@ def _compile(compiled: CompileResult | None) -> Document | None:
 
 
 def _provenance(origin: Provenance) -> Document:
-    limits = origin.limits
     return {
         "adjudge": __version__,
         "source_sha256": origin.source.digest,
@@ -200,13 +183,7 @@ def _provenance(origin: Provenance) -> Document:
         "revision": origin.revision,
         "checker": origin.checker,
         "programs": dict(origin.programs),
-        "limits": {
-            "cpu_ms": limits.cpu_ms,
-            "wall_ms": limits.wall_ms,
-            "memory_bytes": limits.memory_bytes,
-            "output_bytes": limits.output_bytes,
-            "processes": limits.processes,
-        },
+        "limits": {name: getattr(origin.limits, name) for name in _SHOWN_LIMITS},
         "worker": origin.worker,
         "job_id": origin.job_id,
         "attempt_id": origin.attempt_id,
@@ -228,7 +205,8 @@ def judging_digest(problem: Problem, files: ProblemFiles) -> str:
     for case in problem.cases:
         parts = [case.name, files.sha256(case.input), files.sha256(case.answer) if case.answer else "", repr(case)]
         total.update("\n".join(parts).encode())
-    programs = [program for checker in _checkers(problem) for program in checker.programs]
+    checkers = [problem.checker, *(case.checker for case in problem.cases if case.checker)]
+    programs = [program for checker in checkers for program in checker.programs]
     programs += [problem.interactor.program] if problem.interactor else []
     refs = [ref for program in programs for ref in (*program.files, *program.support)]
     refs += [ref for stub in problem.stubs for ref in stub.files]
@@ -236,10 +214,6 @@ def judging_digest(problem: Problem, files: ProblemFiles) -> str:
         total.update(f"{ref.name}\n{files.sha256(ref.path)}".encode())
     total.update(repr((problem.checker, problem.interactor)).encode())
     return total.hexdigest()
-
-
-def _checkers(problem: Problem) -> Sequence[Checker]:
-    return [problem.checker, *(case.checker for case in problem.cases if case.checker)]
 
 
 _HIDDEN: Final = ("message", "exit_code", "exit_signal", "wall_ms", "first_run", "score", "score_unit")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from adjudge.domain.chain import final_run_status
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
 from adjudge.store.engine.rows import decode_json
 from tests.simulation.chains.attempts import check_attempts
@@ -15,7 +14,7 @@ from tests.simulation.chains.final_state import FinalState, Key, run_status_of, 
 from tests.simulation.chains.history import LogReplay, graces, shared_places
 from tests.simulation.chains.timers_and_triggers import check_by_itself
 from tests.simulation.checker import check_jobs
-from tests.support.chain_model import expected_states
+from tests.support.chain_model import expected_states, final_run_status
 
 if TYPE_CHECKING:
     from tests.simulation.chains.scenario import ChainScenario

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from adjudge.domain.chain import DependencyRule, NodeDecision, decide, dependency_counts, final_run_status, is_instance
+from adjudge.domain.chain import DependencyRule, NodeDecision, decide, dependency_counts, is_instance
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
 from tests.simulation.chains.final_state import FinalState, Key
+from tests.support.chain_model import final_run_status
 
 GRACE_MS: Final = 4_000
 _GRACE_US: Final = GRACE_MS * 1_000

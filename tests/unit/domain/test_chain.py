@@ -14,14 +14,13 @@ from adjudge.domain.chain import (
     cascade_skips,
     dag_node_id,
     decide,
-    decide_pending,
     dependency_counts,
-    final_run_status,
     instance_id,
     is_instance,
     nodes_to_reopen,
 )
 from adjudge.domain.states import NodeStatus as N
+from tests.support.chain_model import decide_pending, final_run_status
 
 
 def diamond(**rules: DependencyRule) -> Dag:

@@ -35,7 +35,6 @@ def test_verdict_maps_to_submission_status(verdict: Verdict) -> None:
     }
     assert verdict.status == expected.get(verdict, SubmissionStatus.ERROR)
     assert verdict.status in SUBMISSION.terminal
-    assert verdict.is_system_error is (verdict == "SE")
 
 
 @given(VERDICTS, st.sampled_from(VerdictAggregation))

@@ -34,35 +34,23 @@ class Scope:
         return YamlSection(self.levels[0], FILE, self.findings)
 
     def text(self, key: str, default: str = "") -> str:
-        node = self.node(key)
-        if node is None:
-            return default
-        if isinstance(node, YamlScalar):
-            return node.text
-        self.findings.error(FILE, f"{key}: must be a string.", line=node.line)
-        return default
+        return self._holder(key).take_text(key, default)
 
     def number(self, key: str, default: float, *, least: float = 0.0) -> float:
-        node = self.node(key)
-        if node is None:
-            return default
-        holder = YamlSection(YamlMap({key: node}, node.line, {key: node.line}), FILE, self.findings)
-        return holder.take_number(key, default, least=least)
+        return self._holder(key).take_number(key, default, least=least)
 
     def flag(self, key: str, *, default: bool) -> bool:
-        node = self.node(key)
-        if node is None:
-            return default
-        holder = YamlSection(YamlMap({key: node}, node.line, {key: node.line}), FILE, self.findings)
-        return holder.take_flag(key, default=default)
+        return self._holder(key).take_flag(key, default=default)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of strings; a single string is a list of one."""
+        return self._holder(key).take_texts(key)
+
+    def _holder(self, key: str) -> YamlSection:
+        """A section with this key only, wherever it was found."""
         node = self.node(key)
-        if node is None:
-            return ()
-        holder = YamlSection(YamlMap({key: node}, node.line, {key: node.line}), FILE, self.findings)
-        return holder.take_texts(key)
+        mapping = None if node is None else YamlMap({key: node}, node.line, {key: node.line})
+        return YamlSection(mapping, FILE, self.findings)
 
 
 def _lookup(mapping: YamlMap, key: str) -> YamlNode | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from adjudge.domain.problem import Problem
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.limits import with_time
-from adjudge.packages.icpc.metadata import Metadata
 from adjudge.packages.safe_yaml import parse_number
 
 INI = "domjudge-problem.ini"
@@ -16,22 +16,23 @@ _KNOWN = frozenset({"name", "timelimit", "externalid", "allow_submit", "allow_ju
 _EXECUTABLES = frozenset({"special_run", "special_compare"})
 
 
-def apply_domjudge(files: PackageFiles, metadata: Metadata, findings: Findings) -> tuple[Metadata, str]:
-    """Add DOMjudge's settings where ``problem.yaml`` has none; returns the short name they give, if any."""
+def apply_domjudge(files: PackageFiles, problem: Problem, findings: Findings) -> Problem:
+    """Add DOMjudge's settings where ``problem.yaml`` has none, and the short name, if they have one."""
     ini = _ini(files, findings)
     stated_ms = _time_ms(ini.get("timelimit", ""), INI, findings)
     file_ms = None
     if TIME_LIMIT in files:
         file_ms = _time_ms((files.text(TIME_LIMIT, findings) or "").strip(), TIME_LIMIT, findings)
-    limits = metadata.limits
+    limits = problem.limits
     if not limits.has_explicit_time_limit and (time_ms := stated_ms or file_ms):
         limits = with_time(limits, time_ms)
     if file_ms and limits.has_explicit_time_limit and limits.run.cpu_ms != file_ms:
         findings.error(
             TIME_LIMIT, f"says {file_ms} ms, but the package says {limits.run.cpu_ms} ms.", "Remove one of the two.", 1
         )
-    titles = metadata.titles or ({"en": ini["name"]} if ini.get("name") else {})
-    return replace(metadata, limits=limits, titles=titles), ini.get("short-name") or ini.get("externalid", "")
+    titles = problem.titles or ({"en": ini["name"]} if ini.get("name") else {})
+    name = ini.get("short-name") or ini.get("externalid", "")
+    return replace(problem, short_name=name, limits=limits, titles=titles)
 
 
 def _time_ms(text: str, path: str, findings: Findings) -> int | None:

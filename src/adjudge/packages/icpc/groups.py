@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from adjudge.domain.problem import Aggregate, Case, Feedback, Group, GroupVerdict, OnReject, SelfTest, SelfTestKind
+from adjudge.domain.problem import (
+    Aggregate,
+    Case,
+    Feedback,
+    Group,
+    GroupVerdict,
+    OnReject,
+    Problem,
+    ProblemMode,
+    SelfTest,
+    SelfTestKind,
+)
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA, RawCase, case_names, folders, group_file, read_raw, read_section
-from adjudge.packages.icpc.metadata import Metadata
 from adjudge.packages.safe_yaml import YamlMap, YamlSection
 
 _AGGREGATES = {"pass-fail": Aggregate.ALL, "sum": Aggregate.SUM, "min": Aggregate.MIN}
@@ -32,19 +42,17 @@ class _GroupSettings:
 @dataclass(frozen=True, slots=True)
 class _Context:
     files: PackageFiles
-    metadata: Metadata
+    problem: Problem
     findings: Findings
 
     @property
     def is_scored(self) -> bool:
-        return self.metadata.grading == "scoring"
+        return self.problem.is_scored
 
 
-def read_cases(
-    files: PackageFiles, metadata: Metadata, findings: Findings
-) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
+def read_cases(files: PackageFiles, problem: Problem, findings: Findings) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
     """Read ``data/sample`` and ``data/secret``."""
-    context = _Context(files, metadata, findings)
+    context = _Context(files, problem, findings)
     scored = context.is_scored
     on_reject = OnReject.CONTINUE if scored else OnReject.BREAK
     groups = [Group("", on_reject=on_reject, ignore_sample=scored)]
@@ -207,7 +215,7 @@ def _case(context: _Context, raw: RawCase, settings: _GroupSettings, count: int)
         points=_points(settings.group, count) if context.is_scored else 1.0,
         is_sample=is_sample,
         full_feedback=raw.settings.take_flag("full_feedback", default=settings.full_feedback),
-        output_name=f"{raw.name}.out" if context.metadata.mode == "submit-answer" else "",
+        output_name=f"{raw.name}.out" if context.problem.mode is ProblemMode.SUBMIT_ANSWER else "",
         description=raw.description,
         hint=raw.hint,
     )

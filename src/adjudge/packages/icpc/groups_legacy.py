@@ -8,7 +8,6 @@ from adjudge.domain.problem import Aggregate, Case, Group, GroupVerdict, OnRejec
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA, case_names, folders, group_file, read_raw, read_section
-from adjudge.packages.icpc.metadata import Metadata
 from adjudge.packages.safe_yaml import YamlMap, YamlSection, parse_number
 
 _AGGREGATES = {"sum": Aggregate.SUM, "avg": Aggregate.AVG, "min": Aggregate.MIN, "max": Aggregate.MAX}
@@ -35,17 +34,14 @@ class _LegacyGroupSettings:
 @dataclass(slots=True)
 class _Walk:
     files: PackageFiles
-    metadata: Metadata
     findings: Findings
     cases: list[Case] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
 
 
-def read_legacy_cases(
-    files: PackageFiles, metadata: Metadata, findings: Findings
-) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
+def read_legacy_cases(files: PackageFiles, findings: Findings) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
     """Read ``data/sample`` and ``data/secret`` with all folders below them."""
-    walk = _Walk(files, metadata, findings)
+    walk = _Walk(files, findings)
     root = _settings(walk, DATA, _LegacyGroupSettings())
     walk.groups.append(root.group)
     for top in ("sample", "secret"):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping as MappingType
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from adjudge.domain.problem import Grading, ProblemLimits, ProblemMode, ProblemSource
+from adjudge.domain.problem import Grading, PackageFormat, Problem, ProblemMode
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.credits import read_credits, read_sources
@@ -37,29 +36,13 @@ class FormatFamily(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The content of ``problem.yaml``."""
+    """The content of ``problem.yaml``: the problem without its files, and what decides how they are read."""
 
-    family: FormatFamily = FormatFamily.LEGACY
-    titles: MappingType[str, str] = field(default_factory=dict)
-    uuid: str = ""
-    version: str = ""
-    grading: Grading = Grading.PASS_FAIL
-    mode: ProblemMode = ProblemMode.BATCH
-    max_passes: int = 1
-    is_minimised: bool = False
+    family: FormatFamily
+    problem: Problem
     has_custom_validator: bool = False
     """Legacy packages declare it; newer ones have the program or not."""
     validator_flags: tuple[str, ...] = ()
-    limits: ProblemLimits = field(default_factory=ProblemLimits)
-    languages: tuple[str, ...] = ()
-    allow_file_writing: bool = False
-    constants: MappingType[str, str] = field(default_factory=dict)
-    credits: MappingType[str, tuple[str, ...]] = field(default_factory=dict)
-    sources: tuple[ProblemSource, ...] = ()
-    license: str = "unknown"
-    rights_owner: str = ""
-    embargo_until: str = ""
-    keywords: tuple[str, ...] = ()
 
 
 def read_metadata(files: PackageFiles, findings: Findings) -> Metadata:
@@ -103,16 +86,15 @@ def _legacy(section: YamlSection, family: FormatFamily) -> Metadata:
     rating.take_flag("show_test_data_groups", default=False)
     rating.report_unknown_keys()
     section.take_text("rights_owner")
-    return Metadata(
-        family=family,
+    problem = Problem(
+        "",
+        PackageFormat("icpc", family),
         titles={"en": title} if title else {},
         uuid=section.take_text("uuid"),
         grading=grading,
         mode=ProblemMode.INTERACTIVE if "interactive" in words else ProblemMode.BATCH,
         max_passes=_legacy_passes(section, words),
         is_minimised=objective == "min",
-        has_custom_validator=words[0] == "custom",
-        validator_flags=section.take_texts("validator_flags", split=True),
         limits=read_limits(section, is_legacy=True),
         credits=read_credits(section, is_legacy=True),
         sources=read_sources(section, is_legacy=True),
@@ -120,6 +102,7 @@ def _legacy(section: YamlSection, family: FormatFamily) -> Metadata:
         rights_owner=section.take_text("rights_owner"),
         keywords=section.take_texts("keywords", split=True),
     )
+    return Metadata(family, problem, words[0] == "custom", section.take_texts("validator_flags", split=True))
 
 
 def _legacy_passes(section: YamlSection, words: list[str]) -> int:
@@ -140,8 +123,9 @@ def _new(section: YamlSection, family: FormatFamily) -> Metadata:
         section.warning("uuid", "is missing, and the format requires it.", "Add a fresh UUID.")
     if family is FormatFamily.DRAFT:
         section.take_text("source_url")
-    return Metadata(
-        family=family,
+    problem = Problem(
+        "",
+        PackageFormat("icpc", family),
         titles=_titles(section),
         uuid=section.take_text("uuid"),
         version=section.take_text("version"),
@@ -159,6 +143,7 @@ def _new(section: YamlSection, family: FormatFamily) -> Metadata:
         embargo_until=embargo,
         keywords=section.take_texts("keywords", split=True),
     )
+    return Metadata(family, problem)
 
 
 def _kinds(section: YamlSection) -> set[str]:

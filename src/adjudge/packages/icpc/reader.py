@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adjudge.domain.problem import Case, PackageFormat, Problem, ProblemMode
+from adjudge.domain.problem import Case, Problem, ProblemMode
 from adjudge.domain.programs import (
     Checker,
     CheckerProtocol,
@@ -44,36 +44,26 @@ _ICPC_FLAGS = {
 
 def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
     metadata = read_metadata(files, findings)
-    metadata, short_name = apply_domjudge(files, metadata, findings)
-    substitute(files, metadata.constants)
+    family, problem = metadata.family, apply_domjudge(files, metadata.problem, findings)
+    substitute(files, problem.constants)
     statements = read_statements(files)
     if not statements:
         findings.warning("", "has no statement.", "Add statement/problem.en.tex or .md.")
-    titles = dict(metadata.titles) or titles_from(files, statements, findings)
-    uses_old_groups = metadata.family.is_legacy or (
-        metadata.family is FormatFamily.DRAFT and not _has_new_groups(files)
-    )
-    read = read_legacy_cases if uses_old_groups else read_cases
-    cases, groups = read(files, metadata, findings)
+    uses_old_groups = family.is_legacy or (family is FormatFamily.DRAFT and not _has_new_groups(files))
+    if uses_old_groups:
+        cases, groups = read_legacy_cases(files, findings)
+    else:
+        cases, groups = read_cases(files, problem, findings)
     _check_secret_tests(files, cases, findings)
     checker, interactor = _checking(files, metadata, findings)
     if uses_old_groups and checker.protocol is CheckerProtocol.ICPC:
         checker = replace(checker, score_unit=ScoreUnit.UNBOUNDED)
     if checker.protocol is CheckerProtocol.NATIVE:
         _check_flags(checker, cases, findings)
-    return Problem(
-        short_name=short_name or name,
-        package_format=PackageFormat("icpc", metadata.family),
-        titles=titles,
-        uuid=metadata.uuid,
-        version=metadata.version,
-        grading=metadata.grading,
-        mode=metadata.mode,
-        max_passes=metadata.max_passes,
-        is_minimised=metadata.is_minimised,
-        limits=metadata.limits,
-        allow_file_writing=metadata.allow_file_writing,
-        languages=metadata.languages,
+    return replace(
+        problem,
+        short_name=problem.short_name or name,
+        titles=dict(problem.titles) or titles_from(files, statements, findings),
         cases=cases,
         groups=groups,
         checker=checker,
@@ -82,18 +72,11 @@ def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
         static_validator=_static_validator(files),
         input_validators=_input_validators(files, findings),
         generators=programs_in(files, "generators"),
-        submissions=read_submissions(files, findings, is_legacy=metadata.family.is_legacy),
-        self_tests=() if metadata.family.is_legacy else read_self_tests(files, findings),
+        submissions=read_submissions(files, findings, is_legacy=family.is_legacy),
+        self_tests=() if family.is_legacy else read_self_tests(files, findings),
         statements=statements,
         editorials=read_editorials(files),
         attachments=tuple(FileRef(path[len("attachments/") :], path) for path in files.names("attachments")),
-        constants=metadata.constants,
-        credits=metadata.credits,
-        sources=metadata.sources,
-        license=metadata.license,
-        rights_owner=metadata.rights_owner,
-        embargo_until=metadata.embargo_until,
-        keywords=metadata.keywords,
     )
 
 
@@ -116,7 +99,8 @@ def _has_new_groups(files: PackageFiles) -> bool:
 
 def _checking(files: PackageFiles, metadata: Metadata, findings: Findings) -> tuple[Checker, Interactor | None]:
     programs = _output_validators(files, metadata, findings)
-    needs_one = metadata.has_custom_validator or metadata.mode is ProblemMode.INTERACTIVE or metadata.max_passes > 1
+    is_interactive = metadata.problem.mode is ProblemMode.INTERACTIVE
+    needs_one = metadata.has_custom_validator or is_interactive or metadata.problem.max_passes > 1
     if not programs:
         if needs_one:
             where = "output_validators" if metadata.family.is_legacy else "output_validator"
@@ -124,7 +108,7 @@ def _checking(files: PackageFiles, metadata: Metadata, findings: Findings) -> tu
         native = NativeChecker.ICPC_2025_09 if metadata.family is FormatFamily.NEW else NativeChecker.ICPC
         return Checker(native=native, args=metadata.validator_flags), None
     checker = Checker(CheckerProtocol.ICPC, programs=programs, args=metadata.validator_flags)
-    if metadata.mode is not ProblemMode.INTERACTIVE:
+    if not is_interactive:
         return checker, None
     if len(programs) > 1:
         findings.error("output_validators", "an interactive problem has one validator.", "Remove the others.")

@@ -213,7 +213,8 @@ def read_self_tests(
 ) -> tuple[SelfTest, ...]:
     """Read the tests of the package's checker and validator."""
     result = []
-    for holder, is_checker in ((root.first("assets/checker"), True), *_validator_holders(root)):
+    validators = [(element, False) for element in root.all("assets/validators/validator")]
+    for holder, is_checker in ((root.first("assets/checker"), True), *validators):
         testset = holder.first("testset") if holder is not None else None
         if testset is None:
             continue
@@ -250,7 +251,3 @@ def _normalise_self_tests(
         has_windows_lines |= normalize_line_endings(files, path, findings)
     for path in invalid if has_windows_lines else ():
         normalize_line_endings(files, path, findings)
-
-
-def _validator_holders(root: XmlElement) -> list[tuple[XmlElement, bool]]:
-    return [(element, False) for element in root.all("assets/validators/validator")]
