@@ -25,11 +25,10 @@ from adjudge.domain.permissions import ALL_SCOPES
 from adjudge.executors.wakeups import WAIT_PROBES, fire_chain_finished
 from adjudge.judge.languages import Languages
 from adjudge.registry.database import DatabaseRegistry
-from adjudge.services.admission import AdmissionController
-from adjudge.services.credentials import CredentialCache
+from adjudge.services.admission import AdmissionController, LoadSampler
 from adjudge.services.event_feed import EventFeed
-from adjudge.services.load_snapshot import LoadSampler
 from adjudge.services.passwords import PasswordHashing
+from adjudge.services.viewer import CredentialCache
 from adjudge.store.accounts import api_tokens, users
 from adjudge.stream import MemoryStream
 from tests.support.shared_routes import create_shared_app

@@ -15,10 +15,8 @@ from adjudge.api import errors
 from adjudge.api.auth import known_by, make_authenticator
 from adjudge.api.cached_problems import CachedProblems
 from adjudge.api.container import Services
-from adjudge.api.json_shape import JsonShape
-from adjudge.api.middleware import RequestMiddleware
+from adjudge.api.middleware import OpenStreams, RequestLimits, RequestMiddleware
 from adjudge.api.openapi import build_openapi
-from adjudge.api.request_limits import OpenStreams, RequestLimits
 from adjudge.api.routes import (
     account,
     chain_run_files,
@@ -83,7 +81,6 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
     app = _new_fastapi()
     already = len(app.router.routes)
     s = services
-    app.router.routes.append(submissions.plain_submit_route(API_ROOT, s.submitter))
     # Routes are tried in this order, so the most used come first. No two of them match the same path.
     for router in (
         submissions.router(s.languages, s.submissions, s.submitter),
@@ -125,7 +122,6 @@ def _new_fastapi() -> FastAPI:
 def _add_middleware(app: FastAPI, services: Services) -> None:
     """Add ``RequestMiddleware`` around the application, and CORS for the origins in the settings."""
     server = services.settings.server
-    app.add_middleware(JsonShape, uploads=_UPLOADS)
     origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
     if origins:
         app.add_middleware(

@@ -1,20 +1,57 @@
-"""Authentication: ``Authorization: Bearer adj_…``, else the session cookie, else an anonymous visitor."""
+"""Authentication and permissions: the viewer of a request.
+
+A request is authenticated by ``Authorization: Bearer adj_…``, else the session cookie; else it is an anonymous visitor.
+A route declares the permission that it requires in its signature::
+
+    async def submit(viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]) -> …
+
+A request without that permission does not reach the route: the response is 401 for a visitor and 403 for a user. A test
+calls every route as every role and compares the results with one table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
-from fastapi import Request
+from fastapi import Depends, Request
 from starlette.types import Scope
 
 from adjudge.api.browser import check_csrf, read_session_cookie
-from adjudge.api.dependencies import Authenticate
 from adjudge.domain.errors import Unauthenticated
-from adjudge.services.credentials import CredentialCache
-from adjudge.services.viewer import OUTSIDER, VISITOR, Viewer
+from adjudge.domain.permissions import Permission
+from adjudge.services.viewer import OUTSIDER, VISITOR, CredentialCache, Viewer
 
 _SCHEME: Final = "bearer "
+
+Authenticate = Callable[[Request], Awaitable[Viewer]]
+"""Authenticates a request. An invalid credential is rejected, not ignored."""
+
+
+def require_permission(permission: Permission) -> Any:
+    """The dependency of a route that requires ``permission``; its value is the viewer."""
+
+    async def viewer_with(request: Request) -> Viewer:
+        viewer = await current_viewer(request)
+        viewer.require(permission)
+        return viewer
+
+    viewer_with.permission = permission  # type: ignore[attr-defined]  # read by the test that calls every route
+    return Depends(viewer_with)
+
+
+def client_address(request: Request) -> str:
+    """The IP address of the client, as reported by a trusted proxy if there is one; empty if unknown."""
+    return request.client.host if request.client else ""
+
+
+async def current_viewer(request: Request) -> Viewer:
+    """The viewer of the request, authenticated once per request."""
+    known: Viewer | None = getattr(request.state, "viewer", None)
+    if known is None:
+        authenticate: Authenticate = request.app.state.authenticate
+        known = request.state.viewer = await authenticate(request)
+    return known
 
 
 def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool) -> Authenticate:

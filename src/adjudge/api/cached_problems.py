@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import Response
 from starlette.types import Scope
 
+from adjudge.api.accept_language import statement_languages
 from adjudge.api.auth import parse_bearer_token
-from adjudge.api.dependencies import statement_languages
 from adjudge.api.responses import conditional_response
 from adjudge.domain.permissions import Permission
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.problems import ProblemService
+from adjudge.services.viewer import CredentialCache
 
 
 class CachedProblems:
@@ -29,9 +29,9 @@ class CachedProblems:
         self._visitors_may_read = visitors_may_read
 
     def respond(self, scope: Scope) -> Response | None:
-        """The response, or None if the application must answer."""
+        """The response to a ``GET`` request, or None if the application must answer."""
         path: str = scope["path"]
-        if not path.startswith(self._prefix) or scope["method"] != "GET" or scope["query_string"]:
+        if not path.startswith(self._prefix) or scope["query_string"]:
             return None
         headers = dict(scope["headers"])
         if b"cookie" in headers or b"origin" in headers or not self._may_read(headers.get(b"authorization")):

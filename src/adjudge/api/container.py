@@ -17,7 +17,6 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.languages import LanguageService
@@ -33,6 +32,7 @@ from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmitService
 from adjudge.services.users import UserService
+from adjudge.services.viewer import CredentialCache
 from adjudge.services.webhooks import WebhookService
 from adjudge.settings import Settings
 

@@ -1,19 +1,33 @@
-"""The outermost middleware: request ids, limits, the log line, security headers, and a response to every error."""
+"""The outermost middleware: request ids, limits, the log line, security headers, and a response to every error.
+
+Limits of one request:
+
+- The body is counted as it is received. Above the limit the response is 413, whatever ``Content-Length`` says. Above a
+  much smaller limit the credential is checked first: frameworks read a body before they authenticate, and an anonymous
+  client must not make the server hold or parse megabytes. A large JSON body is checked by ``api.json_values``.
+- The time limit ends when the response starts. Each received part of the body restarts it, so a slow upload does not
+  time out unless it is slower than a minimum rate. A request with ``?wait=`` gets that much more time. A response that
+  streams has no time limit.
+- ``HEAD`` is ``GET`` without the response body.
+- At shutdown, event streams end with the event ``reconnect``; other requests finish.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adjudge.api.errors import error_response, internal_error_response
-from adjudge.api.request_limits import IsKnown, OpenStreams, RequestLimiter, RequestLimits, ResponseComplete
-from adjudge.domain.errors import AdjudgeError, TimedOut
+from adjudge.api.json_values import SMALL_BYTES, check_json_values
+from adjudge.domain.errors import AdjudgeError, BodyTooLarge, TimedOut
 from adjudge.domain.ids import IdFactory, new_id, parse_traceparent, trace_id_from
 from adjudge.observe import logs
 
@@ -34,11 +48,193 @@ SECURITY_HEADERS: Final = {
 _RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
 _HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _USABLE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_WAIT: Final = re.compile(rb"(?:^|&)wait=(\d{1,3}(?:\.\d{1,3})?)(?:&|$)")
+_SLOWEST_BYTES_PER_SEC: Final = 1024
+"""Minimum average rate of a body; a slower one times out."""
+_BODY_HEADERS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_RECONNECT_EVENT: Final = b"event: reconnect\ndata: {}\n\n"
 
 FastResponse = Callable[[Scope], ASGIApp | None]
-"""Returns the response to a request that needs no routing, or None."""
+"""Returns the response to a ``GET`` request that needs no routing, or None."""
+IsKnown = Callable[[Scope], Awaitable[bool]]
+"""Returns whether a request has a valid credential; raises if the credential is invalid."""
 
 log = logs.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """Size and time limits of one request."""
+
+    anonymous_bytes: int
+    body_bytes: int
+    upload_bytes: int
+    seconds: float
+    uploads: re.Pattern[str] = re.compile(r"(?!)")
+    """Paths that accept file uploads."""
+
+    def is_upload(self, scope: Scope) -> bool:
+        """Whether the path of this request accepts file uploads."""
+        return self.uploads.match(scope["path"]) is not None
+
+
+class OpenStreams:
+    """The open event streams, so that the server can shut down without waiting for their clients."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+        self.are_closing = False
+
+    def add(self, task: asyncio.Task[object]) -> None:
+        """Register a stream that has started; at shutdown it is canceled at once."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self.are_closing:
+            task.cancel()
+
+    def close(self) -> None:
+        """Cancel all streams, and every stream that is added later."""
+        self.are_closing = True
+        for task in self._tasks:
+            task.cancel()
+
+
+class ResponseComplete(Exception):
+    """The response is complete; what the application still sends is not needed."""
+
+
+class RequestLimiter:
+    """Wraps ``receive`` and ``send`` of one request and enforces its limits."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        bounds: RequestLimits,
+        *,
+        is_known: IsKnown,
+        dress: Callable[[Message], None],
+    ) -> None:
+        self.is_head = scope["method"] == "HEAD"
+        self.scope: Scope = {**scope, "method": "GET"} if self.is_head else scope
+        self.status = 0
+        self.is_stream = False
+        self.has_ended = False
+        self.deadline: asyncio.Timeout | None = None
+        self.on_stream: Callable[[], None] | None = None
+        """Called once, when an event stream has started."""
+        self._dress = dress
+        self._receive, self._send = receive, send
+        self._seconds = bounds.seconds + _wait_sec(scope)
+        self._is_upload = bounds.is_upload(scope)
+        self._max_bytes = bounds.upload_bytes if self._is_upload else bounds.body_bytes
+        self._limit = min(bounds.anonymous_bytes, self._max_bytes)
+        self._is_known = is_known
+        self._received = 0
+        self._first_piece_at: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time limit until the response starts."""
+        return self._seconds
+
+    async def check_length(self) -> None:
+        """Reject a body whose ``Content-Length`` is too large, before reading it."""
+        for name, length in self.scope["headers"]:
+            if name == b"content-length" and length.isdigit() and int(length[:20]) > self._limit:
+                await self._check_size(int(length[:20]))
+
+    async def checked_receive(self) -> Receive:
+        """``receive``; if the body may be large JSON, the body is read and its number of values checked first."""
+        return await check_json_values(self.receive) if self._may_be_large_json() else self.receive
+
+    def _may_be_large_json(self) -> bool:
+        """Whether there is a body that may be JSON and does not declare a small length.
+
+        A missing or repeated media type counts as JSON, because frameworks differ in which one they read. Uploads are
+        streamed, so they are never held in memory here.
+        """
+        if self.scope["method"] not in _WITH_BODY or self._is_upload:
+            return False
+        given: dict[bytes, list[bytes]] = {}
+        for name, value in self.scope["headers"]:
+            if name in _BODY_HEADERS:
+                given.setdefault(name, []).append(value)
+        if b"content-length" not in given and b"transfer-encoding" not in given:
+            return False
+        length = given.get(b"content-length", [b""])[0]
+        if length.isdigit() and int(length[:20]) <= SMALL_BYTES:
+            return False
+        kinds = given.get(b"content-type", [])
+        return len(kinds) != 1 or b"json" in kinds[0].lower()
+
+    async def receive(self) -> Message:
+        """Pass on a message of the client and count the bytes of the body."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._received += len(message.get("body", b""))
+            if self._received > self._limit:
+                try:
+                    await self._check_size(self._received)
+                except AdjudgeError as error:
+                    # While it reads a body, the framework passes on only its own error class.
+                    raise HTTPException(error.http_status, error.message, {"Connection": "close"}) from error
+            if self.deadline is not None and not self.status:
+                self.deadline.reschedule(self._next_deadline())
+        return message
+
+    async def _check_size(self, size: int) -> None:
+        """Reject a body of this size; a valid credential raises the limit."""
+        if self._limit < self._max_bytes and await self._is_known(self.scope):
+            self._limit = self._max_bytes
+        if size > self._max_bytes:
+            raise BodyTooLarge(f"The body is larger than {self._max_bytes} bytes.", limit_bytes=self._max_bytes)
+        if size > self._limit:
+            raise BodyTooLarge(
+                f"The body is larger than {self._limit} bytes, which is the most without a valid credential: log in "
+                "or send an API token.",
+                limit_bytes=self._limit,
+            )
+
+    def _next_deadline(self) -> float:
+        now = asyncio.get_running_loop().time()
+        if self._first_piece_at is None:
+            self._first_piece_at = now
+        allowed_sec = self._received / _SLOWEST_BYTES_PER_SEC
+        return min(now, self._first_piece_at + allowed_sec) + self._seconds
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.deadline is not None:
+                self.deadline.reschedule(None)
+            self.is_stream = any(
+                name == b"content-type" and value.startswith(b"text/event-stream") for name, value in message["headers"]
+            )
+            self._dress(message)
+        elif message["type"] == "http.response.body":
+            if self.is_head:
+                await self._send_no_body(is_last=not message.get("more_body", False))
+                return
+            self.has_ended = not message.get("more_body", False)
+        await self._send(message)
+        if self.is_stream and self.on_stream is not None:
+            self.on_stream()
+            self.on_stream = None
+
+    async def end_event_stream(self) -> None:
+        if not self.has_ended:
+            self.has_ended = True
+            await self._send({"type": "http.response.body", "body": b"" if self.is_head else _RECONNECT_EVENT})
+
+    async def _send_no_body(self, *, is_last: bool) -> None:
+        if not self.has_ended:
+            self.has_ended = True
+            await self._send({"type": "http.response.body", "body": b""})
+        if not is_last:
+            raise ResponseComplete
 
 
 class RequestMiddleware:
@@ -91,7 +287,9 @@ class RequestMiddleware:
     async def _handle(self, exchange: RequestLimiter, request_id: str) -> None:
         try:
             await exchange.check_length()
-            ready = self._fast_response(exchange.scope) if self._fast_response is not None else None
+            ready = None
+            if exchange.scope["method"] == "GET" and self._fast_response is not None:
+                ready = self._fast_response(exchange.scope)
             if ready is not None:
                 await ready(exchange.scope, exchange.receive, exchange.send)
             else:
@@ -117,7 +315,7 @@ class RequestMiddleware:
         try:
             async with deadline:
                 try:
-                    await self._app(exchange.scope, exchange.receive, exchange.send)
+                    await self._app(exchange.scope, await exchange.checked_receive(), exchange.send)
                 finally:
                     exchange.deadline = None  # messages sent after this do not move the deadline
         except TimeoutError as error:
@@ -154,3 +352,9 @@ class RequestMiddleware:
         present = {name for name, _ in headers}
         headers.append((_REQUEST_ID, request_id.encode()))
         headers.extend(pair for pair in self._headers if pair[0] not in present)
+
+
+def _wait_sec(scope: Scope) -> float:
+    query: bytes = scope.get("query_string", b"")
+    match = _WAIT.search(query) if query else None
+    return float(match[1]) if match else 0.0

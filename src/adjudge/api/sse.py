@@ -21,8 +21,7 @@ from starlette.types import Receive, Scope, Send
 from adjudge.domain.errors import AdjudgeError, TooManyStreams
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from adjudge.services.credentials import CredentialCache
-from adjudge.services.viewer import Viewer
+from adjudge.services.viewer import CredentialCache, Viewer
 
 _RETRY_AFTER_SEC: Final = 10
 _RECONNECT_EVENT: Final = b'event: reconnect\ndata: {"reason":"credential"}\n\n'

@@ -3,7 +3,7 @@
 httptools buffers a URL, header or trailer in memory without limit, and uvicorn sets no limit and no timeout. This
 protocol limits the request line, the headers and any other data between two parser events, and disconnects a client
 that does not finish its headers in time.
-Bodies are bounded by ``adjudge.api.request_limits``.
+Bodies are bounded by ``adjudge.api.middleware``.
 """
 
 from __future__ import annotations

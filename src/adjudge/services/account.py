@@ -18,10 +18,9 @@ from adjudge.domain.errors import (
 )
 from adjudge.domain.ids import IdFactory, new_id, parse_id_or_not_found
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.login import validate_display_name, validate_email
 from adjudge.services.passwords import PasswordHashing, validate_new_password
-from adjudge.services.viewer import AuthMethod, Viewer
+from adjudge.services.viewer import AuthMethod, CredentialCache, Viewer
 from adjudge.settings.sections import AccountsSettings
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import api_tokens, sessions, users

@@ -7,11 +7,12 @@ the in-flight limit and the daily quota (rows, read at most once a second for ea
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import ipaddress
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
@@ -31,7 +32,7 @@ from adjudge.domain.ids import uuid7
 from adjudge.domain.permissions import Permission, Role
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.services.load_snapshot import LoadSampler, LoadSnapshot
+from adjudge.registry.driver import Registry, WorkerHealth, WorkerInfo
 from adjudge.services.viewer import Viewer
 from adjudge.settings.sections import AdmissionSettings as Limits
 from adjudge.store import Database, Tx
@@ -43,8 +44,80 @@ _DAY_SEC: Final = 86_400
 _USAGE_TTL_SEC: Final = 1.0
 _MAX_USAGE_ENTRIES: Final = 10_000
 _LOG_SEC: Final = 1.0
+_SNAPSHOT_SEC: Final = 1.0
 
 log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSnapshot:
+    """The load that admission decides by: queue length and available languages, at most one second old."""
+
+    waiting: int = 0
+    languages: frozenset[str] | None = None
+    """The languages that available workers can run; None if unknown."""
+    workers: int = 0
+
+
+class LoadSampler:
+    """Reads snapshots, once for all requests.
+
+    A snapshot older than half a second is refreshed in the background; only the first request after an idle period
+    waits for one.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: Registry,
+        *,
+        count_to: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._count_to = count_to
+        self._clock = clock
+        self._sample = LoadSnapshot()
+        self._taken_at = float("-inf")
+        self._taking: asyncio.Task[None] | None = None
+
+    async def current(self) -> LoadSnapshot:
+        age_sec = self._clock() - self._taken_at
+        if age_sec > _SNAPSHOT_SEC / 2 and self._taking is None:
+            self._taking = asyncio.create_task(self._refresh())
+            self._taking.add_done_callback(self._on_refreshed)
+        if age_sec > _SNAPSHOT_SEC and self._taking is not None:
+            await asyncio.shield(self._taking)
+        return self._sample
+
+    async def close(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.wait([self._taking])
+
+    async def _refresh(self) -> None:
+        """Refresh the snapshot. On errors the queue length keeps its last value and the languages are unknown."""
+        sample = self._sample
+        try:
+            waiting = await self._database.read(lambda tx: admission.count_waiting(tx, limit=self._count_to))
+            sample = replace(sample, waiting=waiting)
+        except AdjudgeError as error:
+            log.warning("queue_depth_unknown", error=error.message)
+        try:
+            alive = [
+                worker.info for worker in await self._registry.list() if worker.info.health is not WorkerHealth.DRAINING
+            ]
+            sample = replace(sample, languages=_languages(alive), workers=len(alive))
+        except AdjudgeError as error:
+            log.warning("worker_health_unknown", error=error.message)
+            sample = replace(sample, languages=None)
+        self._sample, self._taken_at = sample, self._clock()
+
+    def _on_refreshed(self, task: asyncio.Task[None]) -> None:
+        self._taking = None
+        if not task.cancelled() and task.exception() is not None:
+            log.error("load_sampling_failed", exc_info=task.exception())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +224,6 @@ class AdmissionController:
         return _without_worker(sample, languages)
 
     async def close(self) -> None:
-        """Stop sampling."""
         await self._sampler.close()
 
     async def _check_system_load(self, band: int, languages: Collection[str]) -> int:
@@ -271,3 +343,10 @@ def _day(now_sec: float) -> int:
 
 def _without_worker(sample: LoadSnapshot, languages: Collection[str]) -> frozenset[str]:
     return frozenset() if sample.languages is None else frozenset(languages) - sample.languages
+
+
+def _languages(alive: Sequence[WorkerInfo]) -> frozenset[str] | None:
+    """All languages of the workers; None while a worker is starting, because its languages are unknown."""
+    if any(info.health is WorkerHealth.STARTING for info in alive):
+        return None
+    return frozenset(language for info in alive for language in info.languages)

@@ -13,9 +13,8 @@ from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.permissions import Role, parse_user_name
 from adjudge.observe.logs import get_logger
 from adjudge.services.admission import client_network, hashed_bucket_key
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.passwords import PasswordHashing, validate_new_password
-from adjudge.services.viewer import Viewer
+from adjudge.services.viewer import CredentialCache, Viewer
 from adjudge.settings.sections import AccountsSettings
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import invitations, sessions, users

@@ -9,7 +9,7 @@ from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.services.admission import AdmissionController
-from adjudge.services.submission_rules import SubmissionRulesCache
+from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.jobs.commands import JobCommands

@@ -18,7 +18,7 @@ from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.judge.result_document import author_view, coarse_case, coarse_mem_kb
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.problems import user_list_cache_key
-from adjudge.services.submission_rules import SubmissionRulesCache
+from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.jobs import dead_letters, progress

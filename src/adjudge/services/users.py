@@ -8,10 +8,9 @@ from typing import Final
 from adjudge.domain.errors import Conflict
 from adjudge.domain.ids import IdFactory, new_id, parse_id_or_not_found
 from adjudge.domain.permissions import Role, parse_user_name
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.login import insert_user, validate_display_name, validate_email
 from adjudge.services.passwords import PasswordHashing, generate_one_time_password, validate_new_password
-from adjudge.services.viewer import Viewer
+from adjudge.services.viewer import CredentialCache, Viewer
 from adjudge.settings.sections import AccountsSettings
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import api_tokens, invitations, sessions, users

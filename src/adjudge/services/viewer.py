@@ -1,13 +1,39 @@
-"""The acting user of a request, with role and permissions. ``api.auth`` creates it."""
+"""The acting user of a request, with role and permissions, and the cache that finds it by its credential."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from adjudge.domain.errors import Forbidden, PasswordChangeRequired, Unauthenticated
-from adjudge.domain.permissions import ANONYMOUS_PERMISSIONS, ROLE_PERMISSIONS, Permission, Role
+from cachetools import TLRUCache
+
+from adjudge.domain.errors import AdjudgeError, Forbidden, PasswordChangeRequired, Unauthenticated
+from adjudge.domain.permissions import (
+    ANONYMOUS_PERMISSIONS,
+    ROLE_PERMISSIONS,
+    Permission,
+    Role,
+    effective_permissions,
+)
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx
+from adjudge.store.accounts import api_tokens, sessions
+from adjudge.store.accounts.api_tokens import Principal
+
+_MAX_ENTRIES: Final = 10_000
+_PASSWORD_CHANGE_ONLY: Final = frozenset({Permission.ACCOUNT_OWN})
+"""Permissions of a user who logged in with a password set by someone else: only to choose a new one.
+
+API tokens are not restricted. Such a password cannot create a token, so a token that exists at that time was created by
+the operator with ``adjudge user token``.
+"""
+
+log = get_logger(__name__)
 
 
 class AuthMethod(StrEnum):
@@ -60,3 +86,150 @@ class Viewer:
 VISITOR: Final = Viewer(None, "visitor", None, ANONYMOUS_PERMISSIONS, AuthMethod.NOTHING)
 OUTSIDER: Final = Viewer(None, "visitor", None, frozenset(), AuthMethod.NOTHING)
 """A visitor without any permission, for installations that require a login."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedViewer:
+    viewer: Viewer
+    life_sec: float
+
+
+class CredentialCache:
+    """Finds the viewer of an API token or a session.
+
+    Looking one up costs a read, and most requests have a credential that was used just before. Therefore the result is
+    cached for ``accounts.credential_cache_sec`` (5 s at most). A change or revocation *in this process* invalidates the
+    entry at once; other processes use theirs until it expires.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        remember_sec: float,
+        session_idle_us: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._remember_sec = remember_sec
+        self._session_idle_us = session_idle_us
+        self._known: TLRUCache[str, _CachedViewer] = TLRUCache(
+            _MAX_ENTRIES, lambda _, known, now: now + known.life_sec, clock
+        )
+        self._pending_writes: set[asyncio.Task[None]] = set()
+
+    async def viewer_for_token(self, secret: str) -> Viewer | None:
+        """The viewer of an API token; None if it is not valid."""
+        return await self._viewer(AuthMethod.TOKEN, secret)
+
+    def known_by_token(self, secret: str) -> Viewer | None:
+        """The viewer of an API token, if it is in the cache."""
+        return self._cached(_cache_key(AuthMethod.TOKEN, secret))
+
+    async def viewer_for_session(self, secret: str) -> Viewer | None:
+        """The viewer of a session; None if it is not valid."""
+        return await self._viewer(AuthMethod.SESSION, secret)
+
+    def invalidate_user(self, user_id: str) -> None:
+        """Drop all cached credentials of a user; call it after the change is committed."""
+        for digest in [*self._known]:  # not items() and del: both fail for an entry that expires during the loop
+            known = self._known.get(digest)
+            if known is not None and known.viewer.user_id == user_id:
+                self._known.pop(digest, None)
+
+    async def find_revoked(self, viewers: Collection[Viewer]) -> set[Viewer]:
+        """The viewers whose credential is no longer valid or has other permissions now."""
+        by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.TOKEN}
+        by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.SESSION}
+
+        async def look(tx: Tx) -> dict[str, frozenset[Permission]]:
+            found = [
+                (AuthMethod.TOKEN, holder) for holder in (await api_tokens.find_valid(tx, by_token) if by_token else [])
+            ]
+            found += [
+                (AuthMethod.SESSION, holder)
+                for holder in (await sessions.find_valid(tx, by_session) if by_session else [])
+            ]
+            return {holder.credential_id: _permissions_of(holder, via) for via, holder in found}
+
+        held = await self._database.read(look)
+        return {viewer for viewer in viewers if held.get(viewer.credential_id or "") != viewer.permissions}
+
+    async def close(self) -> None:
+        """Wait for the pending writes of last-use times."""
+        if self._pending_writes:
+            await asyncio.wait(self._pending_writes)
+
+    async def _viewer(self, via: AuthMethod, secret: str) -> Viewer | None:
+        digest = _cache_key(via, secret)
+        remembered = self._cached(digest)
+        if remembered is not None:
+            return remembered
+        holder = await self._holder(via, secret)
+        if holder is None:
+            self._known.pop(digest, None)
+            return None
+        viewer = _viewer_of(holder, via, secret)
+        self._store(digest, viewer, holder.expires_in_us)
+        return viewer
+
+    def _cached(self, digest: str) -> Viewer | None:
+        known = self._known.get(digest)
+        return known.viewer if known is not None else None
+
+    async def _holder(self, via: AuthMethod, secret: str) -> Principal | None:
+        find = sessions.find_principal if via is AuthMethod.SESSION else api_tokens.find_principal
+        holder = await self._database.read(lambda tx: find(tx, secret))
+        if holder is not None and holder.needs_touch:
+            note = asyncio.create_task(self._record_use(via, holder.credential_id))
+            self._pending_writes.add(note)
+            note.add_done_callback(self._pending_writes.discard)
+        return holder
+
+    async def _record_use(self, via: AuthMethod, credential_id: str) -> None:
+        """Record the time of use in the background, without delaying the response."""
+        idle_us = self._session_idle_us
+        try:
+            if via is AuthMethod.SESSION:
+                await self._database.transact(lambda tx: sessions.touch(tx, credential_id, idle_us=idle_us))
+            else:
+                await self._database.transact(lambda tx: api_tokens.touch(tx, credential_id))
+        except AdjudgeError as error:
+            log.warning("credential_use_unrecorded", error=error.message)
+
+    def _store(self, digest: str, viewer: Viewer, left_us: int | None) -> None:
+        life_sec = self._remember_sec if left_us is None else min(self._remember_sec, left_us / 1e6)
+        if life_sec <= 0:
+            return
+        self._known[digest] = _CachedViewer(viewer, life_sec)
+
+
+def _cache_key(via: AuthMethod, secret: str) -> str:
+    """The cache key of a credential: a digest, never the secret itself."""
+    return _digest(f"{via}:{secret}")
+
+
+def _must_change_password(holder: Principal, via: AuthMethod) -> bool:
+    return holder.must_change_password and via is AuthMethod.SESSION
+
+
+def _permissions_of(holder: Principal, via: AuthMethod) -> frozenset[Permission]:
+    permissions = effective_permissions(holder.role, holder.scopes)
+    return permissions & _PASSWORD_CHANGE_ONLY if _must_change_password(holder, via) else permissions
+
+
+def _viewer_of(holder: Principal, via: AuthMethod, secret: str) -> Viewer:
+    return Viewer(
+        user_id=holder.user_id,
+        name=holder.name,
+        role=holder.role,
+        permissions=_permissions_of(holder, via),
+        via=via,
+        credential_id=holder.credential_id,
+        must_change_password=_must_change_password(holder, via),
+        csrf=_digest(f"csrf:{secret}") if via is AuthMethod.SESSION else None,
+    )
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from adjudge.api.dependencies import preferred_languages
+from adjudge.api.accept_language import preferred_languages
 from adjudge.domain.verdict import Verdict
 
 FOLDER: Final = Path(__file__).parent / "locales"

@@ -19,8 +19,8 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from adjudge import __version__
+from adjudge.api.auth import current_viewer
 from adjudge.api.browser import CSRF_FIELD, csrf_token
-from adjudge.api.dependencies import current_viewer
 from adjudge.api.errors import MOST_TOLD
 from adjudge.domain.errors import (
     AdjudgeError,

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from adjudge.api.browser import SESSION_COOKIE
-from adjudge.api.request_limits import RequestLimiter, RequestLimits
+from adjudge.api.middleware import RequestLimiter, RequestLimits
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.store_harness import StoreHarness
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from adjudge.store.engine.sqlite import SqliteDatabase
-from adjudge.store.judging import queries as submission_queries
+from adjudge.store.judging.submit_batch import resolve_problems
 from bench import api
 from bench.api_baseline import RawSqlite, commit_all, open_bare, recorded
 from bench.api_fixture import SLUG, SOURCE, ApiFixture, LoadResult, median_result, seed_database
@@ -133,7 +133,7 @@ async def test_requests_are_valid_submissions_of_existing_users(api_fixture: Api
     assert len(api_fixture.streams(2, 3)) == 5
     database = SqliteDatabase(Path(api_fixture.url.removeprefix("sqlite:///")))
     try:
-        named = await database.read(lambda tx: submission_queries.resolve_problems(tx, [SLUG]))
+        named = await database.read(lambda tx: resolve_problems(tx, [SLUG]))
     finally:
         await database.close()
     assert named[SLUG].published_revision_id == api_fixture.revision_id

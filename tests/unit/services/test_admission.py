@@ -22,8 +22,7 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import ROLE_PERMISSIONS, Role
 from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.registry.database import DatabaseRegistry
-from adjudge.services.admission import AdmissionController, client_network, priority_for_role
-from adjudge.services.load_snapshot import LoadSampler
+from adjudge.services.admission import AdmissionController, LoadSampler, client_network, priority_for_role
 from adjudge.services.rate_limit import FallbackBuckets
 from adjudge.services.viewer import AuthMethod, Viewer
 from adjudge.settings.sections import AdmissionSettings as Limits

@@ -14,13 +14,12 @@ import pytest
 from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs
-from adjudge.services import submit_batcher as batchers
-from adjudge.services.submission_rules import SubmissionRulesCache
-from adjudge.services.submit_batcher import SubmitBatcher
+from adjudge.services.submit import SubmissionRulesCache
 from adjudge.store import Database
 from adjudge.store.engine.driver import Operation
+from adjudge.store.judging import submit_batch as batchers
 from adjudge.store.judging.models import NewSubmission
-from adjudge.store.judging.submit_batch import BatchedSubmit
+from adjudge.store.judging.submit_batch import BatchedSubmit, SubmitBatcher
 from adjudge.store.ops.idempotency_keys import StoredResponse
 from tests.support.log_capture import capture_logs
 from tests.support.store_harness import StoreHarness

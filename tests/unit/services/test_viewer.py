@@ -7,11 +7,10 @@ from typing import Annotated
 
 import pytest
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission, Role, effective_permissions
-from adjudge.services.credentials import CredentialCache
-from adjudge.services.viewer import AuthMethod, Viewer
+from adjudge.services.viewer import AuthMethod, CredentialCache, Viewer
 from adjudge.store.accounts import api_tokens
 from tests.support.asgi_app import AsgiApp
 

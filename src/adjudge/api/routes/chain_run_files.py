@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.responses import file_response
 from adjudge.api.routes.chains import Controller
 from adjudge.api.schema.files import FileCreated

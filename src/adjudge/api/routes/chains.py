@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Request
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.schema.chain_apply import ChainApplyRead, ChainApplyRequest
 from adjudge.api.schema.chain_runs import ChainRunCreate, ChainRunStarted
 from adjudge.api.schema.chains import (

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header
 from fastapi.responses import StreamingResponse
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.domain.permissions import Permission
 from adjudge.services.submission_events import Stream, StreamEvent, SubmissionEventService

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.schema.submissions import (
     AttemptList,
     AttemptRead,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.responses import conditional_response, request_etag
 from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead
 from adjudge.domain.permissions import Permission

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from adjudge.api.auth import client_address, require_permission
 from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, delete_cookie, set_cookie
-from adjudge.api.dependencies import client_address, require_permission
 from adjudge.api.schema.account import (
     AccountRead,
     LoginMethods,
@@ -21,9 +21,8 @@ from adjudge.api.schema.account import (
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
 from adjudge.domain.permissions import ALL_SCOPES, Permission
 from adjudge.services.account import AccountService, viewer_for_user
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.login import ClientInfo, LoginService, NewLogin, Registration
-from adjudge.services.viewer import Viewer
+from adjudge.services.viewer import CredentialCache, Viewer
 
 
 def router(credentials: CredentialCache, accounts: AccountService, logins: LoginService) -> APIRouter:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge import __version__
-from adjudge.api.dependencies import client_address, current_viewer
+from adjudge.api.auth import client_address, current_viewer
 from adjudge.api.schema.base import VersionRead
 from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from adjudge.api.dependencies import require_permission, statement_languages
+from adjudge.api.accept_language import statement_languages
+from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.responses import conditional_response, file_response, request_etag
 from adjudge.api.routes.events import STREAM, encode_stream

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.schema.secrets import SecretBody, SecretInfo, SecretList
 from adjudge.domain.permissions import Permission
 from adjudge.services.secrets import SecretService

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from adjudge.cli.wiring.drivers import open_buckets, open_existing_database
 from adjudge.services.account import AccountService
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.users import UserService
+from adjudge.services.viewer import CredentialCache
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database
 

@@ -34,14 +34,13 @@ from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.metrics_recorder import record_metrics
-from adjudge.services.admission import AdmissionController
-from adjudge.services.credentials import CredentialCache
+from adjudge.services.admission import AdmissionController, LoadSampler
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.health import component_checks
-from adjudge.services.load_snapshot import LoadSampler
 from adjudge.services.oidc import OidcProvider
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.rate_limit import FallbackBuckets
+from adjudge.services.viewer import CredentialCache
 from adjudge.settings import Settings, sections
 from adjudge.store import Database
 from adjudge.stream import Stream

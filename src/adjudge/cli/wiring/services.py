@@ -20,7 +20,6 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
-from adjudge.services.credentials import CredentialCache
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
@@ -36,15 +35,15 @@ from adjudge.services.problems import ProblemService
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
-from adjudge.services.submission_rules import SubmissionRulesCache
 from adjudge.services.submissions import SubmissionService
-from adjudge.services.submit import SubmitService
-from adjudge.services.submit_batcher import SubmitBatcher
+from adjudge.services.submit import SubmissionRulesCache, SubmitService
 from adjudge.services.users import UserService
+from adjudge.services.viewer import CredentialCache
 from adjudge.services.webhooks import WebhookService
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.judging.submit_batch import SubmitBatcher
 
 
 def compose_services(

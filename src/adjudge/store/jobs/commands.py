@@ -78,6 +78,7 @@ class JobCommands:
             kind: listener for kind, listener in listeners.items() if isinstance(listener, ReplayListener)
         }
         self._policy = policy or RetryPolicy()
+        self._max_attempts = self._policy.max_attempts
         self._new_id = new_id
         self._random_unit = random_unit
 
@@ -85,7 +86,7 @@ class JobCommands:
         """Create jobs with their outbox rows; return their ids, for a known deduplication key the existing one."""
         if not jobs:
             return []
-        rows = [insert_row(job, self._policy.max_attempts) for job in jobs]
+        rows = [insert_row(job, self._max_attempts) for job in jobs]
         created = {row[0] for row in (await tx.run(scripts.CREATE, {"new_job": rows}))["created_job"]}
         if new := [job for job in jobs if job.id in created]:
             tx.on_commit(lambda: accounts.record_enqueued(new))

@@ -13,7 +13,6 @@ from adjudge.store.engine.statement import Statement
 from adjudge.store.judging.models import (
     JobStatusChange,
     JudgeRunRow,
-    ProblemRef,
     SubmissionFilter,
     SubmissionNumber,
     SubmissionRow,
@@ -86,18 +85,6 @@ SUBMISSION_STATUS_LOG = Statement(
     "SELECT {columns} FROM submission_status_log WHERE submission_id = :submission_id ORDER BY version",
     row=SubmissionStatusChange,
 )
-RESOLVE_PROBLEMS = Statement(
-    "problems.resolve",
-    "Find problems by slug or id, with their published revision.",
-    """
-    SELECT given_ref, problems.id AS id, published_revision_id, owner_id
-    FROM {given} JOIN problems ON slug = given_ref
-    UNION ALL
-    SELECT given_ref, problems.id AS id, published_revision_id, owner_id
-    FROM {given} JOIN problems ON problems.id = given_ref
-    """,
-    input_columns={"given_ref": "text"},
-)
 SELECT_NUMBERS = Statement(
     "submissions.select_numbers",
     "Read the numbers of those of the given submissions that exist.",
@@ -144,11 +131,6 @@ PAGE = _page("page", "", "")
 PAGE_OF_USER = _page("page_of_user", " of one user", "submissions.user_id = :user_id AND")
 PAGE_OF_PROBLEM = _page("page_of_problem", " to one problem", "submissions.problem_id = :problem_id AND")
 PAGE_OF_CONTEST = _page("page_of_contest", " of one contest", "contest_id = :contest_id AND")
-FIND_DEFINITION = Statement(
-    "problems.find_definition",
-    "Read the judging definition of a revision.",
-    "SELECT definition FROM problem_revisions WHERE id = :revision_id",
-)
 
 
 async def find_submission(tx: Tx, submission_id: str) -> SubmissionRow:
@@ -200,20 +182,6 @@ async def list_job_status_log(tx: Tx, job_id: str) -> list[JobStatusChange]:
 
 async def list_submission_status_log(tx: Tx, submission_id: str) -> list[SubmissionStatusChange]:
     return await tx.fetch(SUBMISSION_STATUS_LOG, submission_id=submission_id)
-
-
-async def resolve_problems(tx: Tx, refs: Sequence[str]) -> dict[str, ProblemRef]:
-    """Problems by the slug or id that names them."""
-    rows = await tx.fetch(RESOLVE_PROBLEMS, [(ref,) for ref in dict.fromkeys(refs)])
-    return {row["given_ref"]: ProblemRef(row["id"], row["published_revision_id"], row["owner_id"]) for row in rows}
-
-
-async def find_definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
-    row = await fetch_one(tx, FIND_DEFINITION, revision_id=revision_id)
-    if row is None:
-        raise NotFound("revision", revision_id)
-    document: Mapping[str, Any] = json.loads(row["definition"])
-    return document
 
 
 async def find_source_text(tx: Tx, digest: str) -> str | None:

@@ -1,24 +1,54 @@
-"""Creates the submissions of several requests in one transaction, each with its own response.
+"""What submitting reads and writes: the problem, and the submissions of several requests in one transaction.
 
-A request whose idempotency key exists is not executed again: it gets the stored response, or an error if it is another
-request. Of two requests with the same key in one transaction, the first one counts.
+Each request gets its own response. A request whose idempotency key exists is not executed again: it gets the stored
+response, or an error if it is another request. Of two requests with the same key in one transaction, the first one
+counts.
 
 A stored response is written before the submissions and so without their numbers; they are added when it is returned.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused
-from adjudge.store.engine.driver import Tx
+from adjudge.concurrency.batcher import Batcher
+from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused, NotFound, OutcomeUnknown
+from adjudge.observe.logs import get_logger
+from adjudge.store.engine.driver import Database, Tx, fetch_one
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import queries
 from adjudge.store.judging.commands import SubmissionCommands
-from adjudge.store.judging.models import NewSubmission
+from adjudge.store.judging.models import NewSubmission, ProblemRef
 from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
+
+_TOGETHER: Final = 1_000
+"""Maximum number of submissions per transaction; a larger request gets a transaction of its own."""
+
+_log = get_logger(__name__)
+
+
+RESOLVE_PROBLEMS = Statement(
+    "problems.resolve",
+    "Find problems by slug or id, with their published revision.",
+    """
+    SELECT given_ref, problems.id AS id, published_revision_id, owner_id
+    FROM {given} JOIN problems ON slug = given_ref
+    UNION ALL
+    SELECT given_ref, problems.id AS id, published_revision_id, owner_id
+    FROM {given} JOIN problems ON problems.id = given_ref
+    """,
+    input_columns={"given_ref": "text"},
+)
+FIND_DEFINITION = Statement(
+    "problems.find_definition",
+    "Read the judging definition of a revision.",
+    "SELECT definition FROM problem_revisions WHERE id = :revision_id",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +58,20 @@ class BatchedSubmit:
     submissions: tuple[NewSubmission, ...]
     answer: StoredResponse
     key: IdempotencyKey | None = None
+
+
+async def resolve_problems(tx: Tx, refs: Sequence[str]) -> dict[str, ProblemRef]:
+    """Problems by the slug or id that names them."""
+    rows = await tx.fetch(RESOLVE_PROBLEMS, [(ref,) for ref in dict.fromkeys(refs)])
+    return {row["given_ref"]: ProblemRef(row["id"], row["published_revision_id"], row["owner_id"]) for row in rows}
+
+
+async def find_definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
+    row = await fetch_one(tx, FIND_DEFINITION, revision_id=revision_id)
+    if row is None:
+        raise NotFound("revision", revision_id)
+    document: Mapping[str, Any] = json.loads(row["definition"])
+    return document
 
 
 async def submit_batch(
@@ -86,3 +130,57 @@ def _again(order: BatchedSubmit, stored: dict[IdempotencyKey, StoredResponse]) -
         return answer.check_request(order.answer.request_digest)
     except IdempotencyKeyReused as refused:
         return refused
+
+
+class SubmitBatcher:
+    """Group commit: requests that arrive during a commit are inserted together by the next one.
+
+    A request that arrives alone is committed immediately. Once a full batch waits, a second writer commits it in
+    parallel. A request that cannot be inserted does not fail the others of its batch.
+    """
+
+    def __init__(self, database: Database, jobs: JobCommands) -> None:
+        self._database = database
+        self._submissions = SubmissionCommands(jobs)
+        self._batcher: Batcher[BatchedSubmit, StoredResponse | Exception] = Batcher(
+            self._write, name="submit", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=True
+        )
+
+    async def submit(self, order: BatchedSubmit) -> StoredResponse:
+        """Insert a request and wait for the commit; a repeated idempotency key gets the stored response."""
+        answer = await self._batcher.put(order)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def _write(self, batch: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
+        try:
+            return await self._write_batch(batch)
+        except OutcomeUnknown:
+            return await self._look_up(batch)
+
+    async def _write_batch(self, batch: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
+        return await self._database.transact(lambda tx: submit_batch(tx, self._submissions, batch))
+
+    async def _look_up(self, batch: Sequence[BatchedSubmit]) -> list[StoredResponse | Exception]:
+        """Look up what a commit with an unknown outcome has inserted; insert the other requests one by one."""
+        ids = [item.id for order in batch for item in order.submissions]
+        try:
+            known = await self._database.read(lambda tx: queries.find_numbers(tx, ids))
+        except AdjudgeError as error:
+            _log.warning("submit_result_unknown", error=error.message, submissions=len(ids))
+            return [OutcomeUnknown()] * len(batch)
+        return [
+            add_numbers(order.answer, known) if order.submissions[0].id in known else await self._insert_alone(order)
+            for order in batch
+        ]
+
+    async def _insert_alone(self, order: BatchedSubmit) -> StoredResponse | Exception:
+        try:
+            return (await self._write_batch([order]))[0]
+        except Exception as error:  # noqa: BLE001 — the error is passed to the caller of this request
+            return error
+
+
+def _submissions_of(order: BatchedSubmit) -> int:
+    return len(order.submissions)

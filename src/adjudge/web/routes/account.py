@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from adjudge.api.auth import current_viewer, require_permission
 from adjudge.api.browser import SESSION_COOKIE, check_origin, delete_cookie, safe_redirect_path, set_cookie
-from adjudge.api.dependencies import current_viewer, require_permission
 from adjudge.api.routes.login import client_info
 from adjudge.api.schema.problems import ProblemPage
 from adjudge.domain.errors import AdjudgeError, InvalidInput

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.graph_layout import count_vertices

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.schema.problems import ImportRead, ProblemAdminRead, ProblemPage, RevisionRead, RevisionSummary
 from adjudge.api.uploads import iter_file
 from adjudge.domain.errors import AdjudgeError, InvalidInput

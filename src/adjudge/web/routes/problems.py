@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.dependencies import require_permission, statement_languages
+from adjudge.api.accept_language import statement_languages
+from adjudge.api.auth import require_permission
 from adjudge.api.routes.problems import problem_key
 from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
 from adjudge.domain.errors import AdjudgeError

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.chains.secrets import VALUE_MAX
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission

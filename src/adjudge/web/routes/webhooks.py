@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from adjudge.api.dependencies import require_permission
+from adjudge.api.auth import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
