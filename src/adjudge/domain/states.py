@@ -58,6 +58,15 @@ class NodeStatus(StrEnum):
     SKIPPED = "skipped"
 
 
+class ContestState(StrEnum):
+    """The stored state of a contest; what the clock decides is its phase (``contests/clock.py``)."""
+
+    DRAFT = "draft"
+    PUBLISHED = "published"
+    CANCELED = "canceled"
+    FINALIZED = "finalized"
+
+
 S = TypeVar("S", bound=StrEnum)
 
 
@@ -202,12 +211,32 @@ NODE = StateMachine(
     ),
 )
 
+_C = ContestState
+CONTEST = StateMachine(
+    name="contest",
+    statuses=ContestState,
+    initial=_C.DRAFT,
+    terminal=frozenset({_C.CANCELED}),
+    edges=_edges(
+        (_C.DRAFT, _C.PUBLISHED, "published, with problems and a start"),
+        (_C.PUBLISHED, _C.DRAFT, "taken back before the start"),
+        (_C.PUBLISHED, _C.CANCELED, "canceled"),
+        (_C.PUBLISHED, _C.FINALIZED, "ended for all, and everything is judged"),
+        (_C.FINALIZED, _C.PUBLISHED, "reopened by an admin before the end of updates"),
+    ),
+)
+
 STATE_MACHINES: tuple[
-    StateMachine[JobStatus] | StateMachine[SubmissionStatus] | StateMachine[ChainRunStatus] | StateMachine[NodeStatus],
+    StateMachine[JobStatus]
+    | StateMachine[SubmissionStatus]
+    | StateMachine[ChainRunStatus]
+    | StateMachine[NodeStatus]
+    | StateMachine[ContestState],
     ...,
 ] = (
     JOB,
     SUBMISSION,
     CHAIN_RUN,
     NODE,
+    CONTEST,
 )

@@ -11,6 +11,8 @@ from sqlalchemy import Connection
 
 from adjudge.store.accounts import tables as account_tables
 from adjudge.store.chains import tables as chain_tables
+from adjudge.store.contests import activity_tables as contest_activity_tables
+from adjudge.store.contests import participant_tables, scoreboard_tables
 from adjudge.store.contests import tables as contest_tables
 from adjudge.store.engine.columns import METADATA
 from adjudge.store.engine.db_triggers import trigger_ddl
@@ -25,11 +27,14 @@ __all__ = [
     "METADATA",
     "account_tables",
     "chain_tables",
+    "contest_activity_tables",
     "contest_tables",
     "create",
     "job_tables",
     "ops_tables",
+    "participant_tables",
     "problem_tables",
+    "scoreboard_tables",
     "submission_tables",
     "webhook_tables",
 ]

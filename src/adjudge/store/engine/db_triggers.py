@@ -23,7 +23,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from adjudge.domain.states import CHAIN_RUN, JOB, NODE, SUBMISSION, S, StateMachine
+from adjudge.domain.states import CHAIN_RUN, CONTEST, JOB, NODE, SUBMISSION, S, StateMachine
+from adjudge.store.engine.contest_triggers import contest_closed_triggers
 from adjudge.store.engine.statement import Dialect
 
 
@@ -31,13 +32,13 @@ def _quoted(values: Iterable[StrEnum]) -> str:
     return ", ".join(f"'{value}'" for value in sorted(values))
 
 
-def _legal_edge(machine: StateMachine[S]) -> str:
+def _legal_edge(machine: StateMachine[S], column: str = "status") -> str:
     """The transitions as a boolean expression over OLD and NEW."""
     arms = []
     for source in machine.statuses:
         targets = {edge.target for edge in machine.edges if edge.source is source}
         if targets:
-            arms.append(f"(OLD.status = '{source}' AND NEW.status IN ({_quoted(targets)}))")
+            arms.append(f"(OLD.{column} = '{source}' AND NEW.{column} IN ({_quoted(targets)}))")
     return "(" + " OR ".join(arms) + ")"
 
 
@@ -93,6 +94,8 @@ class LogTrigger:
     columns: str
     values: str
     when: str
+    column: str = "status"
+    """The column whose changes are logged."""
 
     @property
     def insert(self) -> str:
@@ -100,7 +103,7 @@ class LogTrigger:
 
     def sqlite(self, table: str) -> str:
         body = f"BEGIN {self.insert} VALUES ({self.values}); END"
-        return f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {table} WHEN {self.when} {body}"
+        return f"CREATE TRIGGER {self.name} AFTER UPDATE OF {self.column} ON {table} WHEN {self.when} {body}"
 
 
 @dataclass(frozen=True)
@@ -137,17 +140,18 @@ class RowTriggers(TableTriggers):
 
     only: str = ""
     """The WHEN condition of the trigger, for statements that write the same status to many rows."""
+    column: str = "status"
+    """The guarded column."""
 
     def _postgres(self) -> list[str]:
-        steps = [
-            f"IF {guard.when} THEN PERFORM {guard.refuse_call('OLD.status', 'NEW.status')};" for guard in self.guards
-        ]
+        old, new = f"OLD.{self.column}", f"NEW.{self.column}"
+        steps = [f"IF {guard.when} THEN PERFORM {guard.refuse_call(old, new)};" for guard in self.guards]
         steps += [f"IF {log.when} THEN {log.insert} VALUES ({log.values});" for log in self.logs]
         when = f"WHEN ({self.only}) " if self.only else ""
         return [
             _function(self.name, " ".join(f"{step} END IF;" for step in steps)),
             (
-                f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {self.table} FOR EACH ROW {when}"
+                f"CREATE TRIGGER {self.name} AFTER UPDATE OF {self.column} ON {self.table} FOR EACH ROW {when}"
                 f"EXECUTE FUNCTION {self.name}()"
             ),
         ]
@@ -343,6 +347,30 @@ TABLE_TRIGGERS: tuple[TableTriggers, ...] = (
             ),
         ),
     ),
+    RowTriggers(
+        table="contests",
+        column="state",
+        only="OLD.state <> NEW.state",
+        guards=(
+            GuardTrigger(
+                "contests_legal_edge",
+                f"OLD.state <> NEW.state AND NOT {_legal_edge(CONTEST, 'state')}",
+                columns=("state",),
+            ),
+        ),
+        logs=(
+            LogTrigger(
+                name="contests_log",
+                into="contest_state_log",
+                of="contests",
+                key="contest_id",
+                columns="contest_id, from_state, to_state, version, actor, reason, at",
+                values="NEW.id, OLD.state, NEW.state, NEW.version, NEW.actor, NEW.reason, NEW.updated_at",
+                when="OLD.state <> NEW.state",
+                column="state",
+            ),
+        ),
+    ),
 )
 
 LOG_CLEANUPS = _log_cleanups(TABLE_TRIGGERS)
@@ -350,6 +378,7 @@ LOG_CLEANUPS = _log_cleanups(TABLE_TRIGGERS)
 
 def trigger_ddl(dialect: Dialect) -> list[str]:
     triggers = [text for item in TABLE_TRIGGERS for text in item.create(dialect)]
+    triggers += contest_closed_triggers(dialect)
     if dialect is Dialect.SQLITE:
         return triggers
     return [REFUSE_FUNCTION, *triggers, *(text for item in LOG_CLEANUPS for text in item.create())]

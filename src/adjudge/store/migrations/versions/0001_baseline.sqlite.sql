@@ -48,23 +48,6 @@ CREATE TABLE chains (
     CONSTRAINT chains_version_positive CHECK (version > 0)
 )
 
-CREATE TABLE contests (
-    id TEXT NOT NULL,
-    slug TEXT NOT NULL,
-    title TEXT NOT NULL,
-    starts_at BIGINT NOT NULL,
-    freezes_at BIGINT,
-    ends_at BIGINT NOT NULL,
-    rules JSON DEFAULT '{}' NOT NULL,
-    version BIGINT DEFAULT '1' NOT NULL,
-    created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL,
-    CONSTRAINT contests_pkey PRIMARY KEY (id),
-    CONSTRAINT contests_slug_key UNIQUE (slug),
-    CONSTRAINT contests_ends_after_start CHECK (starts_at < ends_at),
-    CONSTRAINT contests_freezes_within CHECK (freezes_at IS NULL OR (freezes_at >= starts_at AND freezes_at <= ends_at))
-)
-
 CREATE TABLE installation (
     only_row BIGINT NOT NULL,
     id TEXT NOT NULL,
@@ -80,6 +63,22 @@ CREATE TABLE metric_samples (
 )
 
 CREATE INDEX metric_samples_at ON metric_samples (at)
+
+CREATE TABLE organizations (
+    id TEXT NOT NULL,
+    code TEXT NOT NULL,
+    name TEXT NOT NULL,
+    formal_name TEXT,
+    country TEXT,
+    icpc_id TEXT,
+    logo_digest TEXT,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT organizations_pkey PRIMARY KEY (id),
+    CONSTRAINT organizations_code_key UNIQUE (code),
+    CONSTRAINT organizations_code_length CHECK (length(code) BETWEEN 1 AND 36)
+)
 
 CREATE TABLE source_texts (
     digest TEXT NOT NULL,
@@ -227,6 +226,86 @@ CREATE TABLE chain_versions (
     CONSTRAINT chain_versions_chain_id_fkey FOREIGN KEY(chain_id) REFERENCES chains (id) ON DELETE CASCADE
 )
 
+CREATE TABLE contests (
+    id TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT DEFAULT '' NOT NULL,
+    state TEXT DEFAULT 'draft' NOT NULL,
+    format TEXT DEFAULT 'icpc' NOT NULL,
+    format_cfg JSON DEFAULT '{}' NOT NULL,
+    starts_at BIGINT,
+    countdown_pause_us BIGINT,
+    duration_us BIGINT NOT NULL,
+    freeze_ct_us BIGINT,
+    frozen_at BIGINT,
+    thaw_at BIGINT,
+    window_us BIGINT,
+    finalized_at BIGINT,
+    end_of_updates_at BIGINT,
+    visibility TEXT DEFAULT 'public' NOT NULL,
+    scoreboard_visibility TEXT DEFAULT 'public' NOT NULL,
+    feedback TEXT DEFAULT 'full' NOT NULL,
+    problems_public BOOLEAN DEFAULT 0 NOT NULL,
+    submissions_public BOOLEAN DEFAULT 0 NOT NULL,
+    materials_public BOOLEAN DEFAULT 0 NOT NULL,
+    contest_only BOOLEAN DEFAULT 0 NOT NULL,
+    address_ranges JSON,
+    registration TEXT DEFAULT 'open' NOT NULL,
+    registration_code_hash TEXT,
+    registration_opens_at BIGINT,
+    registration_closes_at BIGINT,
+    allows_individuals BOOLEAN DEFAULT 1 NOT NULL,
+    allows_teams BOOLEAN DEFAULT 1 NOT NULL,
+    max_team_members BIGINT DEFAULT '3' NOT NULL,
+    allows_virtual BOOLEAN DEFAULT 1 NOT NULL,
+    allows_practice BOOLEAN DEFAULT 1 NOT NULL,
+    allowed_languages JSON,
+    submissions_per_minute BIGINT,
+    submissions_per_problem BIGINT,
+    verify_required BOOLEAN DEFAULT 0 NOT NULL,
+    late_policy TEXT DEFAULT 'refuse' NOT NULL,
+    clarification_categories JSON DEFAULT '[]' NOT NULL,
+    printing_enabled BOOLEAN DEFAULT 0 NOT NULL,
+    balloons_enabled BOOLEAN DEFAULT 0 NOT NULL,
+    freeze_balloon_minimum BIGINT,
+    awards_cfg JSON DEFAULT '{}' NOT NULL,
+    bronze_extra BIGINT DEFAULT '0' NOT NULL,
+    rated BOOLEAN DEFAULT 0 NOT NULL,
+    version BIGINT DEFAULT '1' NOT NULL,
+    actor TEXT,
+    reason TEXT,
+    created_by TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT contests_pkey PRIMARY KEY (id),
+    CONSTRAINT contests_slug_key UNIQUE (slug),
+    CONSTRAINT contests_state_known CHECK (state IN ('draft', 'published', 'canceled', 'finalized')),
+    CONSTRAINT contests_format_known CHECK (format IN ('icpc', 'ioi', 'best', 'last', 'atcoder', 'homework')),
+    CONSTRAINT contests_visibility_known CHECK (visibility IN ('public', 'private')),
+    CONSTRAINT contests_scoreboard_visibility_known CHECK (scoreboard_visibility IN ('public', 'participants', 'hidden')),
+    CONSTRAINT contests_feedback_known CHECK (feedback IN ('full', 'partial', 'none')),
+    CONSTRAINT contests_registration_known CHECK (registration IN ('open', 'code', 'invitation', 'list')),
+    CONSTRAINT contests_late_policy_known CHECK (late_policy IN ('refuse', 'unofficial')),
+    CONSTRAINT contests_slug_length CHECK (length(slug) BETWEEN 1 AND 36),
+    CONSTRAINT contests_duration_positive CHECK (duration_us > 0),
+    CONSTRAINT contests_freeze_within CHECK (freeze_ct_us IS NULL OR (freeze_ct_us >= 0 AND freeze_ct_us <= duration_us)),
+    CONSTRAINT contests_window_excludes_freeze CHECK (window_us IS NULL OR (window_us > 0 AND freeze_ct_us IS NULL)),
+    CONSTRAINT contests_paused_without_start CHECK (starts_at IS NULL OR countdown_pause_us IS NULL),
+    CONSTRAINT contests_published_with_start CHECK (state IN ('draft', 'canceled') OR starts_at IS NOT NULL OR countdown_pause_us IS NOT NULL),
+    CONSTRAINT contests_finalized_at_exactly_when CHECK ((finalized_at IS NOT NULL) = (state = 'finalized')),
+    CONSTRAINT contests_end_of_updates_finalized CHECK (end_of_updates_at IS NULL OR state = 'finalized'),
+    CONSTRAINT contests_code_by_mode CHECK (registration_code_hash IS NULL OR registration = 'code'),
+    CONSTRAINT contests_counts CHECK (max_team_members > 0 AND bronze_extra >= 0),
+    CONSTRAINT contests_submissions_per_minute_positive CHECK (submissions_per_minute > 0),
+    CONSTRAINT contests_submissions_per_problem_positive CHECK (submissions_per_problem > 0),
+    CONSTRAINT contests_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
+CREATE UNIQUE INDEX contests_contest_only_key ON contests (contest_only) WHERE contest_only
+
+CREATE INDEX contests_starts_at ON contests (starts_at)
+
 CREATE TABLE idempotency_keys (
     user_id TEXT NOT NULL,
     "key" TEXT NOT NULL,
@@ -331,6 +410,29 @@ CREATE INDEX sessions_expires_at ON sessions (expires_at)
 
 CREATE INDEX sessions_user_id ON sessions (user_id)
 
+CREATE TABLE teams (
+    id TEXT NOT NULL,
+    code TEXT NOT NULL,
+    name TEXT NOT NULL,
+    icpc_id TEXT,
+    organization_id TEXT,
+    photo_digest TEXT,
+    join_code_hash TEXT,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_by TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT teams_pkey PRIMARY KEY (id),
+    CONSTRAINT teams_code_key UNIQUE (code),
+    CONSTRAINT teams_code_length CHECK (length(code) BETWEEN 1 AND 36),
+    CONSTRAINT teams_organization_id_fkey FOREIGN KEY(organization_id) REFERENCES organizations (id),
+    CONSTRAINT teams_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
+CREATE INDEX teams_created_by ON teams (created_by)
+
+CREATE INDEX teams_organization_id ON teams (organization_id)
+
 CREATE TABLE webhooks (
     id TEXT NOT NULL,
     user_id TEXT NOT NULL,
@@ -348,6 +450,30 @@ CREATE TABLE webhooks (
 )
 
 CREATE INDEX webhooks_user_id_id ON webhooks (user_id, id)
+
+CREATE TABLE awards (
+    contest_id TEXT NOT NULL,
+    code TEXT NOT NULL,
+    citation TEXT NOT NULL,
+    participants JSON DEFAULT '[]' NOT NULL,
+    managed BOOLEAN DEFAULT 1 NOT NULL,
+    ordinal BIGINT DEFAULT '0' NOT NULL,
+    version BIGINT DEFAULT '1' NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT awards_pkey PRIMARY KEY (contest_id, code),
+    CONSTRAINT awards_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE TABLE canned_answers (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    ordinal BIGINT DEFAULT '0' NOT NULL,
+    title TEXT NOT NULL,
+    body TEXT NOT NULL,
+    CONSTRAINT canned_answers_pkey PRIMARY KEY (id),
+    CONSTRAINT canned_answers_contest_id_title_key UNIQUE (contest_id, title),
+    CONSTRAINT canned_answers_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
 
 CREATE TABLE chain_checkpoints (
     run_id TEXT NOT NULL,
@@ -450,16 +576,163 @@ CREATE TABLE chain_trigger_ticks (
 
 CREATE INDEX chain_trigger_ticks_pending ON chain_trigger_ticks (due_at) WHERE state = 'pending'
 
-CREATE TABLE contest_problems (
+CREATE TABLE contest_accounts (
+    user_id TEXT NOT NULL,
     contest_id TEXT NOT NULL,
-    problem_id TEXT NOT NULL,
-    label TEXT NOT NULL,
-    ordinal BIGINT NOT NULL,
-    CONSTRAINT contest_problems_pkey PRIMARY KEY (contest_id, problem_id),
-    CONSTRAINT contest_problems_contest_id_label_key UNIQUE (contest_id, label),
-    CONSTRAINT contest_problems_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
-    CONSTRAINT contest_problems_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id)
+    address_ranges JSON,
+    "temporary" BOOLEAN DEFAULT 1 NOT NULL,
+    expires_at BIGINT,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT contest_accounts_pkey PRIMARY KEY (user_id, contest_id),
+    CONSTRAINT contest_accounts_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT contest_accounts_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
 )
+
+CREATE INDEX contest_accounts_contest_id ON contest_accounts (contest_id)
+
+CREATE TABLE contest_counters (
+    contest_id TEXT NOT NULL,
+    next_number BIGINT DEFAULT '1' NOT NULL,
+    last_received_at BIGINT NOT NULL,
+    next_clarification BIGINT DEFAULT '1' NOT NULL,
+    CONSTRAINT contest_counters_pkey PRIMARY KEY (contest_id),
+    CONSTRAINT contest_counters_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE TABLE contest_groups (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    code TEXT NOT NULL,
+    name TEXT NOT NULL,
+    icpc_id TEXT,
+    ranked BOOLEAN DEFAULT 1 NOT NULL,
+    hidden BOOLEAN DEFAULT 0 NOT NULL,
+    ordinal BIGINT DEFAULT '0' NOT NULL,
+    CONSTRAINT contest_groups_pkey PRIMARY KEY (id),
+    CONSTRAINT contest_groups_contest_id_code_key UNIQUE (contest_id, code),
+    CONSTRAINT contest_groups_code_length CHECK (length(code) BETWEEN 1 AND 36),
+    CONSTRAINT contest_groups_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE TABLE contest_invitations (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    code_hash TEXT NOT NULL,
+    kind TEXT DEFAULT 'official' NOT NULL,
+    user_id TEXT,
+    note TEXT,
+    max_uses BIGINT DEFAULT '1' NOT NULL,
+    uses BIGINT DEFAULT '0' NOT NULL,
+    created_by TEXT,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    revoked_at BIGINT,
+    CONSTRAINT contest_invitations_pkey PRIMARY KEY (id),
+    CONSTRAINT contest_invitations_code_hash_key UNIQUE (code_hash),
+    CONSTRAINT contest_invitations_uses_bounded CHECK (uses >= 0 AND uses <= max_uses),
+    CONSTRAINT contest_invitations_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT contest_invitations_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT contest_invitations_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
+CREATE INDEX contest_invitations_contest_id ON contest_invitations (contest_id)
+
+CREATE TABLE contest_log (
+    id INTEGER NOT NULL,
+    contest_id TEXT NOT NULL,
+    transition TEXT NOT NULL,
+    due_at BIGINT NOT NULL,
+    announced_at BIGINT NOT NULL,
+    xid BIGINT DEFAULT 0 NOT NULL,
+    CONSTRAINT contest_log_pkey PRIMARY KEY (id),
+    CONSTRAINT contest_log_contest_id_transition_key UNIQUE (contest_id, transition),
+    CONSTRAINT contest_log_transition_known CHECK (transition IN ('start', 'freeze', 'end', 'thaw', 'finalize', 'end_of_updates')),
+    CONSTRAINT contest_log_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE TABLE contest_read_marks (
+    contest_id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    clarification_number BIGINT DEFAULT '0' NOT NULL,
+    verdicts_until BIGINT NOT NULL,
+    CONSTRAINT contest_read_marks_pkey PRIMARY KEY (contest_id, user_id),
+    CONSTRAINT contest_read_marks_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT contest_read_marks_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX contest_read_marks_user_id ON contest_read_marks (user_id)
+
+CREATE TABLE contest_roles (
+    contest_id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    granted_by TEXT,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT contest_roles_pkey PRIMARY KEY (contest_id, user_id, role),
+    CONSTRAINT contest_roles_role_known CHECK (role IN ('organiser', 'judge', 'balloon', 'print', 'api_reader')),
+    CONSTRAINT contest_roles_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT contest_roles_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT contest_roles_granted_by_fkey FOREIGN KEY(granted_by) REFERENCES users (id)
+)
+
+CREATE INDEX contest_roles_user_id ON contest_roles (user_id)
+
+CREATE TABLE contest_state_log (
+    id INTEGER NOT NULL,
+    contest_id TEXT NOT NULL,
+    from_state TEXT NOT NULL,
+    to_state TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    actor TEXT,
+    reason TEXT,
+    at BIGINT NOT NULL,
+    CONSTRAINT contest_state_log_pkey PRIMARY KEY (id),
+    CONSTRAINT contest_state_log_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE INDEX contest_state_log_contest_id ON contest_state_log (contest_id)
+
+CREATE TABLE participants (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    code TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT DEFAULT 'official' NOT NULL,
+    team_id TEXT,
+    user_id TEXT,
+    run_no BIGINT DEFAULT '0' NOT NULL,
+    organization_id TEXT,
+    label TEXT,
+    location TEXT,
+    hidden BOOLEAN DEFAULT 0 NOT NULL,
+    disqualified_at BIGINT,
+    started_at BIGINT,
+    delay_us BIGINT DEFAULT '0' NOT NULL,
+    extra_us BIGINT DEFAULT '0' NOT NULL,
+    penalty_adjust BIGINT DEFAULT '0' NOT NULL,
+    board_version BIGINT DEFAULT '0' NOT NULL,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT participants_pkey PRIMARY KEY (id),
+    CONSTRAINT participants_contest_id_code_key UNIQUE (contest_id, code),
+    CONSTRAINT participants_contest_id_team_id_run_no_key UNIQUE (contest_id, team_id, run_no),
+    CONSTRAINT participants_contest_id_user_id_run_no_key UNIQUE (contest_id, user_id, run_no),
+    CONSTRAINT participants_kind_known CHECK (kind IN ('official', 'unofficial', 'test', 'virtual', 'practice')),
+    CONSTRAINT participants_team_or_user CHECK ((team_id IS NULL) <> (user_id IS NULL)),
+    CONSTRAINT participants_code_length CHECK (length(code) BETWEEN 1 AND 36),
+    CONSTRAINT participants_times_not_negative CHECK (delay_us >= 0 AND extra_us >= 0 AND run_no >= 0),
+    CONSTRAINT participants_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT participants_team_id_fkey FOREIGN KEY(team_id) REFERENCES teams (id),
+    CONSTRAINT participants_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id),
+    CONSTRAINT participants_organization_id_fkey FOREIGN KEY(organization_id) REFERENCES organizations (id)
+)
+
+CREATE INDEX participants_contest_id_id ON participants (contest_id, id)
+
+CREATE INDEX participants_team_id ON participants (team_id)
+
+CREATE INDEX participants_user_id ON participants (user_id)
 
 CREATE TABLE problem_revisions (
     id TEXT NOT NULL,
@@ -498,6 +771,171 @@ CREATE TABLE problem_words (
 
 CREATE INDEX problem_words_word_problem_id ON problem_words (word, problem_id)
 
+CREATE TABLE ratings (
+    contest_id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    rank BIGINT NOT NULL,
+    mu DOUBLE NOT NULL,
+    sigma DOUBLE NOT NULL,
+    history JSON DEFAULT '[]' NOT NULL,
+    rating BIGINT NOT NULL,
+    previous_rating BIGINT,
+    rated_at BIGINT NOT NULL,
+    CONSTRAINT ratings_pkey PRIMARY KEY (contest_id, user_id),
+    CONSTRAINT ratings_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT ratings_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX ratings_user_id_rated_at ON ratings (user_id, rated_at)
+
+CREATE TABLE removed_intervals (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    from_at BIGINT NOT NULL,
+    to_at BIGINT,
+    undone_at BIGINT,
+    reason TEXT,
+    created_by TEXT,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT removed_intervals_pkey PRIMARY KEY (id),
+    CONSTRAINT removed_intervals_ends_after_start CHECK (to_at IS NULL OR from_at < to_at),
+    CONSTRAINT removed_intervals_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT removed_intervals_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
+CREATE INDEX removed_intervals_contest_id_from_at ON removed_intervals (contest_id, from_at)
+
+CREATE UNIQUE INDEX removed_intervals_contest_id_key ON removed_intervals (contest_id) WHERE to_at IS NULL AND undone_at IS NULL
+
+CREATE TABLE scoreboard_log (
+    id INTEGER NOT NULL,
+    xid BIGINT DEFAULT 0 NOT NULL,
+    contest_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    "view" TEXT,
+    participant_id TEXT,
+    version BIGINT DEFAULT '0' NOT NULL,
+    payload TEXT,
+    at BIGINT NOT NULL,
+    CONSTRAINT scoreboard_log_pkey PRIMARY KEY (id),
+    CONSTRAINT scoreboard_log_kind_known CHECK (kind IN ('cells', 'participant', 'reset')),
+    CONSTRAINT scoreboard_log_view_known CHECK (view IN ('jury', 'public')),
+    CONSTRAINT scoreboard_log_participant_exactly_when CHECK ((kind = 'reset') = (participant_id IS NULL)),
+    CONSTRAINT scoreboard_log_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE INDEX scoreboard_log_at ON scoreboard_log (at)
+
+CREATE INDEX scoreboard_log_contest_id_xid_id ON scoreboard_log (contest_id, xid, id)
+
+CREATE INDEX scoreboard_log_xid_id ON scoreboard_log (xid, id)
+
+CREATE TABLE team_members (
+    team_id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    is_captain BOOLEAN DEFAULT 0 NOT NULL,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT team_members_pkey PRIMARY KEY (team_id, user_id),
+    CONSTRAINT team_members_team_id_fkey FOREIGN KEY(team_id) REFERENCES teams (id) ON DELETE CASCADE,
+    CONSTRAINT team_members_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX team_members_user_id ON team_members (user_id)
+
+CREATE TABLE balloons (
+    participant_id TEXT NOT NULL,
+    problem_id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    claimed_by TEXT,
+    delivered_at BIGINT,
+    delivered_by TEXT,
+    CONSTRAINT balloons_pkey PRIMARY KEY (participant_id, problem_id),
+    CONSTRAINT balloons_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE,
+    CONSTRAINT balloons_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT balloons_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT balloons_claimed_by_fkey FOREIGN KEY(claimed_by) REFERENCES users (id),
+    CONSTRAINT balloons_delivered_by_fkey FOREIGN KEY(delivered_by) REFERENCES users (id)
+)
+
+CREATE INDEX balloons_contest_id_number ON balloons (contest_id, number)
+
+CREATE TABLE clarifications (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    from_participant_id TEXT,
+    audience TEXT NOT NULL,
+    to_participant_id TEXT,
+    reply_to_id TEXT,
+    problem_id TEXT,
+    category TEXT,
+    body TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    claimed_by TEXT,
+    answered_at BIGINT,
+    version BIGINT DEFAULT '1' NOT NULL,
+    CONSTRAINT clarifications_pkey PRIMARY KEY (id),
+    CONSTRAINT clarifications_contest_id_number_key UNIQUE (contest_id, number),
+    CONSTRAINT clarifications_audience_known CHECK (audience IN ('jury', 'participant', 'groups', 'all')),
+    CONSTRAINT clarifications_to_participant_exactly_when CHECK ((audience = 'participant') = (to_participant_id IS NOT NULL)),
+    CONSTRAINT clarifications_questions_to_jury CHECK (from_participant_id IS NULL OR audience = 'jury'),
+    CONSTRAINT clarifications_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT clarifications_from_participant_id_fkey FOREIGN KEY(from_participant_id) REFERENCES participants (id) ON DELETE CASCADE,
+    CONSTRAINT clarifications_to_participant_id_fkey FOREIGN KEY(to_participant_id) REFERENCES participants (id) ON DELETE CASCADE,
+    CONSTRAINT clarifications_reply_to_id_fkey FOREIGN KEY(reply_to_id) REFERENCES clarifications (id) ON DELETE CASCADE,
+    CONSTRAINT clarifications_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT clarifications_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id),
+    CONSTRAINT clarifications_claimed_by_fkey FOREIGN KEY(claimed_by) REFERENCES users (id)
+)
+
+CREATE INDEX clarifications_from_participant_id_number ON clarifications (from_participant_id, number)
+
+CREATE INDEX clarifications_reply_to_id ON clarifications (reply_to_id)
+
+CREATE INDEX clarifications_to_participant_id_number ON clarifications (to_participant_id, number)
+
+CREATE TABLE contest_group_members (
+    group_id TEXT NOT NULL,
+    participant_id TEXT NOT NULL,
+    CONSTRAINT contest_group_members_pkey PRIMARY KEY (group_id, participant_id),
+    CONSTRAINT contest_group_members_group_id_fkey FOREIGN KEY(group_id) REFERENCES contest_groups (id) ON DELETE CASCADE,
+    CONSTRAINT contest_group_members_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE
+)
+
+CREATE INDEX contest_group_members_participant_id ON contest_group_members (participant_id)
+
+CREATE TABLE contest_problems (
+    contest_id TEXT NOT NULL,
+    problem_id TEXT NOT NULL,
+    revision_id TEXT NOT NULL,
+    label TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    rgb TEXT,
+    color TEXT,
+    alias TEXT,
+    points_micro BIGINT DEFAULT '100000000' NOT NULL,
+    opens_ct_us BIGINT,
+    closes_ct_us BIGINT,
+    accepts BOOLEAN DEFAULT 1 NOT NULL,
+    judging_paused BOOLEAN DEFAULT 0 NOT NULL,
+    allowed_languages JSON,
+    version BIGINT DEFAULT '1' NOT NULL,
+    CONSTRAINT contest_problems_pkey PRIMARY KEY (contest_id, problem_id),
+    CONSTRAINT contest_problems_contest_id_label_key UNIQUE (contest_id, label),
+    CONSTRAINT contest_problems_contest_id_ordinal_key UNIQUE (contest_id, ordinal),
+    CONSTRAINT contest_problems_points_not_negative CHECK (points_micro >= 0),
+    CONSTRAINT contest_problems_label_length CHECK (length(label) BETWEEN 1 AND 36),
+    CONSTRAINT contest_problems_opens_first CHECK (opens_ct_us IS NULL OR closes_ct_us IS NULL OR opens_ct_us < closes_ct_us),
+    CONSTRAINT contest_problems_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT contest_problems_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT contest_problems_revision_id_fkey FOREIGN KEY(revision_id) REFERENCES problem_revisions (id)
+)
+
+CREATE INDEX contest_problems_problem_id ON contest_problems (problem_id)
+
 CREATE TABLE manifest_files (
     revision_id TEXT NOT NULL,
     path TEXT NOT NULL,
@@ -510,6 +948,46 @@ CREATE TABLE manifest_files (
 )
 
 CREATE INDEX manifest_files_digest ON manifest_files (digest)
+
+CREATE TABLE participant_members (
+    contest_id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    run_no BIGINT DEFAULT '0' NOT NULL,
+    participant_id TEXT NOT NULL,
+    CONSTRAINT participant_members_pkey PRIMARY KEY (contest_id, user_id, run_no),
+    CONSTRAINT participant_members_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT participant_members_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT participant_members_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE
+)
+
+CREATE INDEX participant_members_participant_id ON participant_members (participant_id)
+
+CREATE INDEX participant_members_user_id ON participant_members (user_id)
+
+CREATE TABLE prints (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    participant_id TEXT,
+    user_id TEXT NOT NULL,
+    file_name TEXT NOT NULL,
+    language TEXT,
+    body TEXT NOT NULL,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    claimed_by TEXT,
+    created_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    CONSTRAINT prints_pkey PRIMARY KEY (id),
+    CONSTRAINT prints_state_known CHECK (state IN ('pending', 'printing', 'done', 'failed')),
+    CONSTRAINT prints_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (state IN ('done', 'failed'))),
+    CONSTRAINT prints_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT prints_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE,
+    CONSTRAINT prints_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id),
+    CONSTRAINT prints_claimed_by_fkey FOREIGN KEY(claimed_by) REFERENCES users (id)
+)
+
+CREATE INDEX prints_contest_id_id ON prints (contest_id, id)
+
+CREATE INDEX prints_participant_id_id ON prints (participant_id, id)
 
 CREATE TABLE problem_imports (
     id TEXT NOT NULL,
@@ -540,6 +1018,37 @@ CREATE TABLE problem_imports (
 CREATE INDEX problem_imports_created_by_id ON problem_imports (created_by, id)
 
 CREATE INDEX problem_imports_revision_id_id ON problem_imports (revision_id, id)
+
+CREATE TABLE scoreboard_cells (
+    participant_id TEXT NOT NULL,
+    problem_id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    jury TEXT NOT NULL,
+    public TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    CONSTRAINT scoreboard_cells_pkey PRIMARY KEY (participant_id, problem_id),
+    CONSTRAINT scoreboard_cells_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE,
+    CONSTRAINT scoreboard_cells_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT scoreboard_cells_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE INDEX scoreboard_cells_contest_id ON scoreboard_cells (contest_id)
+
+CREATE TABLE scoreboard_rows (
+    participant_id TEXT NOT NULL,
+    "view" TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    k1 BIGINT NOT NULL,
+    k2 BIGINT NOT NULL,
+    k3 BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    CONSTRAINT scoreboard_rows_pkey PRIMARY KEY (participant_id, "view"),
+    CONSTRAINT scoreboard_rows_view_known CHECK (view IN ('jury', 'public')),
+    CONSTRAINT scoreboard_rows_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE,
+    CONSTRAINT scoreboard_rows_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE INDEX scoreboard_rows_contest_id_view ON scoreboard_rows (contest_id, "view")
 
 CREATE TABLE submissions (
     id TEXT NOT NULL,
@@ -587,6 +1096,52 @@ CREATE INDEX submissions_open ON submissions (user_id) WHERE finished_at IS NULL
 CREATE INDEX submissions_problem_id_id ON submissions (problem_id, id)
 
 CREATE INDEX submissions_user_id_id ON submissions (user_id, id)
+
+CREATE TABLE clarification_groups (
+    clarification_id TEXT NOT NULL,
+    group_id TEXT NOT NULL,
+    CONSTRAINT clarification_groups_pkey PRIMARY KEY (clarification_id, group_id),
+    CONSTRAINT clarification_groups_clarification_id_fkey FOREIGN KEY(clarification_id) REFERENCES clarifications (id) ON DELETE CASCADE,
+    CONSTRAINT clarification_groups_group_id_fkey FOREIGN KEY(group_id) REFERENCES contest_groups (id) ON DELETE CASCADE
+)
+
+CREATE INDEX clarification_groups_group_id ON clarification_groups (group_id)
+
+CREATE TABLE contest_submissions (
+    submission_id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    participant_id TEXT NOT NULL,
+    problem_id TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    received_at BIGINT NOT NULL,
+    official BOOLEAN DEFAULT 1 NOT NULL,
+    score_micro BIGINT,
+    max_score_micro BIGINT,
+    subtasks JSON,
+    ignored_at BIGINT,
+    verified_at BIGINT,
+    verified_by TEXT,
+    override_verdict TEXT,
+    override_score_micro BIGINT,
+    overridden_at BIGINT,
+    overridden_by TEXT,
+    override_reason TEXT,
+    version BIGINT DEFAULT '1' NOT NULL,
+    CONSTRAINT contest_submissions_pkey PRIMARY KEY (submission_id),
+    CONSTRAINT contest_submissions_contest_id_number_key UNIQUE (contest_id, number),
+    CONSTRAINT contest_submissions_override_verdict_known CHECK (override_verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
+    CONSTRAINT contest_submissions_overridden_at_exactly_when CHECK ((override_verdict IS NULL) = (overridden_at IS NULL)),
+    CONSTRAINT contest_submissions_submission_id_fkey FOREIGN KEY(submission_id) REFERENCES submissions (id) ON DELETE CASCADE,
+    CONSTRAINT contest_submissions_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id),
+    CONSTRAINT contest_submissions_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id),
+    CONSTRAINT contest_submissions_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
+    CONSTRAINT contest_submissions_verified_by_fkey FOREIGN KEY(verified_by) REFERENCES users (id),
+    CONSTRAINT contest_submissions_overridden_by_fkey FOREIGN KEY(overridden_by) REFERENCES users (id)
+)
+
+CREATE INDEX contest_submissions_contest_id_problem_id_number ON contest_submissions (contest_id, problem_id, number)
+
+CREATE INDEX contest_submissions_participant_id_problem_id_number ON contest_submissions (participant_id, problem_id, number)
 
 CREATE TABLE jobs (
     id TEXT NOT NULL,
@@ -892,3 +1447,39 @@ CREATE TRIGGER chain_runs_log AFTER UPDATE OF status ON chain_runs WHEN OLD.stat
 CREATE TRIGGER chain_nodes_legal_edge BEFORE UPDATE OF status ON chain_nodes WHEN OLD.status <> NEW.status AND NOT ((OLD.status = 'pending' AND NEW.status IN ('running', 'skipped', 'stopped')) OR (OLD.status = 'running' AND NEW.status IN ('failed', 'retrying', 'stopped', 'success')) OR (OLD.status = 'retrying' AND NEW.status IN ('running', 'stopped')) OR (OLD.status = 'failed' AND NEW.status IN ('retrying', 'success')) OR (OLD.status = 'stopped' AND NEW.status IN ('pending', 'retrying', 'success')) OR (OLD.status = 'skipped' AND NEW.status IN ('pending'))) BEGIN SELECT RAISE(ABORT, 'chain_nodes_legal_edge'); END
 
 CREATE TRIGGER chain_nodes_log AFTER UPDATE OF status ON chain_nodes WHEN OLD.status <> NEW.status BEGIN INSERT INTO chain_status_log (run_id, node_id, from_status, to_status, attempt, actor, reason, at) VALUES (NEW.run_id, NEW.node_id, OLD.status, NEW.status, NEW.attempt, NEW.actor, NEW.reason, NEW.updated_at); END
+
+CREATE TRIGGER contests_legal_edge BEFORE UPDATE OF state ON contests WHEN OLD.state <> NEW.state AND NOT ((OLD.state = 'draft' AND NEW.state IN ('published')) OR (OLD.state = 'published' AND NEW.state IN ('canceled', 'draft', 'finalized')) OR (OLD.state = 'finalized' AND NEW.state IN ('published'))) BEGIN SELECT RAISE(ABORT, 'contests_legal_edge'); END
+
+CREATE TRIGGER contests_log AFTER UPDATE OF state ON contests WHEN OLD.state <> NEW.state BEGIN INSERT INTO contest_state_log (contest_id, from_state, to_state, version, actor, reason, at) VALUES (NEW.id, OLD.state, NEW.state, NEW.version, NEW.actor, NEW.reason, NEW.updated_at); END
+
+CREATE TRIGGER contests_end_of_updates BEFORE UPDATE ON contests WHEN OLD.end_of_updates_at IS NOT NULL BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER awards_closed_insert BEFORE INSERT ON awards WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER awards_closed_update BEFORE UPDATE ON awards WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER awards_closed_delete BEFORE DELETE ON awards WHEN EXISTS (SELECT 1 FROM contests WHERE id = OLD.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER contest_problems_closed_insert BEFORE INSERT ON contest_problems WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER contest_problems_closed_update BEFORE UPDATE ON contest_problems WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER contest_problems_closed_delete BEFORE DELETE ON contest_problems WHEN EXISTS (SELECT 1 FROM contests WHERE id = OLD.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER removed_intervals_closed_insert BEFORE INSERT ON removed_intervals WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER removed_intervals_closed_update BEFORE UPDATE ON removed_intervals WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER removed_intervals_closed_delete BEFORE DELETE ON removed_intervals WHEN EXISTS (SELECT 1 FROM contests WHERE id = OLD.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER participants_closed_insert BEFORE INSERT ON participants WHEN NEW.kind NOT IN ('practice', 'virtual') AND EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER participants_closed_update BEFORE UPDATE ON participants WHEN NEW.kind NOT IN ('practice', 'virtual') AND EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER participants_closed_delete BEFORE DELETE ON participants WHEN OLD.kind NOT IN ('practice', 'virtual') AND EXISTS (SELECT 1 FROM contests WHERE id = OLD.contest_id AND end_of_updates_at IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER contest_submissions_closed_insert BEFORE INSERT ON contest_submissions WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM participants WHERE id = NEW.participant_id AND kind IN ('practice', 'virtual')) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER contest_submissions_closed_update BEFORE UPDATE ON contest_submissions WHEN EXISTS (SELECT 1 FROM contests WHERE id = NEW.contest_id AND end_of_updates_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM participants WHERE id = NEW.participant_id AND kind IN ('practice', 'virtual')) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END
+
+CREATE TRIGGER contest_submissions_closed_delete BEFORE DELETE ON contest_submissions WHEN EXISTS (SELECT 1 FROM contests WHERE id = OLD.contest_id AND end_of_updates_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM participants WHERE id = OLD.participant_id AND kind IN ('practice', 'virtual')) BEGIN SELECT RAISE(ABORT, 'contests_end_of_updates'); END

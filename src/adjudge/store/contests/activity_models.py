@@ -1,0 +1,167 @@
+"""Dataclasses of what happens in a contest: submissions, clarifications, balloons, prints, awards, ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from adjudge.domain.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class NewContestSubmission:
+    """A submission that is about to be added to a contest."""
+
+    submission_id: str
+    contest_id: str
+    participant_id: str
+    problem_id: str
+    official: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ContestSubmissionRow:
+    """A submission of a contest, as the jury sees it."""
+
+    submission_id: str
+    contest_id: str
+    participant_id: str
+    problem_id: str
+    number: int
+    received_at: int
+    official: bool
+    score_micro: int | None
+    max_score_micro: int | None
+    subtasks: Mapping[str, int] | None
+    ignored_at: int | None
+    verified_at: int | None
+    verified_by: str | None
+    override_verdict: Verdict | None
+    override_score_micro: int | None
+    overridden_at: int | None
+    override_reason: str | None
+    version: int
+    user_id: str
+    language: str
+    status: str
+    verdict: Verdict | None
+    """Of the judge; ``override_verdict`` counts if it is set."""
+    judged_by_job_id: str | None
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClarificationRow:
+    """A question, an answer or an announcement. An announcement comes from the jury and answers nothing."""
+
+    id: str
+    contest_id: str
+    number: int
+    from_participant_id: str | None
+    audience: str
+    """``jury``, ``participant``, ``groups`` or ``all``."""
+    to_participant_id: str | None
+    reply_to_id: str | None
+    problem_id: str | None
+    category: str | None
+    body: str
+    created_by: str
+    created_at: int
+    claimed_by: str | None
+    answered_at: int | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewClarification:
+    """A clarification to be created; its number comes from the counter of the contest."""
+
+    id: str
+    contest_id: str
+    audience: str
+    body: str
+    created_by: str
+    from_participant_id: str | None = None
+    to_participant_id: str | None = None
+    group_ids: Sequence[str] = ()
+    reply_to_id: str | None = None
+    problem_id: str | None = None
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CannedAnswerRow:
+    """A prepared answer."""
+
+    id: str
+    contest_id: str
+    ordinal: int
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class BalloonRow:
+    """A balloon for a solved problem; ``number`` is that of the accepted submission."""
+
+    participant_id: str
+    problem_id: str
+    contest_id: str
+    number: int
+    created_at: int
+    claimed_by: str | None
+    delivered_at: int | None
+    delivered_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PrintRow:
+    """A print job without its text."""
+
+    id: str
+    contest_id: str
+    participant_id: str | None
+    user_id: str
+    file_name: str
+    language: str | None
+    state: str
+    claimed_by: str | None
+    created_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AwardRow:
+    """An award; one that is not managed was edited and is kept."""
+
+    contest_id: str
+    code: str
+    citation: str
+    participants: tuple[str, ...]
+    managed: bool = True
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RatingRow:
+    """The rating of a user after a contest."""
+
+    contest_id: str
+    user_id: str
+    rank: int
+    mu: float
+    sigma: float
+    history: Sequence[float]
+    rating: int
+    previous_rating: int | None
+    rated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMarkRow:
+    """Up to where a user has read the clarifications and the verdicts of a contest."""
+
+    contest_id: str
+    user_id: str
+    clarification_number: int
+    verdicts_until: int
