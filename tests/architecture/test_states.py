@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from adjudge.domain.states import ChainRunStatus, JobStatus, NodeStatus, SubmissionStatus
+from adjudge.domain.states import ChainRunStatus, ContestState, JobStatus, NodeStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +19,7 @@ MACHINES: Mapping[str, type[StrEnum]] = {
     "submission": SubmissionStatus,
     "run": ChainRunStatus,
     "node": NodeStatus,
+    "contest": ContestState,
     "verdict": Verdict,
 }
 RELEASED: Mapping[str, frozenset[str]] = {
@@ -26,6 +27,7 @@ RELEASED: Mapping[str, frozenset[str]] = {
     "submission": frozenset(["pending", "judging", "accepted", "wrong_answer", "error", "canceled"]),
     "run": frozenset(["pending", "running", "stopping", "success", "failed", "stopped"]),
     "node": frozenset(["pending", "running", "retrying", "success", "failed", "stopped", "skipped"]),
+    "contest": frozenset(["draft", "published", "canceled", "finalized"]),
     "verdict": frozenset({"AC", "PA", "WA", "OLE", "TLE", "MLE", "RE", "CE", "SE"}),
 }
 

@@ -268,11 +268,25 @@ _REVISION = (
     "INSERT INTO problem_revisions "
     "(id, problem_id, number, format, manifest_digest, definition, created_by, created_at) VALUES"
 )
-_CONTEST = "INSERT INTO contests (id, slug, title, starts_at, ends_at, created_at, updated_at) VALUES"
+_CONTEST = "INSERT INTO contests (id, slug, title, starts_at, duration_us, created_at, updated_at) VALUES"
 _RUN = "INSERT INTO chain_runs (id, chain_id, number, chain_version, dag, created_at, updated_at) VALUES"
 _CHAIN = "INSERT INTO chains (id, name, dag, created_at, updated_at) VALUES"
 _IDENTITY = "INSERT INTO identities (issuer, subject, user_id, created_at) VALUES"
 _TRIGGER = "INSERT INTO chain_triggers (id, chain_id, name, kind, spec, created_at, updated_at) VALUES"
+_ONE_CONTEST = f"{_CONTEST} ('c', 'c', 't', 0, 1, 0, 0)"
+_TWO_PROBLEMS = [
+    _ONE_CONTEST,
+    f"{_PROBLEM} ('p', 'p', 't', 'u', '[]', 0, 0), ('q', 'q', 't', 'u', '[]', 0, 0)",
+    f"{_REVISION} ('r', 'p', 1, 'f', 'd', '{{}}', 'u', 0)",
+]
+_LISTED = "INSERT INTO contest_problems (contest_id, problem_id, revision_id, label, ordinal) VALUES"
+_TEAM = "INSERT INTO teams (id, code, name, created_at, updated_at) VALUES"
+_PARTICIPANT = "INSERT INTO participants (id, contest_id, code, name, team_id, user_id, created_at, updated_at) VALUES"
+_MEMBER_TWICE = [
+    _ONE_CONTEST,
+    f"{_PARTICIPANT} ('a', 'c', 'o', 'n', NULL, 'u', 0, 0)",
+    "INSERT INTO participant_members (contest_id, user_id, participant_id) VALUES ('c', 'u', 'a'), ('c', 'u', 'a')",
+]
 DUPLICATES = {
     "users_name_key": [f"{_USER} ('a', 'x', NULL, 0, 0)", f"{_USER} ('b', 'x', NULL, 0, 0)"],
     "users_email_key": [f"{_USER} ('a', 'x', 'e', 0, 0)", f"{_USER} ('b', 'y', 'e', 0, 0)"],
@@ -283,6 +297,62 @@ DUPLICATES = {
         f"{_REVISION} ('a', 'p', 1, 'f', 'd', '{{}}', 'u', 0), ('b', 'p', 1, 'f', 'd', '{{}}', 'u', 0)",
     ],
     "contests_slug_key": [f"{_CONTEST} ('a', 's', 't', 0, 1, 0, 0), ('b', 's', 't', 0, 1, 0, 0)"],
+    "contests_contest_only_key": [
+        (
+            "INSERT INTO contests (id, slug, title, contest_only, duration_us, created_at, updated_at) VALUES"
+            " ('a', 's', 't', true, 1, 0, 0), ('b', 'r', 't', true, 1, 0, 0)"
+        )
+    ],
+    "contest_problems_contest_id_label_key": [
+        *_TWO_PROBLEMS,
+        f"{_LISTED} ('c', 'p', 'r', 'A', 1), ('c', 'q', 'r', 'A', 2)",
+    ],
+    "contest_problems_contest_id_ordinal_key": [
+        *_TWO_PROBLEMS,
+        f"{_LISTED} ('c', 'p', 'r', 'A', 1), ('c', 'q', 'r', 'B', 1)",
+    ],
+    "removed_intervals_contest_id_key": [
+        _ONE_CONTEST,
+        "INSERT INTO removed_intervals (id, contest_id, from_at, created_at) VALUES ('a', 'c', 1, 0), ('b', 'c', 2, 0)",
+    ],
+    "organizations_code_key": [
+        (
+            "INSERT INTO organizations (id, code, name, created_at, updated_at) VALUES"
+            " ('a', 'o', 'n', 0, 0), ('b', 'o', 'n', 0, 0)"
+        )
+    ],
+    "teams_code_key": [f"{_TEAM} ('a', 'o', 'n', 0, 0), ('b', 'o', 'n', 0, 0)"],
+    "contest_groups_contest_id_code_key": [
+        _ONE_CONTEST,
+        "INSERT INTO contest_groups (id, contest_id, code, name) VALUES ('a', 'c', 'o', 'n'), ('b', 'c', 'o', 'n')",
+    ],
+    "participants_contest_id_code_key": [
+        _ONE_CONTEST,
+        f"{_TEAM} ('t', 't', 'n', 0, 0)",
+        f"{_PARTICIPANT} ('a', 'c', 'o', 'n', 't', NULL, 0, 0), ('b', 'c', 'o', 'n', NULL, 'u', 0, 0)",
+    ],
+    "participants_contest_id_team_id_run_no_key": [
+        _ONE_CONTEST,
+        f"{_TEAM} ('t', 't', 'n', 0, 0)",
+        f"{_PARTICIPANT} ('a', 'c', 'o', 'n', 't', NULL, 0, 0), ('b', 'c', 'p', 'n', 't', NULL, 0, 0)",
+    ],
+    "participants_contest_id_user_id_run_no_key": [
+        _ONE_CONTEST,
+        f"{_PARTICIPANT} ('a', 'c', 'o', 'n', NULL, 'u', 0, 0), ('b', 'c', 'p', 'n', NULL, 'u', 0, 0)",
+    ],
+    "participant_members_pkey": _MEMBER_TWICE,
+    "participant_members_contest_id_user_id_run_no_key": _MEMBER_TWICE,  # as SQLite calls it
+    "canned_answers_contest_id_title_key": [
+        _ONE_CONTEST,
+        "INSERT INTO canned_answers (id, contest_id, title, body) VALUES ('a', 'c', 't', 'b'), ('b', 'c', 't', 'b')",
+    ],
+    "contest_invitations_code_hash_key": [
+        _ONE_CONTEST,
+        (
+            "INSERT INTO contest_invitations (id, contest_id, code_hash, created_at) VALUES"
+            " ('a', 'c', 'h', 0), ('b', 'c', 'h', 0)"
+        ),
+    ],
     "identities_pkey": [f"{_IDENTITY} ('i', 's', 'u', 0), ('i', 's', 'u', 0)"],
     "identities_issuer_subject_key": [f"{_IDENTITY} ('i', 's', 'u', 0), ('i', 's', 'u', 0)"],  # as SQLite calls it
     "chain_triggers_chain_id_name_key": [
@@ -297,7 +367,7 @@ DUPLICATES = {
     ("sql", "error"),
     [
         pytest.param(f"{_TOKEN} ('a', 'nobody', 'x', 'h', '[]', 0)", InvalidInput, id="foreign key"),
-        pytest.param(f"{_CONTEST} ('a', 's', 't', 9, 1, 0, 0)", InternalFault, id="check"),
+        pytest.param(f"{_CONTEST} ('a', 's', 't', 9, 0, 0, 0)", InternalFault, id="check"),
         pytest.param(f"{_USER} ('a', NULL, NULL, 0, 0)", InternalFault, id="not null"),
         pytest.param("SELECT * FROM nowhere", InternalFault, id="unknown table"),
     ],
@@ -323,8 +393,16 @@ async def test_every_guard_is_an_invalid_transition(store: StoreHarness, guard: 
         "submissions_legal_edge": "UPDATE submissions SET reason = 'rewritten'",
         "chain_runs_legal_edge": "UPDATE chain_runs SET status = 'success', finished_at = 1",
         "chain_nodes_legal_edge": "UPDATE chain_nodes SET status = 'success'",
+        "contests_legal_edge": "UPDATE contests SET state = 'finalized', finalized_at = 1",
+        "contests_end_of_updates": "INSERT INTO awards (contest_id, code, citation, updated_at)"
+        " VALUES ('closed', 'a', 'b', 0)",
     }
     await store.submit()
+    await store.write(_ONE_CONTEST)
+    await store.write(
+        "INSERT INTO contests (id, slug, title, state, starts_at, duration_us, finalized_at, end_of_updates_at,"
+        " created_at, updated_at) VALUES ('closed', 'x', 't', 'finalized', 0, 1, 2, 3, 0, 0)"
+    )
     for sql in run:
         await store.write(sql)
     if guard == "jobs_terminal_is_final":

@@ -9,18 +9,18 @@ from typing import Any, ClassVar, Final
 
 from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.domain.errors import NodeRefused
+from adjudge.contests import lifecycle
+from adjudge.domain.errors import Conflict, NodeRefused
 from adjudge.domain.permissions import Permission
 from adjudge.store import Database, Tx
 from adjudge.store.contests import queries as contest_queries
-from adjudge.store.contests.queries import ContestSubmissionRow
-from adjudge.store.ops import audit_log
+from adjudge.store.contests.queries import ExportedSubmission
 
 _CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
 
 
 class ContestUnfreezeExecutor:
-    """Lifts the freeze of a contest that has ended, so that its board shows everything.
+    """Thaws a contest that has ended for all, so that its public scoreboard shows everything.
 
     The artifact has `contest_id`, `slug` and `was_frozen`. A contest that still runs fails the node for good.
     """
@@ -38,25 +38,19 @@ class ContestUnfreezeExecutor:
         self._database = database
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Lift the freeze and record it in the audit log."""
+        """Thaw the scoreboard and record it in the audit log."""
 
-        async def lift(tx: Tx) -> dict[str, Any]:
+        async def operation(tx: Tx) -> dict[str, Any]:
             contest = await contest_queries.find_contest(tx, context.cfg["contest"])
-            if not contest.has_ended:
-                raise NodeRefused(f"The contest {contest.slug!r} still runs; its freeze is lifted when it is over.")
-            lifted = await contest_queries.unfreeze(tx, contest.id)
-            if lifted:
-                await audit_log.record(
-                    tx,
-                    actor=context.actor,
-                    action="contest.unfreeze",
-                    object_kind="contest",
-                    objects={contest.id: {"froze_at": contest.freezes_at, "run_id": context.run_id}},
-                    reason=f"chain {context.chain_name}",
+            try:
+                thawed = await lifecycle.thaw(
+                    tx, contest.id, actor=context.actor, reason=f"chain {context.chain_name}, run {context.run_id}"
                 )
-            return {"contest_id": contest.id, "slug": contest.slug, "was_frozen": lifted}
+            except Conflict as refused:
+                raise NodeRefused(str(refused)) from None
+            return {"contest_id": contest.id, "slug": contest.slug, "was_frozen": thawed}
 
-        return NodeResult(await self._database.transact(lift))
+        return NodeResult(await self._database.transact(operation))
 
 
 class ContestExportExecutor:
@@ -102,7 +96,7 @@ class ContestExportExecutor:
         )
 
 
-def _line(row: ContestSubmissionRow) -> bytes:
+def _line(row: ExportedSubmission) -> bytes:
     document = {
         "id": row.id,
         "user": row.user_name,

@@ -171,15 +171,15 @@ async def test_contests_end_by_the_clock(store: StoreHarness) -> None:
     await create(store, "event", {"event": "contest.ended", "parameters": {"c": "{{ event.contest_id }}"}})
     contest = new_id()
     sql = (
-        "INSERT INTO contests (id, slug, title, starts_at, ends_at, created_at, updated_at)"
-        " VALUES (:id, 'final', 'Final', :start, :end, {now}, {now})"
+        "INSERT INTO contests (id, slug, title, state, starts_at, duration_us, created_at, updated_at)"
+        " VALUES (:id, 'final', 'Final', 'published', :start, :duration, {now}, {now})"
     )
-    await store.write(sql, id=contest, start=NOON_US - 1, end=NOON_US + 60_000_000)
+    await store.write(sql, id=contest, start=NOON_US - 1, duration=60_000_001)
     assert await scheduler(store).run_once() == 0
     await store.clock.advance(2 * MINUTE_MS)
     assert await scheduler(store).run_once() == 1
     assert await scheduler(store).run_once() == 0
-    await store.write("UPDATE contests SET ends_at = ends_at + 600000000 WHERE id = :id", id=contest)
+    await store.write("UPDATE contests SET duration_us = duration_us + 600000000 WHERE id = :id", id=contest)
     await store.clock.advance(20 * MINUTE_MS)
     assert await scheduler(store).run_once() == 1  # it was prolonged, and ended again
     assert {json.loads(row["parameters"])["c"] for row in await runs(store)} == {contest}

@@ -344,8 +344,8 @@ async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(system: C
 ADD_CONTEST = Statement(
     "test.contest",
     "Asked by a test.",
-    "INSERT INTO contests (id, slug, title, starts_at, freezes_at, ends_at, created_at, updated_at)"
-    " VALUES (:id, :id, :id, {now} - 100, {now} - 50, {now} + :ends, {now}, {now})",
+    "INSERT INTO contests (id, slug, title, state, starts_at, duration_us, freeze_ct_us, created_at, updated_at)"
+    " VALUES (:id, :id, :id, 'published', {now} - 100, 100 + :ends, 50, {now}, {now})",
 )
 
 

@@ -18,6 +18,7 @@ from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
 from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import PendingTick, TriggerTick
+from adjudge.store.contests.statements import CONTEST_ENDS_AT
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Statement
 
@@ -193,7 +194,9 @@ CONTESTS_ENDED = Statement(
     "Find ended contests that a trigger listens for and that have no tick yet.",
     """
     SELECT {columns:contests}
-    FROM chain_triggers JOIN contests
+    FROM chain_triggers JOIN (SELECT id, slug, """
+    + CONTEST_ENDS_AT
+    + """ AS ends_at FROM contests WHERE state IN ('published', 'finalized')) AS contests
       ON contests.ends_at > chain_triggers.created_at AND contests.ends_at <= {now}
      AND contests.ends_at > {now} - CAST(:back_us AS bigint)
     WHERE chain_triggers.event = :event AND chain_triggers.enabled

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge.domain.contest import (
+    ContestFeedback,
     ContestFormat,
     ContestRole,
     ContestVisibility,
-    Feedback,
     ParticipantKind,
     RegistrationMode,
     ScoreboardVisibility,
@@ -33,7 +33,7 @@ class ContestSettings:
     window_us: int | None = None
     visibility: ContestVisibility = ContestVisibility.PUBLIC
     scoreboard_visibility: ScoreboardVisibility = ScoreboardVisibility.PUBLIC
-    feedback: Feedback = Feedback.FULL
+    feedback: ContestFeedback = ContestFeedback.FULL
     problems_public: bool = False
     """Whether visitors see the problems while the contest runs."""
     submissions_public: bool = False
@@ -262,7 +262,7 @@ class ParticipantRow:
     started_at: int | None
     delay_us: int
     extra_us: int
-    penalty_adjust: int
+    penalty_adjust_sec: int
     version: int
 
 

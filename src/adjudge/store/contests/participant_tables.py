@@ -93,7 +93,7 @@ participants = Table(
     timestamp_column("started_at", nullable=True),
     integer_column("delay_us"),
     integer_column("extra_us"),
-    integer_column("penalty_adjust"),
+    integer_column("penalty_adjust_sec"),
     integer_column("board_version"),
     integer_column("version", 1),
     timestamp_column("created_at"),

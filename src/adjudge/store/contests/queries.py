@@ -1,4 +1,4 @@
-"""Queries of contests and their submissions."""
+"""Queries of contests: settings, roles, problems, intervals; and their submissions for exports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
+from adjudge.domain.contest import ContestRole
 from adjudge.domain.errors import NotFound
+from adjudge.domain.states import ContestState
+from adjudge.store.contests import statements as sql
+from adjudge.store.contests.models import (
+    ContestAnnouncement,
+    ContestInvitationRow,
+    ContestProblemRow,
+    ContestRoleRow,
+    ContestRow,
+    ContestStateChange,
+    RemovedIntervalRow,
+)
 from adjudge.store.engine.driver import Database, Tx, fetch_one
 from adjudge.store.engine.statement import Statement
 
@@ -14,20 +26,7 @@ _PAGE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class ContestRow:
-    """A contest and its times."""
-
-    id: str
-    slug: str
-    title: str
-    starts_at: int
-    freezes_at: int | None
-    ends_at: int
-    has_ended: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ContestSubmissionRow:
+class ExportedSubmission:
     """A submission of a contest, for exports."""
 
     id: str
@@ -43,14 +42,6 @@ class ContestSubmissionRow:
     created_at: int
 
 
-FIND = Statement(
-    "contests.find",
-    "Find a contest by slug or id.",
-    "SELECT {columns} FROM contests WHERE id = :name OR slug = :name",
-    row=ContestRow,
-    columns={"has_ended": "ends_at <= {now}"},
-)
-
 PAGE_SUBMISSIONS = Statement(
     "contests.page_submissions",
     "List the submissions of a contest by id, keyset-paginated.",
@@ -62,33 +53,67 @@ PAGE_SUBMISSIONS = Statement(
     WHERE submissions.contest_id = :contest_id AND submissions.id > :after
     ORDER BY submissions.id LIMIT :limit
     """,
-    row=ContestSubmissionRow,
+    row=ExportedSubmission,
     columns={"user_name": "users.name", "label": "contest_problems.label", "problem_slug": "problems.slug"},
-)
-
-UNFREEZE = Statement(
-    "contests.unfreeze",
-    "Unfreeze an ended contest.",
-    """
-    UPDATE contests SET freezes_at = NULL, version = version + 1, updated_at = {now}
-    WHERE id = :contest_id AND ends_at <= {now} AND freezes_at IS NOT NULL
-    """,
 )
 
 
 async def find_contest(tx: Tx, name: str) -> ContestRow:
-    contest = await fetch_one(tx, FIND, name=name)
+    """Find a contest by its slug or its id."""
+    contest = await fetch_one(tx, sql.FIND, name=name)
     if contest is None:
         raise NotFound("contest", name)
     return contest
 
 
-async def unfreeze(tx: Tx, contest_id: str) -> bool:
-    """Unfreeze the scoreboard of an ended contest; return whether it was frozen."""
-    return bool(await tx.execute(UNFREEZE, contest_id=contest_id))
+async def page(tx: Tx, *, before: str, limit: int, state: ContestState | None = None) -> list[ContestRow]:
+    """List contests, newest first; ``before`` is the last id of the previous page."""
+    return await tx.fetch(sql.PAGE, before=before, limit=limit, state=state and str(state))
 
 
-async def iter_contest_submissions(database: Database, contest_id: str) -> AsyncIterator[list[ContestSubmissionRow]]:
+async def clock(tx: Tx, contest_id: str) -> tuple[int, int]:
+    """The clock of the database, and the longest delay and extra time of an official participant."""
+    (row,) = await tx.fetch(sql.CLOCK, contest_id=contest_id)
+    return int(row["now_us"]), int(row["longest_us"] or 0)
+
+
+async def problems(tx: Tx, contest_id: str) -> list[ContestProblemRow]:
+    """The problems of a contest, in order."""
+    return await tx.fetch(sql.PROBLEMS, contest_id=contest_id)
+
+
+async def roles(tx: Tx, contest_id: str) -> list[ContestRoleRow]:
+    """All roles in a contest."""
+    return await tx.fetch(sql.ROLES, contest_id=contest_id)
+
+
+async def roles_of_user(tx: Tx, contest_id: str, user_id: str) -> frozenset[ContestRole]:
+    """The roles of one user in a contest."""
+    rows = await tx.fetch(sql.ROLES_OF_USER, contest_id=contest_id, user_id=user_id)
+    return frozenset(ContestRole(row["role"]) for row in rows)
+
+
+async def intervals(tx: Tx, contest_id: str) -> list[RemovedIntervalRow]:
+    """The removed intervals of a contest, undone ones included."""
+    return await tx.fetch(sql.INTERVALS, contest_id=contest_id)
+
+
+async def invitations(tx: Tx, contest_id: str) -> list[ContestInvitationRow]:
+    """The invitations to a contest."""
+    return await tx.fetch(sql.INVITATIONS, contest_id=contest_id)
+
+
+async def state_log(tx: Tx, contest_id: str) -> list[ContestStateChange]:
+    """The changes of a contest's state, oldest first."""
+    return await tx.fetch(sql.STATE_LOG, contest_id=contest_id)
+
+
+async def announced(tx: Tx, contest_id: str) -> list[ContestAnnouncement]:
+    """The announced transitions of a contest: start, freeze, end, thaw."""
+    return await tx.fetch(sql.ANNOUNCED, contest_id=contest_id)
+
+
+async def iter_contest_submissions(database: Database, contest_id: str) -> AsyncIterator[list[ExportedSubmission]]:
     """The submissions of a contest in pages, each read in its own transaction."""
     page = await _page_submissions(database, contest_id, "")
     while page:
@@ -96,5 +121,5 @@ async def iter_contest_submissions(database: Database, contest_id: str) -> Async
         page = await _page_submissions(database, contest_id, page[-1].id) if len(page) == _PAGE else []
 
 
-async def _page_submissions(database: Database, contest_id: str, after: str) -> list[ContestSubmissionRow]:
+async def _page_submissions(database: Database, contest_id: str, after: str) -> list[ExportedSubmission]:
     return await database.read(lambda tx: tx.fetch(PAGE_SUBMISSIONS, contest_id=contest_id, after=after, limit=_PAGE))

@@ -21,6 +21,15 @@ from adjudge.store.engine.statement import Statement
 SETTINGS: Final = tuple(column_names(ContestSettings))
 """The columns that organisers set."""
 
+CONTEST_ENDS_AT: Final = """
+    (contests.starts_at + contests.duration_us
+     + COALESCE((SELECT max(delay_us + extra_us) FROM participants
+                 WHERE contest_id = contests.id AND kind = 'official'), 0)
+     + COALESCE((SELECT CAST(sum(COALESCE(to_at, 1000000000000000000) - from_at) AS bigint) FROM removed_intervals
+                 WHERE contest_id = contests.id AND undone_at IS NULL), 0))
+"""
+"""The end of a contest for all official participants; while it is paused, a time in the far future."""
+
 INSERT = Statement(
     "contests.insert",
     "Create a contest.",
@@ -41,9 +50,7 @@ FIND = Statement(
     row=ContestRow,
 )
 _LOCK = "SELECT {columns} FROM contests WHERE id = :id"
-LOCK = Statement(
-    "contests.lock", "Lock a contest.", _LOCK + " FOR NO KEY UPDATE", sqlite_sql=_LOCK, row=ContestRow
-)
+LOCK = Statement("contests.lock", "Lock a contest.", _LOCK + " FOR NO KEY UPDATE", sqlite_sql=_LOCK, row=ContestRow)
 PAGE = Statement(
     "contests.page",
     "List contests by id, keyset-paginated.",
@@ -54,7 +61,14 @@ PAGE = Statement(
     """,
     row=ContestRow,
 )
-CLOCK = Statement("contests.clock", "Read the clock of the database for contests.", "SELECT {now} AS now_us")
+CLOCK = Statement(
+    "contests.clock",
+    "Read the clock of the database and the longest delay and extra time in a contest.",
+    """
+    SELECT {now} AS now_us, (SELECT max(delay_us + extra_us) FROM participants
+                             WHERE contest_id = :contest_id AND kind = 'official') AS longest_us
+    """,
+)
 UPDATE = Statement(
     "contests.update",
     "Change the settings of a contest if its version is unchanged.",

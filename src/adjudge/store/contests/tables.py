@@ -15,10 +15,10 @@ from sqlalchemy import (
 )
 
 from adjudge.domain.contest import (
+    ContestFeedback,
     ContestFormat,
     ContestRole,
     ContestVisibility,
-    Feedback,
     ParticipantKind,
     RegistrationMode,
     ScoreboardVisibility,
@@ -105,7 +105,7 @@ contests = Table(
     check_one_of("format", ContestFormat),
     check_one_of("visibility", ContestVisibility),
     check_one_of("scoreboard_visibility", ScoreboardVisibility),
-    check_one_of("feedback", Feedback),
+    check_one_of("feedback", ContestFeedback),
     check_one_of("registration", RegistrationMode),
     check_one_of("late_policy", LATE_POLICIES),
     CheckConstraint("length(slug) BETWEEN 1 AND 36", name="slug_length"),

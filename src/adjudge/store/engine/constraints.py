@@ -28,6 +28,20 @@ TAKEN = {
     "problems_slug_key": ("slug", "A problem with that slug exists; choose another slug, or add a revision to it."),
     "problem_revisions_problem_id_number_key": ("number", "That revision exists already; read the problem again."),
     "contests_slug_key": ("slug", "A contest with that slug exists; choose another slug."),
+    "contests_contest_only_key": ("contest_only", "Another contest has that setting; change it there first."),
+    "contest_problems_contest_id_label_key": ("label", "The contest has a problem with that label; choose another."),
+    "contest_problems_contest_id_ordinal_key": ("ordinal", "The contest has a problem at that position."),
+    "removed_intervals_contest_id_key": ("from_at", "The contest is paused already; resume it first."),
+    "organizations_code_key": ("code", "An organisation with that code exists; choose another code."),
+    "teams_code_key": ("code", "A team with that code exists; choose another code."),
+    "contest_groups_contest_id_code_key": ("code", "The contest has a group with that code; choose another."),
+    "participants_contest_id_code_key": ("code", "The contest has a participant with that code; choose another."),
+    "participants_contest_id_team_id_run_no_key": ("team_id", "That team takes part already."),
+    "participants_contest_id_user_id_run_no_key": ("user_id", "That user takes part already."),
+    "participant_members_pkey": ("members", "A member takes part in the contest already."),
+    "participant_members_contest_id_user_id_run_no_key": ("members", "A member takes part in the contest already."),
+    "canned_answers_contest_id_title_key": ("title", "The contest has a canned answer with that title."),
+    "contest_invitations_code_hash_key": ("code", "That invitation code exists already."),
     "chain_triggers_chain_id_name_key": ("name", "The chain has a trigger of that name; choose another name."),
 }
 _NAMES = frozenset({"name", "slug", "email"})
@@ -38,6 +52,8 @@ ILLEGAL = {
     "submissions_legal_edge": "A submission cannot change its status that way.",
     "chain_runs_legal_edge": "A chain run cannot change its status that way.",
     "chain_nodes_legal_edge": "A node cannot change its status that way.",
+    "contests_legal_edge": "A contest cannot change its state that way.",
+    "contests_end_of_updates": "The results of the contest are final; nothing of it can change any more.",
 }
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (?P<columns>.+)")
 _SQLITE_CHECK = re.compile(r"CHECK constraint failed: (?P<name>\w+)")

@@ -53,8 +53,10 @@ def _postgres(tables: Mapping[str, str]) -> list[str]:
     refuse = f"PERFORM adjudge_refuse('{GUARD}', '', '')"
     found = [
         f"CREATE FUNCTION {GUARD}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {refuse}; RETURN NULL; END $$",
-        f"CREATE TRIGGER {GUARD} AFTER UPDATE ON contests FOR EACH ROW "
-        f"WHEN (OLD.end_of_updates_at IS NOT NULL) EXECUTE FUNCTION {GUARD}()",
+        (
+            f"CREATE TRIGGER {GUARD} AFTER UPDATE ON contests FOR EACH ROW "
+            f"WHEN (OLD.end_of_updates_at IS NOT NULL) EXECUTE FUNCTION {GUARD}()"
+        ),
     ]
     for table, condition in tables.items():
         name = f"{table}_closed"

@@ -64,6 +64,19 @@ async def make_runs(store: StoreHarness, count: int) -> list[str]:
     return run_ids
 
 
+async def make_contests(store: StoreHarness, count: int) -> list[str]:
+    """Published contests."""
+    contest_ids = [new_id() for _ in range(count)]
+    for contest_id in contest_ids:
+        await store.write(
+            "INSERT INTO contests (id, slug, title, starts_at, duration_us, created_at, updated_at)"
+            " VALUES (:id, :id, 'Contest', 1, 1, 0, 0)",
+            id=contest_id,
+        )
+    await store.write("UPDATE contests SET state = 'published', version = version + 1")
+    return contest_ids
+
+
 async def replay(store: StoreHarness, job_id: str) -> None:
     """A job that was made to do it again holds the one it was made for."""
     await store.enqueue(origin_job_id=job_id)
@@ -72,6 +85,16 @@ async def replay(store: StoreHarness, job_id: str) -> None:
 async def judge(store: StoreHarness, submission_id: str) -> None:
     """A run of a submission holds it."""
     await store.enqueue(submission_id=submission_id)
+
+
+async def submit_to(store: StoreHarness, contest_id: str) -> None:
+    """A submission to a contest holds it."""
+    (item,) = await store.submit()
+    await store.write(
+        "UPDATE submissions SET contest_id = :contest_id, version = version + 1 WHERE id = :id",
+        contest_id=contest_id,
+        id=item.submission_id,
+    )
 
 
 async def work_on(store: StoreHarness, run_id: str) -> None:
@@ -83,8 +106,9 @@ MAKERS: dict[str, Callable[[StoreHarness, int], Awaitable[list[str]]]] = {
     "jobs": make_jobs,
     "submissions": make_submissions,
     "chain_runs": make_runs,
+    "contests": make_contests,
 }
-HOLDERS = {"jobs": replay, "submissions": judge, "chain_runs": work_on}
+HOLDERS = {"jobs": replay, "submissions": judge, "chain_runs": work_on, "contests": submit_to}
 LOGS = {sweep.table: sweep.logs for sweep in LOG_CLEANUPS}
 
 
