@@ -25,7 +25,7 @@ from adjudge.store.jobs.commands import JobCommands
 from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Handler
-from adjudge.worker.lease_thread import lease_keeper_thread
+from adjudge.worker.leases import lease_keeper_thread
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
 from bench.queue_progress import CONCURRENCY, SharedProgress, send_line

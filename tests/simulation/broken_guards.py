@@ -12,7 +12,7 @@ from adjudge.store.engine.script import Script
 from adjudge.store.engine.statement import RowT, Statement
 from adjudge.store.jobs import statements as job_statements
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import Fence, FinishReport, FollowUpSlots, JobResult
+from adjudge.store.jobs.models import Capacity, Fence, FinishReport, JobResult
 
 BreakGuard = Callable[[pytest.MonkeyPatch], None]
 
@@ -42,10 +42,10 @@ def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
     finish = JobCommands.finish_and_claim_next
 
     async def unfenced(
-        self: JobCommands, tx: Tx, finishes: Sequence[JobResult], slots: FollowUpSlots | None = None
+        self: JobCommands, tx: Tx, finishes: Sequence[JobResult], capacity: Capacity | None = None
     ) -> FinishReport:
         rows = await tx.fetch(job_statements.INSPECT, [(item.fence.job_id,) for item in finishes]) if finishes else []
         held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
-        return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes], slots)
+        return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes], capacity)
 
     patch.setattr(JobCommands, "finish_and_claim_next", unfenced)

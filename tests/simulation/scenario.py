@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,10 +18,10 @@ from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.watchdog import Reconciler, Watchdog, run_periodically
 from adjudge.store.engine.driver import Operation, Tx
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import Job
-from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler
 from adjudge.worker.leases import LeaseKeeper
+from adjudge.worker.runner import Runner
+from adjudge.worker.slots import Claim
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
 from tests.simulation.world import FaultProbabilities, Process, SimulatedDatabase, SimulatedStream, World
@@ -44,16 +44,19 @@ class Timing:
     heartbeat_ms: int = 4_000
 
 
-class WatchedWorker(Worker):
-    """A worker that lets the world know which attempts it began, and which message each was won by."""
+def watch(runner: Runner, world: World) -> None:
+    """Let the world know which attempts a worker began, and which message each was won by."""
+    start = runner.start
 
-    world: World
+    def watched(claims: Sequence[Claim]) -> None:
+        for job, fence, _, _, message, _ in claims:
+            attempt = (fence.lease_owner, job.id, job.attempt_id)
+            if message is not None:
+                world.won_by[attempt] = (message.band, message.entry_id)
+            world.started.add(attempt)
+        start(claims)
 
-    def _start(self, job: Job, message: Message | None, claimed_at: float) -> None:
-        if message is not None:
-            self.world.won_by[self._settings.name, job.id, job.attempt_id] = (message.band, message.entry_id)
-        self.world.started.add((self._settings.name, job.id, job.attempt_id))
-        super()._start(job, message, claimed_at)
+    runner.start = watched  # type: ignore[method-assign]
 
 
 class Scenario(ABC):
@@ -154,7 +157,7 @@ class Scenario(ABC):
         keeper = LeaseKeeper(
             database, jobs, lease_ms=settings.lease_ms, heartbeat_ms=settings.heartbeat_ms, clock=process.clock
         )
-        worker = WatchedWorker(
+        worker = Worker(
             database,
             jobs,
             SimulatedStream(process),
@@ -163,7 +166,7 @@ class Scenario(ABC):
             keeper=keeper,
             random_unit=self.world.random.random,
         )
-        worker.world = self.world
+        watch(worker.runner, self.world)
         self.workers.append(process)
         self._drainable[process.name] = worker
         self.spawn(keeper.run())

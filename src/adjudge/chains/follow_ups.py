@@ -16,28 +16,55 @@ from adjudge.domain.ids import IdFactory, trace_id_from
 from adjudge.domain.states import JobStatus, NodeStatus
 from adjudge.store.chains.models import NO_ARTIFACT, NodeDone, NodeExpanded, NodeStopped, NodeSuspended
 from adjudge.store.engine.script import Inputs
-from adjudge.store.jobs.models import MILLISECOND, FollowUpSlots, Job, JobResult, NewJob, finish_row
+from adjudge.store.jobs.models import MILLISECOND, Capacity, Job, JobResult, NewJob, finish_row
 
 
-@dataclass
 class FollowUps:
-    """The follow-up jobs of one execution of a transaction: which slots may be used, and which jobs were claimed."""
+    """The follow-up jobs of one execution of a transaction: which may be claimed, and which were.
 
-    slots: FollowUpSlots | None = None
-    finished: Sequence[Job] = ()
-    """The jobs whose slots may be used, each for a follow-up job in its own run."""
-    claimed: dict[str, list[Job]] = field(default_factory=dict)
-    """By the finished job."""
+    A finished job gets one follow-up job while another reserved slot is left for other jobs. Instant jobs use every
+    reserved slot: they finish before a message about them could be read.
+    """
+
+    def __init__(self, capacity: Capacity | None = None, finished: Sequence[Job] = ()) -> None:
+        self.capacity = capacity
+        self.claimed: dict[str, list[Job]] = {}
+        """By the finished job."""
+        self._followed: set[str] = set()
+        self._finished = {} if capacity is None or not capacity.slots else _by_run(finished)
+        self._slots_left = 0 if capacity is None else capacity.slots
+        self._limits_left = {} if capacity is None else dict(capacity.limits)
 
     def reserve(self, job: NewJob, after: Job | None = None) -> str | None:
-        """The finished job in whose slot the worker runs ``job``, if there is one."""
-        if self.slots is None:
+        """The finished job that ``job`` follows if the worker claims it, else None.
+
+        Without ``after``, it may follow any finished job of its run.
+        """
+        capacity = self.capacity
+        if capacity is None or self._slots_left <= 0 or job.delay_ms:
             return None
-        same_run = [item for item in self.finished if item.chain_run_id == job.chain_run_id]
-        for finished in same_run if after is None else (after,):
-            if self.slots.reserve(finished, job):
-                return finished.id
-        return None
+        candidates = self._finished.get(job.chain_run_id, ()) if after is None else (after,)
+        unfollowed = next((item.id for item in candidates if item.id not in self._followed), None)
+        is_ordinary = unfollowed is not None and self._slots_left > 1
+        if not candidates or not (is_ordinary or capacity.is_instant(job)):
+            return None
+        keys = capacity.limit_keys(job)
+        if any(self._limits_left[key] <= 0 for key in keys):
+            return None
+        for key in keys:
+            self._limits_left[key] -= 1
+        self._slots_left -= 1
+        follows = candidates[0].id if unfollowed is None else unfollowed
+        self._followed.add(follows)
+        return follows
+
+
+def _by_run(jobs: Sequence[Job]) -> dict[str | None, list[Job]]:
+    """Group jobs by their run."""
+    groups: dict[str | None, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.chain_run_id, []).append(job)
+    return groups
 
 
 @dataclass
@@ -103,7 +130,7 @@ class FollowUpPlanner:
                 if key not in targets:
                     targets[key] = self._follow_up(plan, key, job, dag, follow_ups) if dag is not None else None
                 new_id = targets[key]
-                worker = follow_ups.slots.worker if follow_ups.slots and new_id in plan.follows else None
+                worker = follow_ups.capacity.worker if follow_ups.capacity and new_id in plan.follows else None
                 plan.edges.append((key[0], job.id, node_id, new_id, worker))
         return plan
 

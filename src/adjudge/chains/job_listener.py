@@ -42,9 +42,9 @@ from adjudge.store.engine.script import Inputs, Returned
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import (
     MILLISECOND,
+    Capacity,
     FinishedAttempts,
     FinishedJob,
-    FollowUpSlots,
     Job,
     JobResult,
     NewJob,
@@ -81,7 +81,7 @@ class NodeJobListener:
         self._new_id = new_id
 
     async def finish_attempts(
-        self, tx: Tx, results: Sequence[tuple[JobResult, Job, str | None]], slots: FollowUpSlots | None
+        self, tx: Tx, results: Sequence[tuple[JobResult, Job, str | None]], capacity: Capacity | None
     ) -> FinishedAttempts:
         """End attempts of nodes, advance their runs, and claim follow-up jobs: by one script where it decides all."""
         waits = {
@@ -96,12 +96,12 @@ class NodeJobListener:
             awaited = await self._progress.probe_all(tx, set(waits.values()))
             await lock_chains(tx, shared)
         dags = await self._dags_of(tx, [job for _, job, _ in results])
-        follow_ups = FollowUps(slots, [job for result, job, _ in results if result.status is JobStatus.SUCCEEDED])
+        follow_ups = FollowUps(capacity, [job for result, job, _ in results if result.status is JobStatus.SUCCEEDED])
         plan = self._planner.plan(results, dags, follow_ups)
-        lease_us = 0 if slots is None else slots.lease_ms * MILLISECOND
+        lease_us = 0 if capacity is None else capacity.lease_ms * MILLISECOND
         rows = await tx.run(
             finish.FINISH_NODES,
-            plan.inputs(None if slots is None else slots.worker),
+            plan.inputs(None if capacity is None else capacity.worker),
             last=plan.is_last,
             lease_us=lease_us,
         )

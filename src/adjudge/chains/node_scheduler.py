@@ -139,7 +139,7 @@ class NodeScheduler:
         """Create the jobs of nodes; the worker claims those for which it has slots."""
         if not ready:
             return
-        worker, lease_ms = (follow_ups.slots.worker, follow_ups.slots.lease_ms) if follow_ups.slots else (None, 0)
+        worker, lease_ms = (capacity.worker, capacity.lease_ms) if (capacity := follow_ups.capacity) else (None, 0)
         starts, new, jobs, follows = [], [], dict[str, NewJob](), dict[str, str]()
         for node in ready:
             dag = dags[node.run_id]

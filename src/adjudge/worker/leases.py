@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from adjudge.domain.errors import RefusalReason
@@ -25,6 +27,7 @@ from adjudge.store.jobs.models import Fence
 
 OnLost = Callable[[RefusalReason], None]
 Clock = Callable[[], float]
+OpenDatabase = Callable[[], AbstractAsyncContextManager[Database]]
 
 _log = get_logger(__name__)
 
@@ -163,3 +166,39 @@ class LeaseKeeper:
         if held is not None:
             _log.warning("lease_lost", stage="lost", reason=str(reason), **held.fields)
             held.on_lost(reason)
+
+
+@asynccontextmanager
+async def lease_keeper_thread(
+    open_database: OpenDatabase, jobs: JobCommands, *, lease_ms: int, heartbeat_ms: int
+) -> AsyncIterator[LeaseKeeper]:
+    """A lease keeper that renews while the block runs, on its own thread and connection.
+
+    Work that blocks the event loop of the worker then loses no lease.
+    """
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[LeaseKeeper] = loop.create_future()
+    ended = threading.Event()
+
+    async def beat() -> None:
+        async with open_database() as database:
+            keeper = LeaseKeeper(database, jobs, lease_ms=lease_ms, heartbeat_ms=heartbeat_ms, clock=time.monotonic)
+            loop.call_soon_threadsafe(ready.set_result, keeper)
+            beating = asyncio.create_task(keeper.run())
+            await asyncio.to_thread(ended.wait)
+            beating.cancel()
+
+    def main() -> None:
+        try:
+            asyncio.run(beat())
+        except BaseException as error:  # noqa: BLE001 — the caller that waits for the keeper must get the error
+            if not ready.done():
+                loop.call_soon_threadsafe(ready.set_exception, error)
+
+    thread = threading.Thread(target=main, name="adjudge-leases", daemon=True)
+    thread.start()
+    try:
+        yield await ready
+    finally:
+        ended.set()
+        await asyncio.to_thread(thread.join)

@@ -9,23 +9,23 @@ from typing import Any
 
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.store.engine.driver import Tx
-from adjudge.store.jobs.models import FinishReport, Job, JobResult, NewJob
+from adjudge.store.jobs.models import Capacity, FinishReport, Job, JobResult
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, done, line, node
 from tests.integration.chains.test_follow_up_claims import working
 from tests.support.explicit_commit import with_explicit_commit
 from tests.support.store_harness import StoreHarness, fence_of
 
 
-@dataclass
-class FollowUpSlotsStub:
-    """A worker with room for some nodes, or for all."""
-
-    wanted: set[str] | None = None
-    worker: str = "w1"
-    lease_ms: int = LEASE_MS
-
-    def reserve(self, _ended: Job, job: NewJob) -> bool:
-        return self.wanted is None or job.node_id in self.wanted
+def slots_for(wanted: set[str] | None) -> Capacity:
+    """A worker with slots for some nodes, or for all."""
+    return Capacity(
+        "w1",
+        LEASE_MS,
+        slots=100,
+        is_instant=lambda _: True,
+        limits={"unwanted": 0},
+        limit_keys=lambda job: () if wanted is None or job.node_id in wanted else ("unwanted",),
+    )
 
 
 async def take(
@@ -36,7 +36,7 @@ async def take(
 
     async def finish(tx: Tx) -> FinishReport:
         tx = with_explicit_commit(tx) if is_explicit else tx
-        return await harness.jobs.finish_and_claim_next(tx, ends, FollowUpSlotsStub(wanted))
+        return await harness.jobs.finish_and_claim_next(tx, ends, slots_for(wanted))
 
     return await harness.store.transact(finish)
 

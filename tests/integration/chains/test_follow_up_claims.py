@@ -15,7 +15,7 @@ from adjudge.domain.errors import OutcomeUnknown
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.engine.driver import Operation
-from adjudge.store.jobs.models import Job, JobResult, NewJob
+from adjudge.store.jobs.models import Capacity, Job, JobResult
 from adjudge.stream import MemoryStream
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.worker import Worker
@@ -25,26 +25,16 @@ from tests.integration.chains.test_handler import HandlerHarness, ScriptedExecut
 from tests.support.store_harness import fence_of, metric_value
 
 
-class OneEach:
-    """A worker with one slot for a follow-up of each job that it finishes."""
-
-    worker, lease_ms = "w1", LEASE_MS
-
-    def __init__(self, *, accepts: bool = True) -> None:
-        self._accepts, self._used = accepts, set[str]()
-
-    def reserve(self, finished: Job, _job: NewJob) -> bool:
-        if not self._accepts or finished.id in self._used:
-            return False
-        self._used.add(finished.id)
-        return True
+def one_each(jobs: int) -> Capacity:
+    """A worker with one slot for a follow-up of each job that it finishes, and one for other jobs."""
+    return Capacity("w1", LEASE_MS, slots=jobs + 1)
 
 
-async def hand_on(harness: ChainHarness, *jobs: Job, accepts: bool = True) -> list[Job]:
+async def hand_on(harness: ChainHarness, *jobs: Job, capacity: Capacity | None = None) -> list[Job]:
     """Finish jobs, with a slot for one follow-up of each; return what was claimed."""
     ends = [JobResult(fence_of(job), typed_result=done(), job=job) for job in jobs]
     report = await harness.store.transact(
-        lambda tx: harness.jobs.finish_and_claim_next(tx, ends, OneEach(accepts=accepts))
+        lambda tx: harness.jobs.finish_and_claim_next(tx, ends, capacity or one_each(len(jobs)))
     )
     return [job for claimed in report.claimed.values() for job in claimed]
 
@@ -70,7 +60,7 @@ async def test_a_place_is_for_one_job_and_only_for_one_that_fits(harness: ChainH
     taken = await hand_on(harness, (await harness.claim())["root"])
     assert (len(taken), len(await harness.waiting_jobs())) == (1, 2)
     run_id = await harness.start(line(2))
-    assert await hand_on(harness, (await harness.claim("n0"))["n0"], accepts=False) == []
+    assert await hand_on(harness, (await harness.claim("n0"))["n0"], capacity=Capacity("w1", LEASE_MS, 1)) == []
     assert [job["node_id"] for job in await harness.waiting_jobs(run_id)] == ["n1"]
 
 

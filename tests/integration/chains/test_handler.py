@@ -240,7 +240,7 @@ async def test_an_attempt_that_begins_after_it_was_superseded_is_not_run_as_its_
     await store.clock.advance(ms=3_000)
     assert (await harness.claim("a"))["a"].attempt_id == 2
     with pytest.raises(Conflict, match="this attempt is stale"):
-        await handler.run(late._replace(preloaded=None))
+        await handler.run(late)
     assert script.seen == []
 
 

@@ -25,6 +25,7 @@ from adjudge.store.chains.models import NewChainRun
 from adjudge.store.problems import commands as problem_rows
 from adjudge.store.problems.models import NewProblem, NewRevision
 from adjudge.worker.handlers.node import NodeHandler
+from adjudge.worker.handlers.node_inputs import NodeInputs
 from tests.integration.chains.harness import ChainHarness, dag
 
 P = Permission
@@ -193,9 +194,8 @@ async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(
 
     assert await call() == 1
     job = (await harness.claim("a"))["a"]
-    handler = NodeHandler(harness.store.database, DirectoryBlobStore(tmp_path), {}, harness.engine.dags)
-    brief = await harness.store.database.read(lambda tx: handler.preload(tx, [job]))
-    rights = await harness.store.transact(lambda tx: rights_of(tx, brief[job.id].task.authority))
+    inputs = await NodeInputs(harness.store.database, harness.engine.dags).get(job)
+    rights = await harness.store.transact(lambda tx: rights_of(tx, inputs.task.authority))
     assert (rights.user_id, rights.permissions) == (saver.user_id, frozenset({P.RUN_CONTROL}))
     await harness.store.transact(lambda tx: api_tokens.revoke(tx, definer.user_id, definer.token_id or ""))
     assert await call() == 0

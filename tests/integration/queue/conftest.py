@@ -29,7 +29,7 @@ from adjudge.store.problems import models as problem_models
 from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.rate_limit import StartRateLimiter
+from adjudge.worker.slots import StartRateLimiter
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
 
@@ -152,14 +152,14 @@ class QueueHarness:
 
     @asynccontextmanager
     async def worker(
-        self, name: str = "worker", pace: StartRateLimiter | None = None, **settings: Any
+        self, name: str = "worker", rate: StartRateLimiter | None = None, **settings: Any
     ) -> AsyncIterator[Worker]:
         """A worker with a lease that outlasts any pause of the machine; who is to lose it is told a short one."""
         told: dict[str, Any] = {"slots": 2, "lease_ms": 60_000, "heartbeat_ms": 200, "retry": QUICK}
         told |= {"reclaim_interval_ms": 100, "read_wait_ms": 100, **settings}
         told.setdefault("reclaim_grace_ms", IDLE_MS - told["lease_ms"])
         handlers = {JOB_KIND_JUDGE: self.handler}
-        worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerOptions(name, **told), pace=pace)
+        worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerOptions(name, **told), rate=rate)
         async with _running(worker.run()):
             yield worker
 

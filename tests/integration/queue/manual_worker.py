@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -113,11 +112,8 @@ class ManualWorker:
         try:
             yield worker
         finally:
-            tasks = [*worker._running.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await worker._finisher.close()
+            await worker.runner.close()
+            await worker.finisher.close()
 
     async def read(self, consumer: str = "worker") -> list[Message]:
         return await self.stream.read(consumer=consumer, limit=8, wait_ms=200)
@@ -134,7 +130,7 @@ class ManualWorker:
 
     async def quiet(self, worker: Worker) -> None:
         async def over() -> bool:
-            return worker.running == 0 and worker._acknowledger.is_idle
+            return worker.running == 0 and worker.acknowledger.is_idle
 
         await self.queue.until(over, "the worker has finished")
 
@@ -172,6 +168,4 @@ async def finish(manual_worker: ManualWorker, fence: Fence) -> Any:
 async def reclaim_now(manual_worker: ManualWorker, worker: Worker) -> None:
     """Take over whatever is pending, however short a time: the rows decide."""
     messages = await manual_worker.stream.autoclaim(consumer="worker", idle_ms=0, limit=8)
-    usable = await worker._usable(messages)
-    if usable:
-        await worker._take_over(usable)
+    await worker.reader.take_over(messages)

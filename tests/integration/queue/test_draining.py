@@ -15,6 +15,8 @@ from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.worker.handler import HandlerResult
+from adjudge.worker.reader import Reader
+from adjudge.worker.runner import Runner
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.queue.conftest import QUICK, QueueHarness
@@ -112,18 +114,18 @@ async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(
 ) -> None:
     """The grace is over once: a claim that used it up leaves no second one to the jobs that run."""
     deadlines: list[float] = []
-    stop_reading, finish_running = Worker._stop_reading, Worker._finish_running
+    stop_reading, finish_running = Reader.stop, Runner.drain
 
-    async def stop(self: Worker, reader: asyncio.Task[None], deadline: float) -> None:
+    async def stop(self: Reader, deadline: float) -> None:
         deadlines.append(deadline)
-        await stop_reading(self, reader, deadline)
+        await stop_reading(self, deadline)
 
-    async def finish(self: Worker, deadline: float) -> None:
+    async def finish(self: Runner, deadline: float) -> None:
         deadlines.append(deadline)
         await finish_running(self, deadline)
 
-    monkeypatch.setattr(Worker, "_stop_reading", stop)
-    monkeypatch.setattr(Worker, "_finish_running", finish)
+    monkeypatch.setattr(Reader, "stop", stop)
+    monkeypatch.setattr(Runner, "drain", finish)
     async with working(queue, Intercepted(queue)):
         pass
     assert len(deadlines) == 2

@@ -11,7 +11,7 @@ import pytest
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.stream.driver import Message
-from adjudge.worker import parking
+from adjudge.worker import claimer
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
@@ -56,8 +56,8 @@ async def test_jobs_over_the_limit_are_read_once_and_others_pass_them(queue: Que
 async def test_what_is_beyond_the_bound_goes_back_and_is_judged(
     queue: QueueHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parking, "PARKED_MAX", 2)
-    monkeypatch.setattr(parking, "_DELAY_MS", (20, 50))
+    monkeypatch.setattr(claimer, "PARKED_MAX", 2)
+    monkeypatch.setattr(claimer, "_DELAY_MS", (20, 50))
     async with queue.scheduler(), queue.worker(slots=4, limits={"kind:judge": 1}):
         decided = await queue.until_decided(await queue.submit(12))
     assert set(decided.values()) == {("accepted", "AC")}
@@ -75,13 +75,13 @@ async def test_a_drained_worker_gives_back_what_it_parked(queue: QueueHarness) -
         submissions = await queue.submit(5)
 
         async def parked() -> bool:
-            return len(worker._parking) == 4
+            return len(worker.claimer.parked) == 4
 
         await queue.until(parked, "the others are parked")
         worker.drain()
 
         async def given_back() -> bool:
-            return len(worker._parking) == 0
+            return len(worker.claimer.parked) == 0
 
         await queue.until(given_back, "they are given back")
         hold.set()
@@ -130,21 +130,21 @@ async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
     queue.handler.act = held
     settings = WorkerOptions("broken", slots=4, read_wait_ms=100, limits={"kind:judge": 1})
     worker = Worker(queue.database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, settings)
-    admit = worker._parking.admit
+    claim = worker.claimer.claim
 
-    async def poisoned(messages: Mapping[str, Message]) -> tuple[dict[str, Message], list[Message]]:
+    async def poisoned(messages: Mapping[str, Message]) -> claimer.ClaimReport:
         task = asyncio.current_task()
         if task is not None and task.get_name() == "unpark":
             raise KeyError("a bug in admission")
-        return await admit(messages)
+        return await claim(messages)
 
-    monkeypatch.setattr(worker._parking, "admit", poisoned)
+    monkeypatch.setattr(worker.claimer, "claim", poisoned)
     async with queue.scheduler():
         running = asyncio.create_task(worker.run())
         await queue.submit(5)
 
         async def parked() -> bool:
-            return len(worker._parking) == 4
+            return len(worker.claimer.parked) == 4
 
         await queue.until(parked, "the others are parked")
         hold.set()

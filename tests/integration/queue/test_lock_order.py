@@ -9,34 +9,24 @@ from typing import Any, cast
 
 import pytest
 
-from adjudge.domain.errors import InvalidTransition, RefusalReason, Unavailable
+from adjudge.domain.errors import InvalidTransition
 from adjudge.domain.ids import new_id
+from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx
 from adjudge.store.engine.statement import Statement
-from adjudge.store.jobs.models import Fence, Job
+from adjudge.store.jobs.models import Fence, Job, JobResult
 from adjudge.store.judging.commands import SubmissionCommands
 from adjudge.store.judging.models import Judgement, NewRejudgeBatch, RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.store.judging.rejudge import RejudgeCommands
-from adjudge.worker.finisher import AttemptResult, Finisher, Places
+from adjudge.worker.finisher import Finisher, FinishOutcome
 from adjudge.worker.handler import HandlerResult
+from adjudge.worker.slots import Slots
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.queue.conftest import QUICK, QueueHarness
 from tests.support.lock_order import LockOrder, watching
 
 _GIVEN = {"given_id": "text"}
-
-
-class NoFollowUpSlots:
-    """No place for jobs that follow."""
-
-    def room(self, _: object) -> None:
-        return None
-
-    def preload_cached(self, *_: object) -> list[Job]:
-        return []
-
-    def now(self) -> float:
-        return 0.0
 
 
 class CountingDatabase:
@@ -61,8 +51,10 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(que
     claimed = await queue.database.transact(lambda tx: queue.jobs.claim(tx, ids, worker="w", lease_ms=60_000))
     jobs = {job.id: job for job in claimed.done}
     fences = [Fence(job_id, jobs[job_id].attempt_id, "w") for job_id in ids]
-    counted, nowhere = CountingDatabase(queue), cast("Places", NoFollowUpSlots())
-    finisher = Finisher(cast("Database", counted), queue.jobs, policy=QUICK, random_unit=lambda: 0.5, places=nowhere)
+    counted, options = CountingDatabase(queue), WorkerOptions("w", slots=2, retry=QUICK)
+    finisher = Finisher(
+        cast("Database", counted), queue.jobs, {}, options, Slots(2), clock=lambda: 0.0, random_unit=lambda: 0.5
+    )
     renewals = 0
 
     async def renew(tx: Tx) -> None:
@@ -71,7 +63,7 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(que
         for number, fence in enumerate(fences):
             assert not (await queue.jobs.renew(tx, [fence], lease_ms=60_000)).refused
             if number == 0:
-                finishing.append(asyncio.gather(*(finisher.finish(end) for end in _ends(jobs, fences))))
+                finishing.append(asyncio.gather(*(finisher.finish(job, end) for job, end in _ends(jobs, fences))))
                 await queue.until(waits, "the ends wait for the renewal")
 
     async def waits() -> bool:
@@ -79,19 +71,16 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(que
         sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
         return bool(await queue.rows(sql))
 
-    finishing: list[asyncio.Future[list[RefusalReason | None]]] = []
+    finishing: list[asyncio.Future[list[FinishOutcome]]] = []
     await queue.database.transact(renew)
-    assert await finishing[0] == [None, None]
+    assert await finishing[0] == [FinishOutcome(), FinishOutcome()]
     assert (renewals, counted.tries) == (1, 1)
 
 
-def _ends(jobs: dict[str, Job], fences: list[Fence]) -> list[AttemptResult]:
-    earlier, later = fences
-    done = HandlerResult(result={}, typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
-    return [
-        AttemptResult(jobs[later.job_id], later, completion=done),
-        AttemptResult(jobs[earlier.job_id], earlier, error=Unavailable("again")),
-    ]
+def _ends(jobs: dict[str, Job], fences: list[Fence]) -> list[tuple[Job, JobResult]]:
+    earlier, later = jobs[fences[0].job_id], jobs[fences[1].job_id]
+    done = JobResult(fences[1], result={}, typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1), job=later)
+    return [(later, done), (earlier, JobResult(fences[0], JobStatus.PENDING, reason="retry", job=earlier))]
 
 
 @pytest.mark.parametrize("queue", ["distributed"], indirect=True)  # SQLite has one writer

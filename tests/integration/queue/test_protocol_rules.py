@@ -34,7 +34,7 @@ async def test_c2_1_a_message_without_its_fields_is_acknowledged_and_harms_nobod
     (message,) = await manual_worker.read()
     before = metric_value("worker_claim_total", status="poison", reason="missing_field")
     async with manual_worker.worker() as worker:
-        await worker.claim_messages([corrupt_message(message, "missing_field", job_id=None)])
+        await worker.reader.claim_messages([corrupt_message(message, "missing_field", job_id=None)])
     assert manual_worker.stream.acks == [(None, None)]
     assert metric_value("worker_claim_total", status="poison", reason="missing_field") == before + 1
     assert (await manual_worker.job())["status"] == "queued", "the reconciler will announce it again"
@@ -45,7 +45,7 @@ async def test_c2_2_missing_payload_is_read_from_the_row(manual_worker: ManualWo
     job_id = await manual_worker.delivered()
     (message,) = await manual_worker.read()
     async with manual_worker.worker() as worker:
-        await worker.claim_messages([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
+        await worker.reader.claim_messages([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
         await manual_worker.quiet(worker)
     assert (await manual_worker.job())["status"] == "succeeded"
     assert metric_value("worker_claim_total", status="restored", reason="payload_missing_or_invalid") > 0
@@ -59,7 +59,7 @@ async def test_c2_2_poison_job_is_dead_lettered_with_a_code_and_acknowledged(
     await manual_worker.write("UPDATE jobs SET payload = '[1]' WHERE id = :id", id=job_id)
     (message,) = await manual_worker.read()
     async with manual_worker.worker() as worker:
-        await worker.claim_messages([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
+        await worker.reader.claim_messages([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
     assert manual_worker.stream.acks == [(job_id, "failed")], "buried first, then acknowledged"
     (letter,) = await manual_worker.queue.database.read(dead_letters.page)
     assert letter.error_code == "PAYLOAD_MISSING_OR_INVALID"
@@ -75,7 +75,7 @@ async def test_c2_3_a_refused_claim_is_acknowledged_and_runs_nothing(manual_work
         )
     )
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(messages)
+        await worker.reader.claim_messages(messages)
     assert manual_worker.stream.acks == [(job_id, "canceled")]
     assert manual_worker.queue.handler.runs == []
     assert metric_value("worker_claim_total", status="refused", reason="already_finished") > 0
@@ -88,7 +88,7 @@ async def test_c2_4_a_database_error_acknowledges_nothing(manual_worker: ManualW
     before = metric_value("worker_claim_total", status="failed", reason="db_error")
     async with manual_worker.worker() as worker:
         with pytest.raises(Unavailable):
-            await worker.claim_messages(messages)
+            await worker.reader.claim_messages(messages)
     assert manual_worker.stream.acks == []
     assert sum((await manual_worker.stream.pending_counts()).values()) == 1, "it stays pending, for whoever takes over"
     assert metric_value("worker_claim_total", status="failed", reason="db_error") == before + 1
@@ -100,13 +100,13 @@ async def test_c2_5_an_acknowledgement_that_fails_is_tried_once_more_and_no_ofte
     await manual_worker.delivered()
     manual_worker.stream.failing_acks = 100
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.quiet(worker)
         assert manual_worker.stream.tried_acks == 2
         assert (await manual_worker.job())["status"] == "succeeded"
         manual_worker.stream.failing_acks = 0
         (again,) = await manual_worker.stream.autoclaim(consumer="worker", idle_ms=0, limit=1)
-        await worker.claim_messages([again])
+        await worker.reader.claim_messages([again])
     assert len(manual_worker.queue.handler.runs) == 1, "what comes twice is refused by the row"
     assert await manual_worker.messages() == 0
 
@@ -124,7 +124,7 @@ async def test_c3_1_claim_creates_an_attempt_and_a_lease_before_anything_runs(ma
     manual_worker.queue.handler.act = look
     await manual_worker.delivered()
     async with manual_worker.worker("w-1") as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.quiet(worker)
     (row,) = seen
     assert (row["status"], row["attempt_id"], row["lease_owner"]) == ("running", 1, "w-1")
@@ -141,9 +141,9 @@ async def test_c3_2_a_heartbeat_renews_the_lease(manual_worker: ManualWorker) ->
     manual_worker.queue.handler.act = wait
     await manual_worker.delivered()
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         before = (await manual_worker.job())["lease_until"]
-        await worker._keeper.renew_all()
+        await worker.keeper.renew_all()
         assert (await manual_worker.job())["lease_until"] > before
         go_on.set()
         await manual_worker.quiet(worker)
@@ -153,7 +153,7 @@ async def test_c3_2_a_heartbeat_renews_the_lease(manual_worker: ManualWorker) ->
 async def test_c3_3_the_work_is_given_the_attempt_that_was_claimed(manual_worker: ManualWorker) -> None:
     job_id = await manual_worker.delivered()
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.quiet(worker)
     assert manual_worker.queue.handler.runs == [(job_id, 1)]
 
@@ -175,7 +175,7 @@ async def test_c3_4_finish_requires_current_attempt(manual_worker: ManualWorker)
 async def test_c3_5_a_message_is_acknowledged_only_after_the_end_is_written(manual_worker: ManualWorker) -> None:
     job_id = await manual_worker.delivered()
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.quiet(worker)
     assert manual_worker.stream.acks == [(job_id, "succeeded")]
 
@@ -195,13 +195,13 @@ async def test_c3_lease_lost_stops_the_work_writes_nothing_and_acknowledges_noth
     manual_worker.queue.handler.act = long
     job_id = await manual_worker.delivered()
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
         reclaimed = await manual_worker.queue.database.transact(
             lambda tx: manual_worker.queue.jobs.claim(tx, [job_id], worker="other", lease_ms=10_000)
         )
         assert reclaimed.done
-        await worker._keeper.renew_all()
+        await worker.keeper.renew_all()
         async with asyncio.timeout(120):
             await stopped.wait()
         await manual_worker.quiet(worker)

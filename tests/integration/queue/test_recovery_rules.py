@@ -124,7 +124,7 @@ async def test_c4_4_a_result_of_an_older_attempt_is_refused_as_stale_and_acknowl
     job_id = await manual_worker.delivered()
     stale = metric_value("worker_stale_attempt_total")
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
         await manual_worker.queue.database.transact(
             lambda tx: manual_worker.queue.jobs.claim(tx, [job_id], worker="other", lease_ms=10_000)
@@ -184,7 +184,7 @@ async def test_c5_2_a_database_error_while_finishing_is_counted_kept_and_sent_ag
     job_id = await manual_worker.delivered()
     errors = metric_value("worker_finalize_errors_total")
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
 
         async def failed() -> bool:
             return metric_value("worker_finalize_errors_total") > errors
@@ -277,7 +277,7 @@ async def test_d1_dispatch_5_outbox_survives_enqueue_failure(manual_worker: Manu
     await manual_worker.write("UPDATE outbox SET next_attempt_at = 1")
     assert await manual_worker.dispatcher.dispatch_batch() == 1
     async with manual_worker.worker() as worker:
-        await worker.claim_messages(await manual_worker.read())
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.quiet(worker)
     assert (await manual_worker.job())["status"] == "succeeded"
 
@@ -289,9 +289,9 @@ async def test_a_lease_that_is_lost_by_its_own_end_leaves_nothing_behind(
     await manual_worker.delivered()
     told: list[Callable[[RefusalReason], None]] = []
     async with manual_worker.worker() as worker:
-        monkeypatch.setattr(worker._keeper, "add", lambda _, on_lost, **__: told.append(on_lost))
-        await worker.claim_messages(await manual_worker.read())
+        monkeypatch.setattr(worker.keeper, "add", lambda _, on_lost, **__: told.append(on_lost))
+        await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.quiet(worker)
         told[0](RefusalReason.ALREADY_FINISHED)
         await asyncio.sleep(0)
-        assert worker._lost == {}
+        assert worker.running == 0

@@ -23,8 +23,7 @@ from adjudge.store.judging.models import Judgement
 from adjudge.stream import MemoryStream, MessageBody, PublishResult
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.rate_limit import StartRateLimiter
-from adjudge.worker.slots import parse_limits
+from adjudge.worker.slots import StartRateLimiter, parse_limits
 from tests.integration.queue.conftest import LOST_AFTER_MS, QueueHarness
 from tests.support.store_harness import metric_value
 
@@ -346,8 +345,8 @@ async def test_a_limited_language_never_runs_more_than_it_may(queue: QueueHarnes
 async def test_all_workers_together_start_no_more_jobs_than_the_rate_allows(queue: QueueHarness) -> None:
     rate, slots, jobs = 2, 2, 7
     async with queue.scheduler(), queue.buckets() as buckets:
-        paces = [StartRateLimiter(opened, rate_per_sec=rate) for opened in buckets]
-        async with queue.worker("a", slots=1, pace=paces[0]), queue.worker("b", slots=1, pace=paces[1]):
+        rates = [StartRateLimiter(opened, rate_per_sec=rate) for opened in buckets]
+        async with queue.worker("a", slots=1, rate=rates[0]), queue.worker("b", slots=1, rate=rates[1]):
             await queue.until_decided(await queue.submit(jobs))
     started = sorted(row["started_at"] for row in await queue.rows("SELECT started_at FROM jobs"))
     # A burst is a second's worth, and each slot may hold a permit besides; all others come at the rate.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +11,8 @@ import pytest
 from adjudge.store.jobs import scripts as job_scripts
 from adjudge.store.jobs import statements as job_statements
 from adjudge.store.jobs.isolation import BatchOperation, JobIsolation
-from adjudge.stream.driver import Message
-from adjudge.worker.worker import Worker
+from adjudge.worker.reader import Reader, stop_all
+from adjudge.worker.runner import Runner
 from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without, without_in
 from tests.simulation.simulate import simulate
 from tests.simulation.world import FaultProbabilities
@@ -37,19 +36,13 @@ def _job_without_its_outbox_row(patch: pytest.MonkeyPatch) -> None:
 
 
 def _acknowledged_before_it_is_written(patch: pytest.MonkeyPatch) -> None:
-    write = Worker._write
-    taken = Worker._start
+    write = Runner._write
 
-    def start(self: Worker, job: Any, message: Message, claimed_at: float) -> None:
-        self.__dict__.setdefault("messages", {})[job.id] = message
-        taken(self, job, message, claimed_at)
+    async def hasty(self: Runner, attempt: Any, result: Any) -> Any:
+        await self._acknowledger.ack([attempt.claim.message])
+        return await write(self, attempt, result)
 
-    async def hasty(self: Worker, end: Any) -> Any:
-        await self._acknowledger.ack([self.__dict__["messages"][end.job.id]])
-        return await write(self, end)
-
-    patch.setattr(Worker, "_start", start)
-    patch.setattr(Worker, "_write", hasty)
+    patch.setattr(Runner, "_write", hasty)
 
 
 def _no_watchdog(patch: pytest.MonkeyPatch) -> None:
@@ -60,11 +53,10 @@ def _no_watchdog(patch: pytest.MonkeyPatch) -> None:
 
 
 def _drain_stops_a_claim_under_way(patch: pytest.MonkeyPatch) -> None:
-    async def stop(_: Worker, reader: asyncio.Task[None]) -> None:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
+    async def stop(self: Reader, _: float) -> None:
+        await stop_all(self._tasks)
 
-    patch.setattr(Worker, "_stop_reading", stop)
+    patch.setattr(Reader, "stop", stop)
 
 
 def _failing_listener_fails_the_batch(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from adjudge.domain.verdict import Verdict
 from adjudge.store.jobs.commands import LEASE_EXPIRED, NEVER_STARTED, NO_HEARTBEAT
 from adjudge.web import i18n
-from adjudge.worker.finisher import REASON_WORKER_DRAINED
+from adjudge.worker.runner import REASON_WORKER_DRAINED
 
 TEMPLATES = Path(i18n.__file__).parent / "templates"
 PYTHON = Path(i18n.__file__).parent

@@ -15,7 +15,10 @@ from adjudge.store.jobs.isolation import TRIES
 from adjudge.store.jobs.models import FinishedJob, Job
 from adjudge.stream.driver import Message, MessageBody
 from adjudge.worker.claimer import Claimer
-from adjudge.worker.message_validation import MessageValidator
+from adjudge.worker.handler import Handler
+from adjudge.worker.reader import MessageValidator
+from adjudge.worker.slots import Slots
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.support.store_harness import StoreHarness, adhoc_statement
 
 T = TypeVar("T")
@@ -39,6 +42,13 @@ class FailingOwner:
 
     async def on_finished(self, _tx: Tx, ended: Sequence[FinishedJob]) -> None:
         self._check([item.job for item in ended])
+
+
+class NoLimits:
+    """A handler that is never called."""
+
+    def limit_keys(self, _: object) -> tuple[str, ...]:
+        return ()
 
 
 class UnavailableOnce:
@@ -77,11 +87,12 @@ def messages(job_ids: Sequence[str], kind: str = "fragile") -> dict[str, Message
 
 def claimer_of(store: StoreHarness, database: UnavailableOnce | None = None) -> Claimer:
     reached = store.database if database is None else cast("Database", database)
-    return Claimer(reached, store.jobs, {}, name="w1", lease_ms=15_000)
+    handlers = {"fragile": cast("Handler", NoLimits())}
+    return Claimer(reached, store.jobs, handlers, WorkerOptions("w1", 8), Slots(8), clock=lambda: 0.0)
 
 
 async def claimed(claimer: Claimer, job_ids: Sequence[str]) -> list[str]:
-    return [job.id for job in (await claimer.claim(job_ids)).done]
+    return [claim.job.id for claim in (await claimer.claim(messages(job_ids))).claimed]
 
 
 @pytest.mark.parametrize("commits", [False, True])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from adjudge.domain.errors import InvalidInput
@@ -17,11 +15,11 @@ KNOWN = {"language": {"cpp", "cpp17", "java"}, "kind": {"judge"}, "node": {"sand
 def test_family_limit_is_shared_by_its_languages() -> None:
     slots = Slots(4, parse_limits("language:cpp=2, language:cpp17=1"))
     slots.acquire(language_needs(LANGUAGES, {"language": "cpp17"}))
-    assert not slots.has_capacity_for(language_needs(LANGUAGES, {"language": "cpp17"}), Counter())
-    assert slots.has_capacity_for(language_needs(LANGUAGES, {"language": "cpp20"}), Counter())
+    assert not slots.fits(language_needs(LANGUAGES, {"language": "cpp17"}))
+    assert slots.fits(language_needs(LANGUAGES, {"language": "cpp20"}))
     slots.acquire(language_needs(LANGUAGES, {"language": "cpp20"}))
-    assert not slots.has_capacity_for(language_needs(LANGUAGES, {"language": "cpp23"}), Counter())
-    assert slots.has_capacity_for(language_needs(LANGUAGES, {"language": "c"}), Counter())
+    assert not slots.fits(language_needs(LANGUAGES, {"language": "cpp23"}))
+    assert slots.fits(language_needs(LANGUAGES, {"language": "c"}))
 
 
 def test_language_that_is_its_own_family_counts_once() -> None:

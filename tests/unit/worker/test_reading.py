@@ -13,15 +13,15 @@ import pytest
 from adjudge import settings
 from adjudge.cli.wiring.worker import _worker_settings
 from adjudge.domain.errors import Unavailable
-from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import Fence, FinishReport, Job
+from adjudge.store.jobs.models import Fence, FinishReport, Job, JobResult
 from adjudge.stream import MemoryStream, Message, MessageBody, Stream
-from adjudge.worker.finisher import AttemptResult, Finisher, Places
-from adjudge.worker.handler import HandlerResult
+from adjudge.worker.finisher import Finisher, FinishOutcome
+from adjudge.worker.slots import Slots
 from adjudge.worker.worker import Worker
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.simulation.virtual_time import run
 from tests.support.log_capture import capture_logs
 
@@ -155,23 +155,9 @@ def test_17_the_reader_pauses_longer_each_time_and_logs_an_outage_once() -> None
     assert _events(lines.getvalue()) == ["reader_retrying", "reader_recovered"]
 
 
-def _end() -> AttemptResult:
+def _job() -> Job:
     fields: dict[str, Any] = dict.fromkeys(Job._fields)
-    fields |= {"id": "job", "kind": "judge", "status": JobStatus.RUNNING, "attempt_id": 1, "payload": {}}
-    return AttemptResult(Job(**fields), Fence("job", 1, "w"), HandlerResult(JobStatus.SUCCEEDED, {}))
-
-
-class NoPlaces:
-    """Nothing follows from what is ended."""
-
-    def room(self, _: object) -> None:
-        return None
-
-    def preload_cached(self, *_: object) -> list[Job]:
-        return []
-
-    def now(self) -> float:
-        return 0.0
+    return Job(**fields | {"id": "job", "kind": "judge", "status": JobStatus.RUNNING, "attempt_id": 1, "payload": {}})
 
 
 def test_48_the_finisher_pauses_longer_each_time_and_logs_an_outage_once() -> None:
@@ -181,13 +167,15 @@ def test_48_the_finisher_pauses_longer_each_time_and_logs_an_outage_once() -> No
         finisher = Finisher(
             cast("Database", database),
             JobCommands({}),
-            policy=RetryPolicy(),
+            {},
+            WorkerOptions("w", 1),
+            Slots(1),
+            clock=lambda: 0.0,
             random_unit=lambda: next(units),
-            places=cast("Places", NoPlaces()),
         )
-        return await finisher.finish(_end())
+        return await finisher.finish(_job(), JobResult(Fence("job", 1, "w"), result={}))
 
     with capture_logs() as lines:
-        assert run(write()) is None, "written in the end, and not refused"
+        assert run(write()) == FinishOutcome(), "written in the end, and not refused"
     assert _gaps(database.tries) == [0.1, 0.4, 0.6, 1.6, 3.2, 5.0, 5.0, 5.0]
     assert _events(lines.getvalue()) == ["finish_retrying", "finish_recovered"]

@@ -37,10 +37,9 @@ from adjudge.worker.handlers.judge import JudgeHandler
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.handlers.progress import ProgressWriter
 from adjudge.worker.handlers.webhook import WebhookHandler
-from adjudge.worker.lease_thread import lease_keeper_thread
-from adjudge.worker.rate_limit import StartRateLimiter
+from adjudge.worker.leases import lease_keeper_thread
 from adjudge.worker.registration import keep_registered
-from adjudge.worker.slots import parse_limits, refuse_unknown
+from adjudge.worker.slots import StartRateLimiter, parse_limits, refuse_unknown
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
 
@@ -86,8 +85,8 @@ async def open_worker(
         }
         refuse_unknown(wanted.limits, _limited(judge, handlers, executors))
         rate_per_sec = settings.worker.rate_per_sec
-        pace = StartRateLimiter(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
-        worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper, pace=pace)
+        rate = StartRateLimiter(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
+        worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper, rate=rate)
         async with (
             open_registry(settings, database) as registry,
             keep_registered(

@@ -26,12 +26,12 @@ from adjudge.store.jobs.groups import by_kind, first_by_fence, ordered
 from adjudge.store.jobs.models import (
     MILLISECOND,
     BatchResult,
+    Capacity,
     DispatchedMessage,
     Fence,
     FinishedJob,
     FinishReport,
     FollowUpListener,
-    FollowUpSlots,
     Job,
     JobListener,
     JobResult,
@@ -124,9 +124,9 @@ class JobCommands:
             await _update(tx, sql.LOCK, job_ids)
 
     async def finish_and_claim_next(
-        self, tx: Tx, results: Sequence[JobResult], slots: FollowUpSlots | None = None
+        self, tx: Tx, results: Sequence[JobResult], capacity: Capacity | None = None
     ) -> FinishReport:
-        """Finish attempts, write the rows of the jobs' listeners, and claim follow-up jobs for ``slots``.
+        """Finish attempts, write the rows of the jobs' listeners, and claim follow-up jobs for ``capacity``.
 
         A failed job gets a dead letter, unless its handler requests none. A job to be retried gets an outbox row;
         without an attempt left it fails, as the status of the returned job shows.
@@ -143,7 +143,7 @@ class JobCommands:
             items = [(first[fence], jobs[fence], self._letter_id(first[fence])) for fence in ordered(jobs)]
             items = [item for item in items if item[1].id in ids]
             if (finisher := self._follow_up_listeners.get(kind)) is not None:
-                rows, written, follow_ups = await finisher.finish_attempts(tx, items, slots)
+                rows, written, follow_ups = await finisher.finish_attempts(tx, items, capacity)
                 counted, claimed = counted | written, {**claimed, **follow_ups}
             else:
                 rows = (await tx.run(scripts.FINISH, {"result": [finish_row(r, letter) for r, _, letter in items]}))[

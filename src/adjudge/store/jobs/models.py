@@ -7,7 +7,7 @@ long.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -86,8 +86,6 @@ class Job(NamedTuple):
     lease_until: int | None
     started_at: int | None
     finished_at: int | None
-    preloaded: object = None
-    """The data that its handler preloaded in the transaction that claimed it."""
 
 
 class JobResult(NamedTuple):
@@ -167,15 +165,19 @@ class FinishedJob:
     typed_result: object = None
 
 
-class FollowUpSlots(Protocol):
-    """The slots that a worker offers for follow-up jobs when it finishes jobs."""
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a worker has reserved for follow-up jobs before it sends the results of finished ones."""
 
     worker: str
     lease_ms: int
-
-    def reserve(self, ended: Job, job: NewJob) -> bool:
-        """Whether the worker runs ``job`` if it is created because ``ended`` finishes; it then reserves a slot."""
-        ...
+    slots: int
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """How many more jobs may use each limit of the worker."""
+    limit_keys: Callable[[NewJob], Sequence[str]] = lambda _: ()
+    """The limits that a job uses."""
+    is_instant: Callable[[NewJob], bool] = lambda _: False
+    """Whether a job finishes almost immediately, so that many of them at once delay no other job."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ class FollowUpListener(Protocol):
     """A listener whose jobs have follow-up jobs: it finishes attempts with its own script, which may claim them."""
 
     async def finish_attempts(
-        self, tx: Tx, results: Sequence[tuple[JobResult, Job, str | None]], slots: FollowUpSlots | None
+        self, tx: Tx, results: Sequence[tuple[JobResult, Job, str | None]], capacity: Capacity | None
     ) -> FinishedAttempts:
         """Finish attempts, given with their jobs and the ids of their dead letters."""
         ...

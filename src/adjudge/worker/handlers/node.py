@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,17 +23,16 @@ from adjudge.chains.secrets import SECRETS, Keyring, Redaction, names_in, refuse
 from adjudge.chains.templating import render
 from adjudge.chains.validation import check_rendered
 from adjudge.domain.authority import Authority
-from adjudge.domain.chain import Dag, DependencyRule, Node, is_instance
+from adjudge.domain.chain import DependencyRule, Node, is_instance
 from adjudge.domain.chain_condition import Condition
-from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound
+from adjudge.domain.errors import Conflict, InvalidInput, NodeFailed
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, ChainRunStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context as log_context
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx
+from adjudge.store import Database
 from adjudge.store.chains import commands as chain_commands
-from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains import secrets
 from adjudge.store.chains.models import (
     Artifact,
@@ -45,10 +43,10 @@ from adjudge.store.chains.models import (
     NodeTask,
     node_attempt,
 )
-from adjudge.store.jobs.models import Fence, Job
+from adjudge.store.jobs.models import Fence, Job, JobResult
 from adjudge.worker.handler import HandlerResult
+from adjudge.worker.handlers.node_inputs import NodeInputs, Stored
 from adjudge.worker.handlers.stop_watcher import ChainRunStopWatcher
-from adjudge.worker.input_cache import Key, Memory
 
 MAX_TIMESTAMP_MS: Final = 253_402_300_799_999
 """The end of the year 9999, the latest time that RFC 3339 can express."""
@@ -96,18 +94,6 @@ class ExecutorContext:
         )
 
 
-Stored = Mapping[str, Artifact | list[Artifact]]
-
-
-@dataclass(frozen=True, slots=True)
-class _PreloadedNode:
-    """The inputs of a node, as read from the rows."""
-
-    task: NodeTask
-    node: Node
-    stored: Stored
-
-
 @dataclass(frozen=True, slots=True)
 class _NodeExecution:
     """A node with all its inputs."""
@@ -137,11 +123,10 @@ class NodeHandler:
         self._database = database
         self._blobs = blobs
         self._executors = executors
-        self._dags = dags or DagCache()
         self._inline_bytes = inline_bytes
         self._keyring = keyring
         self._stops = ChainRunStopWatcher(database)
-        self._memory = Memory()
+        self._inputs = NodeInputs(database, dags or DagCache())
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """The limit key of the node's type: ``node:sandbox=2``."""
@@ -151,25 +136,9 @@ class NodeHandler:
         """Whether the executor of the node's type declares it."""
         return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_instant", False))
 
-    def preload_cached(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _PreloadedNode]:
-        """The inputs of nodes that run for the first time, if all of them are cached."""
-        for before, outcome in ended:
-            if isinstance(outcome, NodeDone):
-                self._memory.keep_artifact((before.chain_run_id or "", before.node_id or ""), outcome.artifact)
-        found = {job.id: self._remembered(job) for job in jobs}
-        return {job_id: brief for job_id, brief in found.items() if brief is not None}
-
-    def _remembered(self, job: Job) -> _PreloadedNode | None:
-        run_id = job.chain_run_id or ""
-        task = self._memory.first_task(run_id, str(job.payload.get("type")), job.id)
-        dag = None if task is None else self._dags.get(task.chain_id, task.chain_version)
-        if task is None or dag is None:
-            return None
-        node = dag.node_for(job.node_id or "")
-        if is_instance(job.node_id or ""):  # its item is in its row
-            return None
-        stored = None if _mapped(dag, node) else self._memory.artifacts(run_id, node.deps)
-        return None if stored is None else _PreloadedNode(task, node, stored)
+    def committed(self, results: Sequence[JobResult]) -> None:
+        """Cache the artifacts, which are inputs of the follow-up nodes."""
+        self._inputs.committed(results)
 
     async def run(self, job: Job) -> HandlerResult:
         if job.chain_run_id is None or job.node_id is None:
@@ -178,57 +147,13 @@ class NodeHandler:
         try:
             with log_context(run_id=job.chain_run_id, node_id=job.node_id, node_attempt=node_attempt(job)):
                 outcome = await self._outcome(job, job.chain_run_id, job.node_id)
-                return HandlerResult(typed_result=outcome, may_spawn_followups=True)
+                return HandlerResult(typed_result=outcome)
         finally:
             metrics.CHAIN_NODES_INFLIGHT.dec()
 
-    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, _PreloadedNode]:
-        """Read the inputs of nodes, with two statements for all of them.
-
-        A node with a missing input is left out; only that node fails, with the reason, when it runs.
-        """
-        keys = {job.id: (job.chain_run_id or "", job.node_id or "") for job in jobs}
-        tasks = await chain_queries.find_node_tasks(tx, keys.values())
-        dags, nodes = dict[str, Dag](), dict[Key, Node]()
-        for key, task in tasks.items():
-            with suppress(AdjudgeError):
-                dags[key[0]] = await self._dags.of_run(tx, key[0], task.chain_id, task.chain_version)
-                nodes[key] = dags[key[0]].node_for(key[1])
-        plain = {key: node for key, node in nodes.items() if not _mapped(dags[key[0]], node)}
-        left = await chain_queries.find_artifacts_by_node(
-            tx, ((key[0], dep) for key, node in plain.items() for dep in node.deps)
-        )
-        stored: dict[Key, Stored] = {
-            key: {dep: left[key[0], dep] for dep in node.deps if (key[0], dep) in left} for key, node in plain.items()
-        }
-        for key in nodes:
-            self._memory.keep_run(key[0], tasks[key])
-        for key, artifact in left.items():
-            self._memory.keep_artifact(key, artifact)
-        for key, node in nodes.items():
-            if key not in plain:
-                mapped = _mapped(dags[key[0]], node)
-                stored[key] = await chain_queries.find_artifacts(tx, key[0], set(node.deps) - mapped, mapped)
-        return {
-            job_id: _PreloadedNode(tasks[key], nodes[key], stored[key]) for job_id, key in keys.items() if key in nodes
-        }
-
-    async def _briefed(self, job: Job, run_id: str, node_id: str) -> _PreloadedNode:
-        if isinstance(job.preloaded, _PreloadedNode):
-            return job.preloaded
-        if isinstance(job.preloaded, NodeTask) and (
-            dag := self._dags.get(job.preloaded.chain_id, job.preloaded.chain_version)
-        ):
-            self._memory.keep_run(run_id, job.preloaded)
-            return _PreloadedNode(job.preloaded, dag.node_for(node_id), {})  # a root node has no dependencies
-        found = await self._database.read(lambda tx: self.preload(tx, [job]))
-        if job.id not in found:
-            raise NotFound("node", f"{run_id}/{node_id}")
-        return found[job.id]
-
     async def _outcome(self, job: Job, run_id: str, node_id: str) -> object:
-        brief = await self._briefed(job, run_id, node_id)
-        task, node, stored = brief.task, brief.node, brief.stored
+        inputs = await self._inputs.get(job)
+        task, node, stored = inputs.task, inputs.node, inputs.stored
         if task.job_id != job.id or task.attempt != node_attempt(job):  # a late read of a worker whose lease was lost
             raise Conflict(f"Node {node_id!r} of run {run_id}: this attempt is stale.")
         if task.run_status is ChainRunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
@@ -402,7 +327,3 @@ def _expanded(work: _NodeExecution) -> NodeExpanded:
     if len(items) > INSTANCES_MAX:
         raise InvalidInput(f"map.over: {len(items)} items are more than {INSTANCES_MAX}.", field="map.over")
     return NodeExpanded(tuple(items))
-
-
-def _mapped(dag: Dag, node: Node) -> set[str]:
-    return {dep for dep in node.deps if dag.by_id[dep].map_spec is not None}
