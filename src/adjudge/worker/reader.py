@@ -38,7 +38,7 @@ _LONGEST_PAUSE_SEC = 5.0
 """Maximum delay between two attempts to read while the stream or the database is unavailable."""
 
 
-class Reader:
+class MessageReader:
     """Reads and reclaims alternately, never both at once, so that no slot is used twice."""
 
     def __init__(

@@ -20,7 +20,7 @@ from adjudge.worker.claimer import Claimer
 from adjudge.worker.finisher import Finisher
 from adjudge.worker.handler import Handler
 from adjudge.worker.leases import LeaseKeeper
-from adjudge.worker.reader import MessageValidator, Reader, stop_all
+from adjudge.worker.reader import MessageValidator, MessageReader, stop_all
 from adjudge.worker.runner import Runner
 from adjudge.worker.slots import Slots, StartRateLimiter
 from adjudge.worker.worker_settings import WorkerOptions
@@ -69,7 +69,7 @@ class Worker:
             random_unit=random_unit,
         )
         self.claimer = Claimer(database, jobs, handlers, settings, slots, clock=clock)
-        self.reader = Reader(
+        self.reader = MessageReader(
             stream,
             settings,
             slots,

@@ -15,7 +15,7 @@ from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.reader import Reader
+from adjudge.worker.reader import MessageReader
 from adjudge.worker.runner import Runner
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
@@ -114,9 +114,9 @@ async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(
 ) -> None:
     """The grace is over once: a claim that used it up leaves no second one to the jobs that run."""
     deadlines: list[float] = []
-    stop_reading, finish_running = Reader.stop, Runner.drain
+    stop_reading, finish_running = MessageReader.stop, Runner.drain
 
-    async def stop(self: Reader, deadline: float) -> None:
+    async def stop(self: MessageReader, deadline: float) -> None:
         deadlines.append(deadline)
         await stop_reading(self, deadline)
 
@@ -124,7 +124,7 @@ async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(
         deadlines.append(deadline)
         await finish_running(self, deadline)
 
-    monkeypatch.setattr(Reader, "stop", stop)
+    monkeypatch.setattr(MessageReader, "stop", stop)
     monkeypatch.setattr(Runner, "drain", finish)
     async with working(queue, Intercepted(queue)):
         pass

@@ -11,7 +11,7 @@ import pytest
 from adjudge.store.jobs import scripts as job_scripts
 from adjudge.store.jobs import statements as job_statements
 from adjudge.store.jobs.isolation import BatchOperation, JobIsolation
-from adjudge.worker.reader import Reader, stop_all
+from adjudge.worker.reader import MessageReader, stop_all
 from adjudge.worker.runner import Runner
 from tests.simulation.broken_guards import BreakGuard, finish_without_its_fence, without, without_in
 from tests.simulation.simulate import simulate
@@ -53,10 +53,10 @@ def _no_watchdog(patch: pytest.MonkeyPatch) -> None:
 
 
 def _drain_stops_a_claim_under_way(patch: pytest.MonkeyPatch) -> None:
-    async def stop(self: Reader, _: float) -> None:
+    async def stop(self: MessageReader, _: float) -> None:
         await stop_all(self._tasks)
 
-    patch.setattr(Reader, "stop", stop)
+    patch.setattr(MessageReader, "stop", stop)
 
 
 def _failing_listener_fails_the_batch(patch: pytest.MonkeyPatch) -> None:
