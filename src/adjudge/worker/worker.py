@@ -20,7 +20,7 @@ from adjudge.worker.claimer import Claimer
 from adjudge.worker.finisher import Finisher
 from adjudge.worker.handler import Handler
 from adjudge.worker.leases import LeaseKeeper
-from adjudge.worker.reader import MessageValidator, MessageReader, stop_all
+from adjudge.worker.reader import MessageReader, MessageValidator, stop_all
 from adjudge.worker.runner import Runner
 from adjudge.worker.slots import Slots, StartRateLimiter
 from adjudge.worker.worker_settings import WorkerOptions

@@ -32,9 +32,9 @@ WIDTH = 24
 """Two layers of this many between a first and a last node: fifty nodes."""
 LEASE_MS = 200
 KINDS = {
-    "Claimer.claim": "claim",
+    "Claimer._claim_together": "claim",
     "ExecutorContext.save_checkpoint": "checkpoint",
-    "Finisher._write_batch": "finish",
+    "Finisher._send": "finish",
 }
 
 
