@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from adjudge.domain.authority import Grant, GrantedRole
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Role
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.rows import decode_json as from_json
 from adjudge.store.engine.statement import Statement
 
@@ -158,10 +158,7 @@ async def insert(tx: Tx, user: NewUser) -> None:
 
 
 async def find(tx: Tx, user_id: str) -> UserRow:
-    user = await fetch_one(tx, FIND, id=user_id)
-    if user is None:
-        raise NotFound("user", user_id)
-    return user
+    return or_not_found(await fetch_one(tx, FIND, id=user_id), "user", user_id)
 
 
 async def find_with_password_by_name(tx: Tx, name: str) -> UserWithPassword | None:
@@ -171,10 +168,7 @@ async def find_with_password_by_name(tx: Tx, name: str) -> UserWithPassword | No
 
 async def find_with_password(tx: Tx, user_id: str) -> UserWithPassword:
     """Read a user with the password hash, to check the password again."""
-    user = await fetch_one(tx, FIND_WITH_PASSWORD, id=user_id)
-    if user is None:
-        raise NotFound("user", user_id)
-    return user
+    return or_not_found(await fetch_one(tx, FIND_WITH_PASSWORD, id=user_id), "user", user_id)
 
 
 async def page(tx: Tx, *, search: str = "", role: str = "", after: str = "", limit: int = 20) -> list[UserRow]:

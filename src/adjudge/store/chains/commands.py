@@ -39,15 +39,14 @@ SAVE_CHECKPOINT = Statement(
     input_columns={"given_id": "text", "given_attempt": "bigint", "given_owner": "text", "given_checkpoint": "jsonb"},
 )
 
-_OLD_RUNS = """
-    SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_than_us
-    ORDER BY finished_at LIMIT :limit
-    """
 LOCK_OLD_RUNS = Statement(
     "chain_runs.lock_old",
     "Lock runs past their retention so that nobody reopens one before it is deleted.",
-    _OLD_RUNS + "FOR UPDATE SKIP LOCKED",
-    sqlite_sql=_OLD_RUNS,
+    """
+    SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_than_us
+    ORDER BY finished_at LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+    """,
 )
 
 DELETE_DEAD_LETTERS = Statement(

@@ -11,24 +11,21 @@ from adjudge.store.chains.statements import RUN_COLUMNS
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
-_LOCK_CHAINS = "SELECT id, version FROM {given} JOIN chains ON id = given_id"
 LOCK_CHAINS = Statement(
     "chain_concurrency.lock_chains",
     "Lock chains that have cross-run limits and read the version whose limits apply.",
-    _LOCK_CHAINS + " ORDER BY id FOR NO KEY UPDATE OF chains",
+    "SELECT id, version FROM {given} JOIN chains ON id = given_id ORDER BY id FOR NO KEY UPDATE OF chains",
     input_columns={"given_id": "text"},
-    sqlite_sql=_LOCK_CHAINS,
 )
 
-_LOCK_CHAIN_OF = """
-    SELECT id, version FROM chains
-    WHERE id = (SELECT concurrency_pool FROM chain_nodes WHERE run_id = :run_id LIMIT 1)
-    """
 LOCK_CHAIN_OF_RUN = Statement(
     "chain_concurrency.lock_chain_of_run",
     "Lock the chain of one run if it has cross-run limits.",
-    _LOCK_CHAIN_OF + " FOR NO KEY UPDATE",
-    sqlite_sql=_LOCK_CHAIN_OF,
+    """
+    SELECT id, version FROM chains
+    WHERE id = (SELECT concurrency_pool FROM chain_nodes WHERE run_id = :run_id LIMIT 1)
+    FOR NO KEY UPDATE
+    """,
 )
 
 SLOTS_HELD = Statement(

@@ -29,16 +29,15 @@ STOP_RUN = Statement(
     """,
 )
 
-_OPEN_JOBS = """
-    SELECT id, node_id, status FROM jobs
-    WHERE chain_run_id = :run_id AND COALESCE(status, '') IN ('pending', 'queued', 'running')
-    ORDER BY id
-    """
 LOCK_OPEN_JOBS = Statement(
     "chain_runs.lock_open_jobs",
     "Find the jobs of a run that have not ended, and hold them: jobs are locked before runs.",
-    _OPEN_JOBS + "FOR NO KEY UPDATE",
-    sqlite_sql=_OPEN_JOBS,
+    """
+    SELECT id, node_id, status FROM jobs
+    WHERE chain_run_id = :run_id AND COALESCE(status, '') IN ('pending', 'queued', 'running')
+    ORDER BY id
+    FOR NO KEY UPDATE
+    """,
 )
 
 REOPEN_NODES = Statement(

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjudge.domain.authority import Authority, authority_to_json
-from adjudge.domain.errors import ChainNameTaken, NotFound, VersionConflict
+from adjudge.domain.errors import ChainNameTaken, VersionConflict
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import ChainPage, ChainRow, ChainVersionRow
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 from adjudge.store.ops import audit_log
 
@@ -193,25 +193,16 @@ async def set_enabled(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reaso
 
 
 async def find(tx: Tx, chain_id: str) -> ChainRow:
-    chain = await fetch_one(tx, FIND, chain_id=chain_id)
-    if chain is None:
-        raise NotFound("chain", chain_id)
-    return chain
+    return or_not_found(await fetch_one(tx, FIND, chain_id=chain_id), "chain", chain_id)
 
 
 async def find_summary(tx: Tx, chain_id: str) -> ChainRow:
     """Read a chain without its DAG, which may be large."""
-    chain = await fetch_one(tx, FIND_SUMMARY, chain_id=chain_id)
-    if chain is None:
-        raise NotFound("chain", chain_id)
-    return chain
+    return or_not_found(await fetch_one(tx, FIND_SUMMARY, chain_id=chain_id), "chain", chain_id)
 
 
 async def find_by_name(tx: Tx, name: str) -> ChainRow:
-    chain = await fetch_one(tx, FIND_BY_NAME, name=name)
-    if chain is None:
-        raise NotFound("chain", name)
-    return chain
+    return or_not_found(await fetch_one(tx, FIND_BY_NAME, name=name), "chain", name)
 
 
 async def page(

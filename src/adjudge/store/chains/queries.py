@@ -20,7 +20,7 @@ from adjudge.store.chains.models import (
 )
 from adjudge.store.chains.statements import SELECT_DAG
 from adjudge.store.engine import notify
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 
 CHANGED = notify.CHANNEL_CHAIN_RUNS
@@ -247,10 +247,7 @@ _QUESTIONS = 1_000
 
 
 async def find_run(tx: Tx, run_id: str) -> ChainRunRow:
-    run = await fetch_one(tx, FIND, run_id=run_id)
-    if run is None:
-        raise NotFound("run", run_id)
-    return run
+    return or_not_found(await fetch_one(tx, FIND, run_id=run_id), "run", run_id)
 
 
 async def find_run_id(tx: Tx, chain_id: str, number: int) -> str | None:
@@ -261,9 +258,7 @@ async def find_run_id(tx: Tx, chain_id: str, number: int) -> str | None:
 
 async def snapshot(tx: Tx, run_id: str) -> Mapping[str, Any]:
     """The definition of a run (its snapshot)."""
-    row = await fetch_one(tx, SELECT_DAG, run_id=run_id)
-    if row is None:
-        raise NotFound("run", run_id)
+    row = or_not_found(await fetch_one(tx, SELECT_DAG, run_id=run_id), "run", run_id)
     return dict(json.loads(row["dag"]))
 
 

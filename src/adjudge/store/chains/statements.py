@@ -20,14 +20,15 @@ KEY = {"given_run_id": "text", "given_node_id": "text"}
 # Runs.
 
 RUN_COLUMNS = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, slot"
-_LOCK_RUNS = f"SELECT {RUN_COLUMNS} FROM {{given}} JOIN chain_runs ON id = given_id"
 
 LOCK_RUNS = Statement(
     "chain_runs.lock",
     "Lock runs and read their state.",
-    _LOCK_RUNS + " ORDER BY id DESC FOR NO KEY UPDATE OF chain_runs",
+    f"""
+    SELECT {RUN_COLUMNS} FROM {{given}} JOIN chain_runs ON id = given_id
+    ORDER BY id DESC FOR NO KEY UPDATE OF chain_runs
+    """,
     input_columns={"given_id": "text"},
-    sqlite_sql=_LOCK_RUNS,
 )
 
 UPDATE_NODE_COUNTS = Statement(

@@ -19,7 +19,7 @@ from adjudge.domain.ids import new_id
 from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import PendingTick, TriggerTick
 from adjudge.store.contests.statements import CONTEST_ENDS_AT
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 
 CHANNEL_TRIGGERS: Final = "chain_triggers"
@@ -146,14 +146,13 @@ DELETE = Statement(
 )
 NOW = Statement("chain_triggers.now", "Read the database clock.", "SELECT {now} AS now_us")
 
-_DUE = """
-    SELECT {columns} FROM chain_triggers WHERE enabled AND next_at <= {now} ORDER BY next_at LIMIT :limit
-    """
 LOCK_DUE = Statement(
     "chain_triggers.lock_due",
     "Lock due triggers, skipping those that another scheduler holds.",
-    _DUE + "FOR UPDATE SKIP LOCKED",
-    sqlite_sql=_DUE,
+    """
+    SELECT {columns} FROM chain_triggers WHERE enabled AND next_at <= {now} ORDER BY next_at LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+    """,
     row=_DueTrigger,
     columns={**_CREATED_BY, "now_us": "{now}"},
 )
@@ -210,17 +209,16 @@ CONTESTS_ENDED = Statement(
     columns={"trigger_id": "chain_triggers.id", "spec": "chain_triggers.spec", "contest_id": "contests.id"},
 )
 
-_TAKE = """
+LOCK_TICK = Statement(
+    "chain_triggers.lock_tick",
+    "Lock the oldest pending tick, skipping those that another scheduler holds.",
+    """
     SELECT {columns}
     FROM chain_trigger_ticks JOIN chain_triggers ON chain_triggers.id = trigger_id
     JOIN chains ON chains.id = chain_id
     WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
-    """
-LOCK_TICK = Statement(
-    "chain_triggers.lock_tick",
-    "Lock the oldest pending tick, skipping those that another scheduler holds.",
-    _TAKE + "FOR UPDATE OF chain_trigger_ticks SKIP LOCKED",
-    sqlite_sql=_TAKE,
+    FOR UPDATE OF chain_trigger_ticks SKIP LOCKED
+    """,
     row=PendingTick,
     columns={
         "name": "chain_triggers.name",
@@ -284,10 +282,7 @@ async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
 
 
 async def find(tx: Tx, trigger_id: str) -> TriggerRow:
-    trigger = await fetch_one(tx, SELECT, id=trigger_id)
-    if trigger is None:
-        raise NotFound("trigger", trigger_id)
-    return trigger
+    return or_not_found(await fetch_one(tx, SELECT, id=trigger_id), "trigger", trigger_id)
 
 
 async def list_by_chain(tx: Tx, chain_id: str) -> list[TriggerRow]:

@@ -126,12 +126,10 @@ AWAITED = Statement(
     columns={"kind": "wait_on", "key": "wait_key"},
 )
 
-_RUN_STATUS = "SELECT status FROM chain_runs WHERE id = :run_id"
 LOCK_RUN_STATUS = Statement(
     "chain_waits.lock_run_status",
     "Read a run's status under a share lock.",
-    _RUN_STATUS + " FOR SHARE",
-    sqlite_sql=_RUN_STATUS,
+    "SELECT status FROM chain_runs WHERE id = :run_id FOR SHARE",
 )
 
 

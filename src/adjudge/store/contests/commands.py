@@ -8,11 +8,11 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
-from adjudge.domain.errors import NotFound, VersionConflict
+from adjudge.domain.errors import VersionConflict
 from adjudge.domain.states import CONTEST, ContestState
 from adjudge.store.contests import statements as sql
 from adjudge.store.contests.models import ContestRow, ContestSettings
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.ops import audit_log
 
 
@@ -25,10 +25,7 @@ async def insert(tx: Tx, contest_id: str, slug: str, settings: ContestSettings, 
 
 async def lock(tx: Tx, contest_id: str) -> ContestRow:
     """Lock a contest against other changes of its settings, times and state."""
-    contest = await fetch_one(tx, sql.LOCK, id=contest_id)
-    if contest is None:
-        raise NotFound("contest", contest_id)
-    return contest
+    return or_not_found(await fetch_one(tx, sql.LOCK, id=contest_id), "contest", contest_id)
 
 
 async def update(

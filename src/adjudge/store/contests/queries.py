@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.domain.contest import ContestRole
-from adjudge.domain.errors import NotFound
 from adjudge.domain.states import ContestState
 from adjudge.store.contests import statements as sql
 from adjudge.store.contests.models import (
@@ -19,7 +18,7 @@ from adjudge.store.contests.models import (
     ContestStateChange,
     RemovedIntervalRow,
 )
-from adjudge.store.engine.driver import Database, Tx, fetch_one
+from adjudge.store.engine.driver import Database, Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 
 _PAGE: Final = 1_000
@@ -60,10 +59,7 @@ PAGE_SUBMISSIONS = Statement(
 
 async def find_contest(tx: Tx, name: str) -> ContestRow:
     """Find a contest by its slug or its id."""
-    contest = await fetch_one(tx, sql.FIND, name=name)
-    if contest is None:
-        raise NotFound("contest", name)
-    return contest
+    return or_not_found(await fetch_one(tx, sql.FIND, name=name), "contest", name)
 
 
 async def page(tx: Tx, *, before: str, limit: int, state: ContestState | None = None) -> list[ContestRow]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from adjudge.domain.errors import InternalFault
+from adjudge.domain.errors import InternalFault, NotFound
 from adjudge.observe.logs import get_logger
 from adjudge.store.engine.script import Inputs, Returned, Script
 from adjudge.store.engine.statement import Dialect, Rows, RowT, Statement
@@ -89,6 +89,13 @@ async def fetch_one(tx: Tx, statement: Statement[RowT], /, **parameters: object)
     """Return the first row of ``statement``, or None."""
     rows = await tx.fetch(statement, **parameters)
     return rows[0] if rows else None
+
+
+def or_not_found(row: T | None, kind: str, name: str) -> T:
+    """``row``; raises NotFound for ``name`` if it is None."""
+    if row is None:
+        raise NotFound(kind, name)
+    return row
 
 
 def run_callbacks(callbacks: Sequence[Callable[[], None]]) -> None:

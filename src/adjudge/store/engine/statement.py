@@ -12,6 +12,8 @@ One text serves both databases where possible. These placeholders are rendered f
     a relation of the rows passed as ``rows``, so that one statement works on any number of rows in one round trip.
     PostgreSQL gets arrays and ``unnest``, SQLite a JSON text and ``json_each``. A single row, the usual case of an idle
     server, is passed as plain values: they take less time to send and parse, and the plan is a look-up, not a join.
+
+A row lock at the end of a text (``FOR UPDATE``) is left out on SQLite, which has one writer at a time.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ Rows = Sequence[Sequence[object]]
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _COLUMNS = re.compile(r"\{columns(?::(\w+))?\}")
+_ROW_LOCK = re.compile(r"\s+FOR (?:NO KEY )?(?:UPDATE|SHARE)(?: OF \w+)?(?: SKIP LOCKED)?(?=\s*$)")
 
 
 class Row(Protocol):
@@ -165,6 +168,8 @@ class StatementCache:
 def render(statement: Statement[Any], dialect: Dialect, now: str, *, is_single: bool = False) -> RenderedStatement:
     """Render ``statement`` for ``dialect``; ``now`` is the SQL expression of the clock."""
     text = statement.sqlite_sql if dialect is Dialect.SQLITE and statement.sqlite_sql is not None else statement.sql
+    if dialect is Dialect.SQLITE:
+        text = _ROW_LOCK.sub("", text)
     if statement.row is not None:
         row = statement.row
         text = _COLUMNS.sub(lambda match: select_list(row, match[1] or "", statement.columns), text)

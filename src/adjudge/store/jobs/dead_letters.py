@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adjudge.domain.errors import Conflict, NotFound
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.domain.errors import Conflict
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Row, Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.ops import audit_log
@@ -78,9 +78,7 @@ async def page(tx: Tx, *, state: str = "open", after: str = "", limit: int = 50)
 
 
 async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
-    row = await fetch_one(tx, FIND, id=letter_id)
-    if row is None:
-        raise NotFound("dead_letter", letter_id)
+    row = or_not_found(await fetch_one(tx, FIND, id=letter_id), "dead_letter", letter_id)
     letter = _letter(row)
     return letter, await attempts(tx, letter.job_id)
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
-_ORPHANED = """
+SELECT_ORPHANED = Statement(
+    "jobs.select_orphaned",
+    "Hold ended jobs of executions and deliveries that are gone; one that was replayed waits for its replay to go.",
+    """
     SELECT id FROM jobs
     WHERE kind IN ('execute', 'webhook') AND finished_at IS NOT NULL AND finished_at <= {now} - :older_than_us
       AND NOT EXISTS (SELECT 1 FROM executions WHERE executions.job_id = jobs.id)
@@ -17,12 +20,8 @@ _ORPHANED = """
       AND NOT EXISTS (SELECT 1 FROM jobs AS replays WHERE replays.origin_job_id = jobs.id)
       AND NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.job_id = jobs.id AND dead_letters.state = 'open')
     ORDER BY finished_at LIMIT :limit
-    """
-SELECT_ORPHANED = Statement(
-    "jobs.select_orphaned",
-    "Hold ended jobs of executions and deliveries that are gone; one that was replayed waits for its replay to go.",
-    _ORPHANED + "FOR UPDATE OF jobs SKIP LOCKED",
-    sqlite_sql=_ORPHANED,
+    FOR UPDATE OF jobs SKIP LOCKED
+    """,
 )
 
 UNLINK_LETTERS = Statement(

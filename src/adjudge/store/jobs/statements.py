@@ -173,17 +173,16 @@ SELECT_EXPIRED = Statement(
     """,
 )
 
-_EXPIRED = f"""
-    SELECT id, kind, status, attempt_id, max_attempts, lease_owner, heartbeat_at
-    FROM {{given}} JOIN jobs ON id = given_id
-    WHERE {_STANDS} = 'running' AND lease_until <= {{now}} ORDER BY id
-    """
 LOCK_EXPIRED = Statement(
     "jobs.lock_expired",
     "Hold those of the jobs whose lease has expired, each watchdog its own.",
-    _EXPIRED + "FOR NO KEY UPDATE OF jobs SKIP LOCKED",
+    f"""
+    SELECT id, kind, status, attempt_id, max_attempts, lease_owner, heartbeat_at
+    FROM {{given}} JOIN jobs ON id = given_id
+    WHERE {_STANDS} = 'running' AND lease_until <= {{now}} ORDER BY id
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
+    """,
     input_columns={"given_id": "text"},
-    sqlite_sql=_EXPIRED,
 )
 
 COUNT_REFUNDS = Statement(

@@ -14,7 +14,7 @@ from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
@@ -108,10 +108,11 @@ class SubmissionCommands:
 
 async def find_judge_task(tx: Tx, submission_id: str, revision_id: str | None = None) -> JudgeTask:
     """Read what is to be judged; against the pinned revision, unless another one is given."""
-    task = await fetch_one(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id)
-    if task is None:
-        raise NotFound("submission", submission_id)
-    return task
+    return or_not_found(
+        await fetch_one(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id),
+        "submission",
+        submission_id,
+    )
 
 
 async def update(tx: Tx, changes: Sequence[SubmissionUpdate]) -> None:

@@ -37,7 +37,6 @@ RUN_COLUMNS = (
     "is_base64",
     "is_truncated",
 )
-_LOCK_USER = "SELECT id FROM users WHERE id = :user_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +162,7 @@ FINISH_RUNS = Statement(
 LOCK_USER = Statement(
     "executions.lock_user",
     "Lock a user, so that two calls do not both count the same free space.",
-    _LOCK_USER + " FOR NO KEY UPDATE",
-    sqlite_sql=_LOCK_USER,
+    "SELECT id FROM users WHERE id = :user_id FOR NO KEY UPDATE",
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 from adjudge.store.judging.models import (
     JobStatusChange,
@@ -94,12 +94,10 @@ SELECT_NUMBERS = Statement(
 )
 
 
-_STATE = "SELECT {columns} FROM submissions WHERE id = :submission_id"
 LOCK_STATE = Statement(
     "submissions.lock_state",
     "Read a submission's state under a share lock.",
-    _STATE + " FOR SHARE",
-    sqlite_sql=_STATE,
+    "SELECT {columns} FROM submissions WHERE id = :submission_id FOR SHARE",
     row=SubmissionState,
 )
 
@@ -134,10 +132,7 @@ PAGE_OF_CONTEST = _page("page_of_contest", " of one contest", "contest_id = :con
 
 
 async def find_submission(tx: Tx, submission_id: str) -> SubmissionRow:
-    submission = await fetch_one(tx, FIND, submission_id=submission_id)
-    if submission is None:
-        raise NotFound("submission", submission_id)
-    return submission
+    return or_not_found(await fetch_one(tx, FIND, submission_id=submission_id), "submission", submission_id)
 
 
 async def find_id(tx: Tx, number: int) -> str | None:

@@ -1,7 +1,7 @@
-"""Rejudging: new judge runs beside the old ones, looked at first, then applied all at once or not at all.
+"""Rejudge batches: new judge runs of judged submissions, whose verdicts are applied together or discarded.
 
-A batch is made of items, one for each submission: how it stood, and what the new run found. Nothing that readers see
-changes until the batch is applied, in one transaction. A submission that changed meanwhile is never overwritten.
+An item of a batch has the old verdict of a submission and the verdict of its new judge run. Submissions change only
+when the batch is applied, in one transaction; one that has changed since the batch was created is never overwritten.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound
+from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
 from adjudge.store.chains import triggers as chain_triggers
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
@@ -34,12 +34,11 @@ from adjudge.store.judging.models import (
     SelectedSubmission,
     VerdictChangeCount,
 )
-from adjudge.store.judging.rejudge_statements import LOCK_BATCH_STATE
 from adjudge.store.ops import audit_log
 from adjudge.store.webhooks import commands as webhook_commands
 
 MAX_SUBMISSIONS: Final = 20_000
-"""How many submissions one batch may hold: it is applied in one transaction."""
+"""Maximum size of a batch, because it is applied in one transaction."""
 PRIORITY: Final = 3
 """Below the priority of new submissions."""
 
@@ -156,10 +155,7 @@ class RejudgeCommands:
 
 
 async def find(tx: Tx, batch_id: str) -> RejudgeBatchRow:
-    batch = await fetch_one(tx, sql.FIND, id=batch_id)
-    if batch is None:
-        raise NotFound("rejudge_batch", batch_id)
-    return batch
+    return or_not_found(await fetch_one(tx, sql.FIND, id=batch_id), "rejudge_batch", batch_id)
 
 
 async def find_id(tx: Tx, number: int) -> str | None:
@@ -215,10 +211,7 @@ def _ended_row(item: FinishedJob) -> tuple[object, ...]:
 
 
 async def _lock(tx: Tx, batch_id: str) -> RejudgeBatchRow:
-    batch = await fetch_one(tx, sql.LOCK_BATCH, id=batch_id)
-    if batch is None:
-        raise NotFound("rejudge_batch", batch_id)
-    return batch
+    return or_not_found(await fetch_one(tx, sql.LOCK_BATCH, id=batch_id), "rejudge_batch", batch_id)
 
 
 def _check_state(batch: RejudgeBatchRow, needed: str, target: str) -> None:
@@ -252,5 +245,5 @@ def _item_row(job: NewJob, row: SelectedSubmission) -> tuple[object, ...]:
 
 async def lock_batch_state(tx: Tx, batch_id: str) -> str | None:
     """Read the state of a batch and lock it against changes until the transaction ends."""
-    row = await fetch_one(tx, LOCK_BATCH_STATE, batch_id=batch_id)
+    row = await fetch_one(tx, sql.LOCK_BATCH_STATE, batch_id=batch_id)
     return str(row["state"]) if row else None

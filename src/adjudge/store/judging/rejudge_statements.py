@@ -128,7 +128,6 @@ LOCK_BATCH = Statement(
     "rejudge.lock_batch",
     "Lock a rejudge batch.",
     _BATCH + " FOR UPDATE",
-    sqlite_sql=_BATCH,
     row=RejudgeBatchRow,
 )
 PAGE = Statement(
@@ -164,16 +163,15 @@ COUNT_VERDICT_CHANGES = Statement(
     row=VerdictChangeCount,
     columns={"count": "count(*)"},
 )
-_LOCK = """
-    SELECT submissions.id AS id, submissions.version AS version, old_version
-    FROM rejudge_items JOIN submissions ON submissions.id = submission_id
-    WHERE batch_id = :batch_id ORDER BY submissions.id
-    """
 LOCK_SUBMISSIONS = Statement(
     "rejudge.lock_submissions",
     "Lock the submissions of a batch and read their versions.",
-    _LOCK + "FOR UPDATE OF submissions",
-    sqlite_sql=_LOCK,
+    """
+    SELECT submissions.id AS id, submissions.version AS version, old_version
+    FROM rejudge_items JOIN submissions ON submissions.id = submission_id
+    WHERE batch_id = :batch_id ORDER BY submissions.id
+    FOR UPDATE OF submissions
+    """,
 )
 APPLY = Statement(
     "rejudge.apply",
@@ -212,20 +210,17 @@ SET_STATE = Statement(
     WHERE id = :id
     """,
 )
-_OPEN = """
-    SELECT id FROM jobs WHERE rejudge_batch_id = :batch_id AND status IN ('pending', 'queued', 'running') ORDER BY id
-    """
 LOCK_OPEN_RUNS = Statement(
     "rejudge.lock_open_runs",
     "Lock the unfinished judge runs of a batch.",
-    _OPEN + "FOR UPDATE",
-    sqlite_sql=_OPEN,
+    """
+    SELECT id FROM jobs WHERE rejudge_batch_id = :batch_id AND status IN ('pending', 'queued', 'running') ORDER BY id
+    FOR UPDATE
+    """,
 )
 
-_BATCH_STATE = "SELECT state FROM rejudge_batches WHERE id = :batch_id"
 LOCK_BATCH_STATE = Statement(
     "rejudge.lock_batch_state",
     "Read a rejudge batch's state under a share lock.",
-    _BATCH_STATE + " FOR SHARE",
-    sqlite_sql=_BATCH_STATE,
+    "SELECT state FROM rejudge_batches WHERE id = :batch_id FOR SHARE",
 )

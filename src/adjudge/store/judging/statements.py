@@ -38,15 +38,14 @@ INSERT = Statement(
     },
 )
 
-_LOCK = """
-    SELECT {columns:submissions} FROM {given} JOIN submissions ON submissions.id = given_id
-    """
 LOCK = Statement(
     "submissions.lock",
     "Lock submissions and read their status and version.",
-    _LOCK + "ORDER BY submissions.id FOR UPDATE OF submissions",
+    """
+    SELECT {columns:submissions} FROM {given} JOIN submissions ON submissions.id = given_id
+    ORDER BY submissions.id FOR UPDATE OF submissions
+    """,
     input_columns={"given_id": "text"},
-    sqlite_sql=_LOCK,
     row=LockedSubmission,
     columns={"job_id": "judged_by_job_id"},
 )
@@ -78,12 +77,6 @@ UPDATE = Statement(
     },
 )
 
-_OPEN_RUNS = """
-    SELECT id FROM jobs
-    WHERE submission_id = :submission_id AND kind = 'judge' AND rejudge_batch_id IS NULL
-      AND status IN ('pending', 'queued', 'running')
-    ORDER BY id
-    """
 SELECT_TASK = Statement(
     "submissions.select_task",
     "Read what the judge needs to know of a submission.",
@@ -100,8 +93,13 @@ SELECT_TASK = Statement(
 LOCK_OPEN_RUNS = Statement(
     "submissions.lock_open_runs",
     "Lock the unfinished judge runs of a submission. Lock order: jobs before submissions.",
-    _OPEN_RUNS + "FOR UPDATE",
-    sqlite_sql=_OPEN_RUNS,
+    """
+    SELECT id FROM jobs
+    WHERE submission_id = :submission_id AND kind = 'judge' AND rejudge_batch_id IS NULL
+      AND status IN ('pending', 'queued', 'running')
+    ORDER BY id
+    FOR UPDATE
+    """,
 )
 
 INSERT_CASES = Statement(

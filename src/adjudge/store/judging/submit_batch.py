@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.concurrency.batcher import Batcher
-from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused, NotFound, OutcomeUnknown
+from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused, OutcomeUnknown
 from adjudge.observe.logs import get_logger
-from adjudge.store.engine.driver import Database, Tx, fetch_one
+from adjudge.store.engine.driver import Database, Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import queries
@@ -67,9 +67,7 @@ async def resolve_problems(tx: Tx, refs: Sequence[str]) -> dict[str, ProblemRef]
 
 
 async def find_definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
-    row = await fetch_one(tx, FIND_DEFINITION, revision_id=revision_id)
-    if row is None:
-        raise NotFound("revision", revision_id)
+    row = or_not_found(await fetch_one(tx, FIND_DEFINITION, revision_id=revision_id), "revision", revision_id)
     document: Mapping[str, Any] = json.loads(row["definition"])
     return document
 

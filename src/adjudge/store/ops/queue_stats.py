@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.domain.errors import NotFound
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Row, Statement
 
 
@@ -98,9 +97,7 @@ async def find_outbox_stats(tx: Tx, *, limit: int = 20) -> OutboxStats:
 
 async def find_job_row(tx: Tx, job_id: str) -> dict[str, Any]:
     """All columns of a job; its payload contains identifiers only."""
-    row = await fetch_one(tx, JOB, id=job_id)
-    if row is None:
-        raise NotFound("job", job_id)
+    row = or_not_found(await fetch_one(tx, JOB, id=job_id), "job", job_id)
     return _document(row)
 
 

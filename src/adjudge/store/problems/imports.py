@@ -1,8 +1,8 @@
-"""Imports: packages on their way to becoming revisions, and revisions being verified again.
+"""Imports of packages as revisions, and repeated verifications of revisions.
 
-An import is the owner of a job. What the job found (findings, the new revision, the jury's table) is written in the
-transaction that ends the job, so an import never shows a revision that is not there, and a claim that lost its lease
-leaves nothing behind.
+Each import has a job. The result of the job (findings, the new revision, the verification table) is written in the
+transaction that finishes the job, so an import never refers to a revision that does not exist, and an attempt that
+lost its lease writes nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.errors import Conflict
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.store.chains import triggers as chain_triggers
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.commands import JobCommands
@@ -121,12 +121,10 @@ FINISH = Statement(
     """,
 )
 
-_OPEN = "SELECT id FROM problem_imports WHERE id = :id AND finished_at IS NULL"
 LOCK_OPEN = Statement(
     "problem_imports.lock_open",
     "Lock an unfinished import.",
-    _OPEN + " FOR NO KEY UPDATE",
-    sqlite_sql=_OPEN,
+    "SELECT id FROM problem_imports WHERE id = :id AND finished_at IS NULL FOR NO KEY UPDATE",
 )
 
 REOPEN = Statement(
@@ -149,12 +147,10 @@ INSERT_PROBLEM = Statement(
     """,
 )
 
-_LOCK = "SELECT id, owner_id, version FROM problems WHERE slug = :slug"
 LOCK_PROBLEM = Statement(
     "problem_imports.lock_problem",
     "Lock the problem that a revision is added to, so that revision numbers are consecutive.",
-    _LOCK + " FOR UPDATE",
-    sqlite_sql=_LOCK,
+    "SELECT id, owner_id, version FROM problems WHERE slug = :slug FOR UPDATE",
 )
 
 _IMPORT: Final = """
@@ -222,10 +218,7 @@ async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, 
 
 
 async def find(tx: Tx, import_id: str) -> ImportRow:
-    found = await fetch_one(tx, SELECT, id=import_id)
-    if found is None:
-        raise NotFound("import", import_id)
-    return found
+    return or_not_found(await fetch_one(tx, SELECT, id=import_id), "import", import_id)
 
 
 async def page(tx: Tx, *, created_by: str, before_id: str | None, limit: int) -> list[ImportRow]:
@@ -273,10 +266,7 @@ class ImportListener:
         if found.error is None and found.problem is not None and found.revision is not None:
             added = await add_imported_revision(tx, found.problem, found.revision, found)
             if added is None:
-                found = replace(
-                    found,
-                    error=f"slug: {found.problem.slug!r} belongs to another user.",
-                )
+                found = replace(found, error=f"slug: {found.problem.slug!r} belongs to another user.")
         state = "succeeded" if found.error is None else "failed"
         await tx.execute(
             FINISH,
@@ -303,9 +293,7 @@ async def add_imported_revision(
         tags=json.dumps(list(problem.tags)),
         difficulty=problem.difficulty,
     )
-    row = await fetch_one(tx, LOCK_PROBLEM, slug=problem.slug)
-    if row is None:
-        raise NotFound("problem", problem.slug)
+    row = or_not_found(await fetch_one(tx, LOCK_PROBLEM, slug=problem.slug), "problem", problem.slug)
     if created:
         await problem_commands.index_for_search(tx, problem)
     elif row["owner_id"] != problem.owner_id and not found.may_edit_others_problems:
@@ -328,5 +316,5 @@ async def add_imported_revision(
 
 def _why(job: Job) -> str | None:
     if job.status is JobStatus.CANCELED:
-        return job.reason or "It was canceled."
-    return None if job.status is JobStatus.SUCCEEDED else f"It could not be carried out ({job.error_code})."
+        return job.reason or "Canceled."
+    return None if job.status is JobStatus.SUCCEEDED else f"The job failed ({job.error_code})."

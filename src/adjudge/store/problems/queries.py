@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from adjudge.domain.errors import NotFound
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 from adjudge.store.problems.models import (
     ProblemFilter,
@@ -182,17 +181,13 @@ async def find(tx: Tx, name: str) -> ProblemRow | None:
 
 
 async def find_revision(tx: Tx, revision_id: str) -> RevisionRow:
-    revision = await fetch_one(tx, SELECT_REVISION, revision_id=revision_id)
-    if revision is None:
-        raise NotFound("revision", revision_id)
-    return revision
+    return or_not_found(await fetch_one(tx, SELECT_REVISION, revision_id=revision_id), "revision", revision_id)
 
 
 async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> RevisionRow:
-    revision = await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number)
-    if revision is None:
-        raise NotFound("revision", str(number))
-    return revision
+    return or_not_found(
+        await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number), "revision", str(number)
+    )
 
 
 async def find_latest_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
@@ -216,10 +211,7 @@ async def list_files(tx: Tx, revision_id: str) -> list[RevisionFileRow]:
 
 
 async def find_file(tx: Tx, revision_id: str, path: str) -> RevisionFileRow:
-    file = await fetch_one(tx, SELECT_FILE, revision_id=revision_id, path=path)
-    if file is None:
-        raise NotFound("file", path)
-    return file
+    return or_not_found(await fetch_one(tx, SELECT_FILE, revision_id=revision_id, path=path), "file", path)
 
 
 LIST_PUBLISHED = Statement(

@@ -15,7 +15,7 @@ from typing import Any, Final
 from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.webhooks import statements as sql
@@ -56,10 +56,7 @@ async def list_by_user(tx: Tx, user_id: str) -> list[WebhookRow]:
 
 async def find(tx: Tx, webhook_id: str, user_id: str) -> WebhookRow:
     """Read one of a user's webhooks; the webhook of another user is NotFound."""
-    webhook = await fetch_one(tx, sql.FIND, id=webhook_id, user_id=user_id)
-    if webhook is None:
-        raise NotFound("webhook", webhook_id)
-    return webhook
+    return or_not_found(await fetch_one(tx, sql.FIND, id=webhook_id, user_id=user_id), "webhook", webhook_id)
 
 
 async def update(tx: Tx, webhook: WebhookRow, *, reset_failures: bool = False) -> None:
@@ -108,8 +105,7 @@ async def ping(tx: Tx, webhook: WebhookRow, *, new_id: IdFactory = new_id) -> st
 
 async def redeliver(tx: Tx, webhook: WebhookRow, delivery_id: str, *, new_id: IdFactory = new_id) -> str:
     """Repeat a finished delivery with the same id and body; return the id of its new job."""
-    row = await fetch_one(tx, sql.DELIVERY_STATE, id=delivery_id, webhook_id=webhook.id)
-    if row is None:
+    if await fetch_one(tx, sql.DELIVERY_STATE, id=delivery_id, webhook_id=webhook.id) is None:
         raise NotFound("delivery", delivery_id)
     job = _job(new_id(), delivery_id)
     await JobCommands({}).enqueue(tx, [job])
