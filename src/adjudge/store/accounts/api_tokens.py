@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import ALL_SCOPES, Role
 from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.rows import column_values
 from adjudge.store.engine.statement import Statement
 
 PREFIX = "adj_"
@@ -144,15 +144,7 @@ def digest_secret(secret: str) -> str:
 
 
 async def insert(tx: Tx, token: NewApiToken) -> None:
-    await tx.execute(
-        INSERT,
-        id=token.id,
-        user_id=token.user_id,
-        name=token.name,
-        token_hash=digest_secret(token.secret),
-        scopes=json.dumps(list(token.scopes)),
-        ttl_us=token.ttl_us,
-    )
+    await tx.execute(INSERT, token_hash=digest_secret(token.secret), **column_values(token))
 
 
 async def find_principal(tx: Tx, secret: str) -> Principal | None:

@@ -9,6 +9,7 @@ from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Role
 from adjudge.store.accounts.api_tokens import digest_secret
 from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.rows import column_values
 from adjudge.store.engine.statement import Statement
 
 PREFIX = "inv_"
@@ -83,16 +84,7 @@ def new_code() -> str:
 
 
 async def insert(tx: Tx, invitation: NewInvitation) -> None:
-    await tx.execute(
-        INSERT,
-        id=invitation.id,
-        code_hash=digest_secret(invitation.code),
-        role=invitation.role.value,
-        note=invitation.note,
-        max_uses=invitation.max_uses,
-        created_by=invitation.created_by,
-        ttl_us=invitation.ttl_us,
-    )
+    await tx.execute(INSERT, code_hash=digest_secret(invitation.code), **column_values(invitation))
 
 
 async def redeem(tx: Tx, code: str) -> tuple[str, Role] | None:

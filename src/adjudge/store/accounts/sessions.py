@@ -13,6 +13,7 @@ from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import ALL_SCOPES
 from adjudge.store.accounts.api_tokens import Principal, digest_secret
 from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.rows import column_values
 from adjudge.store.engine.statement import Statement
 
 _STALE_US = 60_000_000
@@ -56,7 +57,7 @@ INSERT = Statement(
     "Insert a session with the digest of its secret.",
     """
     INSERT INTO sessions (id, user_id, token_hash, address, user_agent, created_at, seen_at, idle_until, expires_at)
-    VALUES (:id, :user_id, :token_hash, :address, :user_agent, {now}, {now}, {now} + CAST(:idle_us AS bigint),
+    VALUES (:id, :user_id, :token_hash, :address, :user_agent, {now}, {now}, {now} + CAST(:idle_timeout_us AS bigint),
             {now} + CAST(:ttl_us AS bigint))
     """,
 )
@@ -124,16 +125,7 @@ DELETE_EXPIRED = Statement(
 
 async def insert(tx: Tx, session: NewSession) -> None:
     """Create a session, and delete expired ones."""
-    await tx.execute(
-        INSERT,
-        id=session.id,
-        user_id=session.user_id,
-        token_hash=digest_secret(session.secret),
-        address=session.address,
-        user_agent=session.user_agent,
-        idle_us=session.idle_timeout_us,
-        ttl_us=session.ttl_us,
-    )
+    await tx.execute(INSERT, token_hash=digest_secret(session.secret), **column_values(session))
     await tx.execute(DELETE_EXPIRED, older_than_us=session.ttl_us)
 
 

@@ -9,7 +9,7 @@ from adjudge.domain.authority import Grant, GrantedRole
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Role
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
-from adjudge.store.engine.rows import decode_json as from_json
+from adjudge.store.engine.rows import column_values, decode_json
 from adjudge.store.engine.statement import Statement
 
 
@@ -145,16 +145,7 @@ COUNT_OTHER_ADMINS = Statement(
 
 async def insert(tx: Tx, user: NewUser) -> None:
     """Create a user; a name or email address that is taken is a Conflict that names the field."""
-    await tx.execute(
-        INSERT,
-        id=user.id,
-        name=user.name,
-        email=user.email,
-        display_name=user.display_name,
-        password_hash=user.password_hash,
-        must_change_password=user.must_change_password,
-        role=user.role,
-    )
+    await tx.execute(INSERT, **column_values(user))
 
 
 async def find(tx: Tx, user_id: str) -> UserRow:
@@ -250,7 +241,9 @@ async def find_role(tx: Tx, grants: Sequence[Grant]) -> list[GrantedRole]:
     return [
         GrantedRole(Grant(row["user_id"]), Role(row["role"]))
         if row["token_id"] is None
-        else GrantedRole(Grant(row["user_id"], row["token_id"]), Role(row["role"]), frozenset(from_json(row["scopes"])))
+        else GrantedRole(
+            Grant(row["user_id"], row["token_id"]), Role(row["role"]), frozenset(decode_json(row["scopes"]))
+        )
         for row in rows
     ]
 

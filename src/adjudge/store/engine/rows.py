@@ -59,6 +59,19 @@ def column_names(row_type: type[Any]) -> list[str]:
     ]
 
 
+def column_values(row: Any) -> dict[str, Any]:
+    """The fields of a dataclass as parameters of a statement; enumerations by value, JSON documents as text."""
+    return {item.name: _column_value(getattr(row, item.name)) for item in fields(row)}
+
+
+def _column_value(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple | list):
+        return json.dumps(list(value))
+    return json.dumps(dict(value)) if isinstance(value, Mapping) else value
+
+
 def row_builder(row_type: type[T]) -> Callable[[Iterable[Any]], T]:
     """The function that builds a ``row_type`` from the values of ``select_list``."""
     if any(map(_is_row_type, _hints(row_type).values())):

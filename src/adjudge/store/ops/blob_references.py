@@ -33,7 +33,7 @@ def _of(table: str, column: str, key: str, purpose: str) -> Statement:
 
 SOURCES = _of("submissions", "source_digest", "id", "Page through the source digests of submissions.")
 MANIFESTS = _of("problem_revisions", "manifest_digest", "id", "Page through the manifests of revisions.")
-ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives that problems are read from.")
+ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives of imports.")
 FILES = Statement(
     "blob_references.manifest_files_digest",
     "Page through the distinct file digests of all revisions.",
@@ -77,18 +77,20 @@ def _within(table: str, column: str, key: str, part: str, purpose: str) -> State
     )
 
 
-_VERSIONS = _within("chain_versions", "dag", "chain_id", "version", "Page through what chains were made of.")
-_PARAMETERS = _within("chain_runs", "parameters", "id", "chain_id", "Page through what runs were given.")
-_LEFT = _within("chain_nodes", "artifact", "run_id", "node_id", "Page through what nodes left in their rows.")
-_ITEMS = _within("chain_nodes", "item", "run_id", "node_id", "Page through what instances of maps were given.")
-_CHECKPOINTS = _within("chain_checkpoints", "checkpoint", "run_id", "node_id", "Page through how far nodes had come.")
-_SPECS = _within("chain_triggers", "spec", "chain_id", "id", "Page through what triggers give their runs.")
+_VERSIONS = _within("chain_versions", "dag", "chain_id", "version", "Page through the DAGs of all chain versions.")
+_PARAMETERS = _within("chain_runs", "parameters", "id", "chain_id", "Page through the parameters of chain runs.")
+_ARTIFACTS_IN_ROWS = _within(
+    "chain_nodes", "artifact", "run_id", "node_id", "Page through the artifacts stored in the rows of nodes."
+)
+_ITEMS = _within("chain_nodes", "item", "run_id", "node_id", "Page through the items of mapped nodes.")
+_CHECKPOINTS = _within("chain_checkpoints", "checkpoint", "run_id", "node_id", "Page through the checkpoints of nodes.")
+_SPECS = _within("chain_triggers", "spec", "chain_id", "id", "Page through the specs of triggers.")
 
 DOCUMENTS: Final[Mapping[str, tuple[Statement, str | int]]] = MappingProxyType(
     {
         "chain_versions.dag": (_VERSIONS, 0),
         "chain_runs.parameters": (_PARAMETERS, ""),
-        "chain_nodes.artifact": (_LEFT, ""),
+        "chain_nodes.artifact": (_ARTIFACTS_IN_ROWS, ""),
         "chain_nodes.item": (_ITEMS, ""),
         "chain_checkpoints.checkpoint": (_CHECKPOINTS, ""),
         "chain_triggers.spec": (_SPECS, ""),

@@ -10,6 +10,7 @@ import json
 from adjudge.domain.errors import Conflict, NotFound, VersionConflict
 from adjudge.domain.problem_metadata import search_words
 from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.rows import column_values
 from adjudge.store.engine.statement import Statement
 from adjudge.store.ops import cache_revisions
 from adjudge.store.problems.models import NewProblem, NewRevision
@@ -136,16 +137,7 @@ MARK_PUBLISHED = Statement(
 
 async def insert(tx: Tx, problem: NewProblem) -> None:
     """Create a problem; a slug that exists is a Conflict."""
-    tags = json.dumps(list(problem.tags))
-    await tx.execute(
-        INSERT,
-        id=problem.id,
-        slug=problem.slug,
-        title=problem.title,
-        owner_id=problem.owner_id,
-        tags=tags,
-        difficulty=problem.difficulty,
-    )
+    await tx.execute(INSERT, **column_values(problem))
     await index_for_search(tx, problem)
 
 

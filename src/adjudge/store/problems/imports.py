@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from adjudge.domain.errors import Conflict
@@ -18,6 +18,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.store.chains import triggers as chain_triggers
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
+from adjudge.store.engine.rows import column_values
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
@@ -37,7 +38,7 @@ class NewImport:
     purpose: str = JOB_KIND_IMPORT
     archive_digest: str | None = None
     file_name: str = ""
-    requested: Mapping[str, Any] | None = None
+    requested: Mapping[str, Any] = field(default_factory=dict)
     problem_id: str | None = None
     revision_id: str | None = None
 
@@ -202,18 +203,7 @@ async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, 
         new_id(), JOB_KIND_IMPORT, dedupe_key=new.id, payload={"import_id": new.id}, actor=new.created_by, priority=1
     )
     (job_id,) = await jobs.enqueue(tx, [job._replace(timeout_ms=timeout_ms)])
-    await tx.execute(
-        INSERT,
-        id=new.id,
-        purpose=new.purpose,
-        created_by=new.created_by,
-        job_id=job_id,
-        archive_digest=new.archive_digest,
-        file_name=new.file_name,
-        requested=json.dumps(dict(new.requested or {})),
-        problem_id=new.problem_id,
-        revision_id=new.revision_id,
-    )
+    await tx.execute(INSERT, job_id=job_id, **column_values(new))
     return job_id
 
 
@@ -284,15 +274,7 @@ async def add_imported_revision(
     tx: Tx, problem: NewProblem, revision: NewRevision, found: ImportResult
 ) -> AddedRevision | None:
     """Add a revision to the problem with its slug, creating the problem if needed; None if another user owns it."""
-    created = await tx.execute(
-        INSERT_PROBLEM,
-        id=problem.id,
-        slug=problem.slug,
-        title=problem.title,
-        owner_id=problem.owner_id,
-        tags=json.dumps(list(problem.tags)),
-        difficulty=problem.difficulty,
-    )
+    created = await tx.execute(INSERT_PROBLEM, **column_values(problem))
     row = or_not_found(await fetch_one(tx, LOCK_PROBLEM, slug=problem.slug), "problem", problem.slug)
     if created:
         await problem_commands.index_for_search(tx, problem)

@@ -16,6 +16,7 @@ from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
+from adjudge.store.engine.rows import column_values
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.webhooks import statements as sql
@@ -61,15 +62,7 @@ async def find(tx: Tx, webhook_id: str, user_id: str) -> WebhookRow:
 
 async def update(tx: Tx, webhook: WebhookRow, *, reset_failures: bool = False) -> None:
     """Update a webhook; ``reset_failures`` also clears its failure count and the reason for which it was disabled."""
-    await tx.execute(
-        sql.UPDATE,
-        id=webhook.id,
-        user_id=webhook.user_id,
-        url=webhook.url,
-        events=json.dumps([*webhook.events]),
-        is_active=webhook.is_active,
-        reset_failures=reset_failures,
-    )
+    await tx.execute(sql.UPDATE, reset_failures=reset_failures, **column_values(webhook))
 
 
 async def remove(tx: Tx, webhook_id: str, user_id: str) -> None:
