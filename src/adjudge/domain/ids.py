@@ -78,6 +78,15 @@ def parse_id_or_not_found(value: str, kind: str) -> str:
     return lowered
 
 
+_NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,17})")
+
+
+def parse_number(value: str) -> int | None:
+    """The number of a row as people write it, ``1234`` or ``#1234``; None if it is something else, such as an id."""
+    match = _NUMBER.fullmatch(value.strip())
+    return int(match[1]) if match else None
+
+
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 
 

@@ -12,7 +12,7 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.chains import artifacts
 from adjudge.chains.approval import WAIT_APPROVAL, answer_approval
 from adjudge.chains.engine import ChainEngine
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, ChainRunStatus
 from adjudge.services import chain_run_access
@@ -89,6 +89,15 @@ class ChainRunService:
 
     async def get_run(self, viewer: Viewer, run_id: str) -> ChainRunRow:
         return await chain_run_access.find_readable(self.database, viewer, run_id)
+
+    async def get_run_by_number(self, viewer: Viewer, chain: str, number: int) -> ChainRunRow:
+        """The run of a chain with a number; one that the viewer may not see is not found."""
+        chain_id = (await self.chains.find_chain(chain)).id
+        run_id = await self.database.read(lambda tx: chain_queries.find_run_id(tx, chain_id, number))
+        try:
+            return await chain_run_access.find_readable(self.database, viewer, run_id or "")
+        except NotFound:
+            raise NotFound("run", f"{chain}#{number}") from None
 
     async def list_nodes(self, viewer: Viewer, run_id: str) -> list[ChainNodeRow]:
         await chain_run_access.find_readable(self.database, viewer, run_id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from adjudge.cache.policies import CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.ids import IdFactory, new_id, parse_number
 from adjudge.services.admission import AdmissionController
 from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
@@ -73,6 +73,16 @@ class RejudgeService:
         batch = NewRejudgeBatch(batch_id, viewer.id, wanted, policy, revision, reason)
         await self.database.transact(lambda tx: RejudgeCommands(self.jobs, self.new_id).create(tx, batch))
         return await self.get_batch(batch_id)
+
+    async def resolve_id(self, reference: str) -> str:
+        """The id of a batch that is given by id or number."""
+        number = parse_number(reference)
+        if number is None:
+            return reference
+        batch_id = await self.database.read(lambda tx: rejudge.find_id(tx, number))
+        if batch_id is None:
+            raise NotFound("rejudge_batch", reference)
+        return batch_id
 
     async def get_batch(self, batch_id: str) -> RejudgeBatchRow:
         return await self.database.read(lambda tx: rejudge.find(tx, batch_id))

@@ -12,7 +12,7 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.cache.policies import POLICIES, CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import Forbidden, NotFound, VersionConflict
-from adjudge.domain.ids import uuid7
+from adjudge.domain.ids import parse_number, uuid7
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.judge.result_document import author_view, coarse_case, coarse_mem_kb
@@ -85,11 +85,15 @@ def is_jury(viewer: Viewer, row: SubmissionRow) -> bool:
     return viewer.can(Permission.SUBMISSION_READ_ALL) or owns_problem
 
 
+def _may_see(viewer: Viewer, row: SubmissionRow) -> bool:
+    return row.user_id == viewer.user_id or is_jury(viewer, row)
+
+
 def _visible(viewer: Viewer, row: SubmissionRow) -> SubmissionRow:
     """The row for the viewer: exact for the jury, with rounded memory for the author, not found for others."""
     if is_jury(viewer, row):
         return row
-    if row.user_id != viewer.user_id:
+    if not _may_see(viewer, row):
         raise NotFound("submission", row.id)
     return row if row.mem_kb is None else replace(row, mem_kb=coarse_mem_kb(row.mem_kb))
 
@@ -104,6 +108,23 @@ class SubmissionService:
     cache: TwoTierCache
     rules: SubmissionRulesCache
     feed: EventFeed
+
+    async def resolve_id(self, viewer: Viewer, reference: str) -> str:
+        """The id of a submission that is given by id or number; one that the viewer may not see is not found."""
+        number = parse_number(reference)
+        if number is None:
+            return reference
+
+        async def read(tx: Tx) -> str | None:
+            found = await submission_queries.find_id(tx, number)
+            if found is None or not _may_see(viewer, await submission_queries.find_submission(tx, found)):
+                return None
+            return found
+
+        submission_id = await self.database.read(read)
+        if submission_id is None:
+            raise NotFound("submission", reference)
+        return submission_id
 
     async def get_submission(self, viewer: Viewer, submission_id: str, *, wait_sec: float = 0) -> SubmissionRow:
         """A submission; with ``wait_sec``, wait up to that time until it is finished."""

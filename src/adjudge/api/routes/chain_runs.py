@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Path, Query
 from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.auth import require_permission
@@ -77,6 +77,10 @@ def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: Ss
         found = await chain_runs.list_runs(viewer, chain=chain, status=status, before=before, limit=limit + 1)
         more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
         return ChainRunPage(items=[ChainRunRead.of(item) for item in found[:limit]], next=more)
+
+    @routes.get("/chains/{chain}/runs/{number}", summary="Get a run by the number it has in its chain")
+    async def read_by_number(chain: str, number: Annotated[int, Path(ge=1, lt=10**18)], viewer: Reader) -> ChainRunRead:
+        return ChainRunRead.of(await chain_runs.get_run_by_number(viewer, chain, number))
 
     @routes.get("/runs/{run_id}", summary="Get a run")
     async def find(run_id: str, viewer: Reader) -> ChainRunRead:

@@ -70,9 +70,9 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return RejudgeBatchPage(items=[RejudgeBatchRead.of(row) for row in rows[:limit]], next=more)
 
-    @routes.get("/{batch_id}", summary="Get a rejudge batch and its progress")
+    @routes.get("/{batch_id}", summary="Get a rejudge batch and its progress, by ID or number")
     async def read(batch_id: str, viewer: Reader) -> RejudgeBatchRead:  # noqa: ARG001  # checks the permission
-        return RejudgeBatchRead.of(await rejudges.get_batch(batch_id))
+        return RejudgeBatchRead.of(await rejudges.get_batch(await rejudges.resolve_id(batch_id)))
 
     @routes.get("/{batch_id}/preview", summary="Preview the verdict changes of a batch")
     async def preview(

@@ -116,7 +116,7 @@ def router(languages: Languages, submissions: SubmissionService, submitter: Subm
 
     @routes.get(
         "/submissions/{submission_id}",
-        summary="Get a submission",
+        summary="Get a submission by ID or number",
         description="With `wait`, responds when there is a verdict or after that many seconds.",
     )
     async def read(
@@ -124,7 +124,8 @@ def router(languages: Languages, submissions: SubmissionService, submitter: Subm
         viewer: Reader,
         wait: Annotated[float, Query(ge=0, le=WAIT_MOST_SEC, description="Seconds.")] = 0,
     ) -> SubmissionRead:
-        return SubmissionRead.of(await submissions.get_submission(viewer, submission_id, wait_sec=wait))
+        found = await submissions.resolve_id(viewer, submission_id)
+        return SubmissionRead.of(await submissions.get_submission(viewer, found, wait_sec=wait))
 
     @routes.get(
         "/submissions/{submission_id}/source",

@@ -52,6 +52,7 @@ class ChainRunRead(ApiModel):
     nodes_failed: int
     parent_run_id: str | None
     origin_run_id: str | None = Field(description="Original run, if this is a rerun.")
+    origin_run_number: int | None = Field(description="Number of the original run; null once it is deleted.")
     place: Literal["wanted", "held"] | None = Field(
         description="Concurrency slot of the run, if the chain limits runs: `waiting` or `held`."
     )
@@ -78,6 +79,7 @@ class ChainRunRead(ApiModel):
             nodes_failed=run.nodes_failed,
             parent_run_id=run.parent_run_id,
             origin_run_id=run.origin_run_id,
+            origin_run_number=run.origin_run_number,
             place=run.slot,
             created_at=format_timestamp(run.created_at),
             started_at=format_timestamp(run.started_at),

@@ -126,6 +126,7 @@ class ChainRunRow:
     parent_run_id: str | None
     parent_node_id: str | None
     origin_run_id: str | None
+    origin_run_number: int | None
     slot: SlotState | None
     """``wanted`` while it waits for a slot, ``held`` while it has one; None if runs are not limited."""
     created_at: int

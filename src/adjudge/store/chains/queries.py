@@ -60,6 +60,7 @@ class _Approval(NamedTuple):
 _RUN = {
     "id": "chain_runs.id",
     "chain_name": "chains.name",
+    "origin_run_number": "(SELECT number FROM chain_runs origin WHERE origin.id = chain_runs.origin_run_id)",
     "started_by_name": actor_name("started_by"),
     "actor": actor_name("actor"),
     "created_at": "chain_runs.created_at",

@@ -13,8 +13,9 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.graph_layout import count_vertices
+from adjudge.domain.ids import parse_number
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
 from adjudge.services.chain_run_access import can_approve, can_control, may_complete
@@ -108,6 +109,13 @@ def _draw_definition(name: str, nodes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _add_run_routes(routes: APIRouter, pages: PageRenderer, chain_runs: ChainRunService) -> None:
+    @routes.get("/chains/{chain}/runs/{number}")
+    async def run_by_number(viewer: RunReader, chain: str, number: str) -> Response:
+        wanted = parse_number(number)
+        if wanted is None:
+            raise NotFound("run", f"{chain}#{number[:64]}")
+        return redirect(f"/runs/{(await chain_runs.get_run_by_number(viewer, chain, wanted)).id}")
+
     @routes.get("/runs/{run_id}")
     async def run(request: Request, viewer: RunReader, run_id: str) -> Response:
         changes = await chain_runs.list_status_changes(viewer, run_id, limit=_LINES)

@@ -89,6 +89,8 @@ def _add_read_routes(routes: APIRouter, pages: PageRenderer, languages: Language
 
     @routes.get("/rejudge/{batch_id}")
     async def one(request: Request, viewer: Reader, batch_id: str) -> Response:
+        if (found := await rejudges.resolve_id(batch_id)) != batch_id:
+            return redirect(f"/rejudge/{found}")
         return await pages.render(request, "rejudge_batch.html", **await _state(rejudges, viewer, batch_id))
 
     @routes.get("/rejudge/{batch_id}/state")

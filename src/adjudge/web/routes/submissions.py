@@ -13,6 +13,7 @@ from adjudge.api.auth import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.api.routes.submissions import request_context
 from adjudge.domain.errors import AdjudgeError, InvalidInput
+from adjudge.domain.ids import parse_number
 from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Languages
@@ -101,6 +102,7 @@ def _add_list_routes(
         viewer: Reader,
         *,
         problem: Annotated[str, Query(max_length=200)] = "",
+        number: Annotated[str, Query(max_length=64)] = "",
         user: Annotated[str, Query(max_length=64)] = "",
         language: Annotated[str, Query(max_length=64)] = "",
         verdict: str = "",
@@ -112,6 +114,8 @@ def _add_list_routes(
         rows: list[SubmissionRow] = []
         error = None
         try:
+            if number.strip():
+                return redirect(f"/submissions/{await _id_of_number(submissions, viewer, number)}")
             place = decode_cursor(cursor, [str])
             rows = await submissions.list_submissions(
                 viewer,
@@ -130,7 +134,7 @@ def _add_list_routes(
             status=error.http_status if error else 200,
             error=error,
             rows=rows[:_PAGE],
-            asked=asked,
+            asked={**asked, "number": number},
             query=query,
             verdicts=list(Verdict),
             names=language_names(languages),
@@ -147,6 +151,8 @@ def _add_read_routes(
     async def one(
         request: Request, viewer: Reader, submission_id: str, run: Annotated[str, Query(max_length=64)] = ""
     ) -> Response:
+        if (found := await submissions.resolve_id(viewer, submission_id)) != submission_id:
+            return redirect(f"/submissions/{found}")
         detail = await submissions.get_detail(viewer, submission_id, run)
         source = await submissions.load_source(detail.row)
         shown = await _state(languages, submissions, ops, request, detail=detail, source=source)
@@ -159,6 +165,12 @@ def _add_read_routes(
         return await pages.render(
             request, "submission_state.html", **await _state(languages, submissions, ops, request, detail=detail)
         )
+
+
+async def _id_of_number(submissions: SubmissionService, viewer: Viewer, number: str) -> str:
+    if parse_number(number) is None:
+        raise InvalidInput("number: expected digits, such as 1234.", field="number")
+    return await submissions.resolve_id(viewer, number.strip())
 
 
 def _may_see_all(viewer: Viewer, asked: Mapping[str, str]) -> bool:

@@ -25,6 +25,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("PUT", "/api/v1/secrets/{name}"): ADMIN,
     ("DELETE", "/api/v1/secrets/{name}"): ADMIN,
     ("GET", "/api/v1/runs"): READERS,
+    ("GET", "/api/v1/chains/{chain}/runs/{number}"): READERS,
     ("GET", "/api/v1/runs/{run_id}"): READERS,
     ("GET", "/api/v1/runs/{run_id}/dag"): READERS,
     ("GET", "/api/v1/runs/{run_id}/log"): READERS,
