@@ -82,7 +82,6 @@ def populate(installation: Installation) -> CreatedObjects:
         "/manage/problems/{name}/diff": "/manage/problems/twice/diff?old=1&new=2",
         "/chains": "/chains",
         "/chains/{chain}": "/chains/release",
-        "/chains/{chain}/runs/{number}": "/chains/release/runs/1",
         "/runs/{run_id}": f"/runs/{run_id}",
         "/runs/{run_id}/nodes/{node_id}": f"/runs/{run_id}/nodes/fragile",
         "/rejudge": "/rejudge",

@@ -20,7 +20,7 @@ from tests.support.links import problem
 from tests.support.servers import AXE
 from tests.support.shared_routes import lookup_services
 
-NO_PAGES: Final = {"/", "/ops/find", "/{path:path}"}
+NO_PAGES: Final = {"/", "/chains/{chain}/runs/{number}", "/ops/find", "/{path:path}"}
 """They lead elsewhere, or nowhere."""
 _RUN_AXE: Final = """async (rules) => {
   const options = {resultTypes: ["violations"], ...(rules ? {runOnly: {type: "rule", values: rules}} : {})};
@@ -119,7 +119,7 @@ async def test_hostile_text_is_shown_as_text(
     tab = await open_tab(embedded, "admin")
     shown = {
         populated.paths["/problems/{name}"]: "h1",
-        populated.paths["/rejudge/{batch_id}"]: "h1",
+        populated.paths["/rejudge/{batch_id}"]: "h1 + p",
         populated.paths["/runs/{run_id}/nodes/{node_id}"]: ".notice",
         populated.paths["/manage/problems/{name}/diff"]: "ins",
         populated.more["a checker's message"]: "table pre",
