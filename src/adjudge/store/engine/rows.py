@@ -18,6 +18,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+_SQL_TYPES = {bool: "boolean", int: "bigint", float: "double precision", str: "text"}
 Converter = Callable[[Any], Any]
 
 
@@ -70,6 +71,17 @@ def _column_value(value: object) -> object:
     if isinstance(value, tuple | list):
         return json.dumps(list(value))
     return json.dumps(dict(value)) if isinstance(value, Mapping) else value
+
+
+def given_columns(row_type: type[Any]) -> dict[str, str]:
+    """The input columns of a statement that takes ``column_values`` of ``row_type``: ``given_NAME`` → SQL type."""
+    return {f"given_{name}": _sql_type(hint) for name, hint in _hints(row_type).items()}
+
+
+def _sql_type(hint: Any) -> str:
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    kind = kinds[0] if get_origin(hint) in (Union, UnionType) else get_origin(hint) or hint
+    return next((name for known, name in _SQL_TYPES.items() if issubclass(kind, known)), "jsonb")
 
 
 def row_builder(row_type: type[T]) -> Callable[[Iterable[Any]], T]:

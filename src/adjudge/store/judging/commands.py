@@ -16,6 +16,7 @@ from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
+from adjudge.store.engine.rows import column_values
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.judging import statements as sql
@@ -279,22 +280,8 @@ def _change_row(item: SubmissionUpdate) -> tuple[object, ...]:
 def _case_rows(item: FinishedJob) -> list[tuple[object, ...]]:
     if not isinstance(item.typed_result, Judgement):
         return []
+    job = item.job
     return [
-        (
-            item.job.id,
-            item.job.attempt_id,
-            ordinal,
-            case.name,
-            case.group,
-            case.verdict.value,
-            case.score,
-            case.time_ms,
-            case.wall_ms,
-            case.mem_kb,
-            case.exit_code,
-            case.exit_signal,
-            case.limit_hit,
-            case.message,
-        )
+        (job.id, job.attempt_id, ordinal, *column_values(case).values())
         for ordinal, case in enumerate(item.typed_result.cases, 1)
     ]

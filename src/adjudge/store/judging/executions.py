@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
@@ -13,30 +13,13 @@ from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.notify import CHANNEL_JUDGING
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.rows import column_values, given_columns
+from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 
 JOB_KIND_EXECUTE: Final = "execute"
 """The kind of job that runs a program."""
-
-
-_COLUMNS = """id, user_id, job_id, language, source, limits, state, verdict, compile_message, created_at, finished_at,
-        expires_at"""
-RUN_COLUMNS = (
-    "ordinal",
-    "verdict",
-    "time_ms",
-    "wall_ms",
-    "mem_kb",
-    "exit_code",
-    "exit_signal",
-    "limit_hit",
-    "stdout",
-    "stderr",
-    "is_base64",
-    "is_truncated",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +89,24 @@ class ExecutionTask:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutionRunRow:
+    """One input of an execution, with its result once it is finished."""
+
+    ordinal: int
+    verdict: Verdict | None
+    time_ms: int | None
+    wall_ms: int | None
+    mem_kb: int | None
+    exit_code: int | None
+    exit_signal: int | None
+    limit_hit: str | None
+    stdout: str | None
+    stderr: str | None
+    is_base64: bool
+    is_truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutionRow:
     """An execution with its results."""
 
@@ -115,14 +116,97 @@ class ExecutionRow:
     language: str
     limits: Mapping[str, int]
     state: str
-    verdict: str | None
+    verdict: Verdict | None
     compile_message: str | None
     created_at: int
     finished_at: int | None
     expires_at: int
-    runs: tuple[Mapping[str, Any], ...] = ()
+    runs: tuple[ExecutionRunRow, ...] = ()
 
 
+_WITHOUT_RUNS: Final = {"runs": "'[]'"}
+
+INSERT = Statement(
+    "executions.insert",
+    "Create executions.",
+    """
+    INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at, kept_bytes)
+    SELECT given_id, given_user_id, given_job_id, given_language, given_source, given_limits, {now},
+           {now} + given_ttl_us, given_kept_bytes
+    FROM {given}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_user_id": "text",
+        "given_job_id": "text",
+        "given_language": "text",
+        "given_source": "text",
+        "given_limits": "jsonb",
+        "given_ttl_us": "bigint",
+        "given_kept_bytes": "bigint",
+    },
+)
+INSERT_RUNS = Statement(
+    "execution_runs.insert",
+    "Insert the inputs of executions.",
+    """
+    INSERT INTO execution_runs (execution_id, ordinal, stdin)
+    SELECT given_id, given_ordinal, given_stdin FROM {given}
+    """,
+    input_columns={"given_id": "text", "given_ordinal": "bigint", "given_stdin": "text"},
+)
+FIND = Statement(
+    "executions.find",
+    "Read one execution.",
+    "SELECT {columns} FROM executions WHERE id = :id",
+    row=ExecutionRow,
+    columns=_WITHOUT_RUNS,
+)
+SELECT_TASK = Statement(
+    "executions.select_task",
+    "Read what a worker needs to run an execution.",
+    "SELECT {columns} FROM executions WHERE id = :id",
+    row=ExecutionTask,
+    columns={"execution_id": "id", "stdins": "'[]'"},
+)
+PAGE = Statement(
+    "executions.page",
+    "List a user's executions, newest first, keyset-paginated.",
+    "SELECT {columns} FROM executions WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit",
+    row=ExecutionRow,
+    columns=_WITHOUT_RUNS,
+)
+FINISH = Statement(
+    "executions.finish",
+    "Finish executions.",
+    """
+    UPDATE executions SET job_id = given_job_id, state = given_state, verdict = given_verdict,
+        compile_message = given_message, finished_at = {now}, kept_bytes = COALESCE(given_kept_bytes, kept_bytes)
+    FROM {given} WHERE id = given_id
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_state": "text",
+        "given_verdict": "text",
+        "given_message": "text",
+        "given_kept_bytes": "bigint",
+    },
+)
+KEPT_BYTES = Statement(
+    "executions.kept_bytes",
+    "Sum the stored and reserved size of a user's executions.",
+    "SELECT COALESCE(SUM(kept_bytes), 0) AS kept_bytes FROM executions WHERE user_id = :user_id",
+)
+DELETE_EXPIRED = Statement(
+    "executions.delete_expired",
+    "Delete expired executions.",
+    """
+    DELETE FROM executions WHERE id IN (
+        SELECT id FROM executions WHERE expires_at <= {now} AND finished_at IS NOT NULL
+        ORDER BY expires_at LIMIT :limit)
+    """,
+)
 STDINS = Statement(
     "execution_runs.stdins",
     "Read the inputs of an execution.",
@@ -131,7 +215,8 @@ STDINS = Statement(
 RUNS = Statement(
     "execution_runs.of_execution",
     "Read the results of an execution's inputs.",
-    f"SELECT {', '.join(RUN_COLUMNS)} FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
+    "SELECT {columns} FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
+    row=ExecutionRunRow,
 )
 FINISH_RUNS = Statement(
     "execution_runs.finish",
@@ -139,25 +224,11 @@ FINISH_RUNS = Statement(
     """
     UPDATE execution_runs SET verdict = given_verdict, time_ms = given_time_ms, wall_ms = given_wall_ms,
         mem_kb = given_mem_kb, exit_code = given_exit_code, exit_signal = given_exit_signal,
-        limit_hit = given_limit_hit, stdout = given_stdout, stderr = given_stderr, is_base64 = given_is_base,
+        limit_hit = given_limit_hit, stdout = given_stdout, stderr = given_stderr, is_base64 = given_is_base64,
         is_truncated = given_is_truncated
     FROM {given} WHERE execution_id = given_id AND ordinal = given_ordinal
     """,
-    input_columns={
-        "given_id": "text",
-        "given_ordinal": "bigint",
-        "given_verdict": "text",
-        "given_time_ms": "bigint",
-        "given_wall_ms": "bigint",
-        "given_mem_kb": "bigint",
-        "given_exit_code": "bigint",
-        "given_exit_signal": "bigint",
-        "given_limit_hit": "text",
-        "given_stdout": "text",
-        "given_stderr": "text",
-        "given_is_base": "boolean",
-        "given_is_truncated": "boolean",
-    },
+    input_columns={"given_id": "text", **given_columns(FinishedExecutionRun)},
 )
 LOCK_USER = Statement(
     "executions.lock_user",
@@ -214,25 +285,22 @@ async def create(tx: Tx, jobs: JobCommands, items: Sequence[NewExecution], *, ne
 
 async def find_task(tx: Tx, execution_id: str) -> ExecutionTask | None:
     """Read what is to be executed; None if the execution was deleted."""
-    row = await fetch_one(tx, FIND, id=execution_id)
-    if row is None:
-        return None
-    stdins = tuple(item["stdin"] for item in await tx.fetch(STDINS, id=execution_id))
-    return ExecutionTask(row["id"], row["language"], row["source"], json.loads(row["limits"]), stdins)
+    task = await fetch_one(tx, SELECT_TASK, id=execution_id)
+    stdins = await tx.fetch(STDINS, id=execution_id)
+    return None if task is None else replace(task, stdins=tuple(item["stdin"] for item in stdins))
 
 
 async def find(tx: Tx, execution_id: str, user_id: str) -> ExecutionRow:
     """Read one of a user's executions with its results; that of another user is NotFound."""
-    row = await fetch_one(tx, FIND, id=execution_id)
-    if row is None or row["user_id"] != user_id:
+    execution = await fetch_one(tx, FIND, id=execution_id)
+    if execution is None or execution.user_id != user_id:
         raise NotFound("execution", execution_id)
-    return _execution(row, await tx.fetch(RUNS, id=execution_id))
+    return replace(execution, runs=tuple(await tx.fetch(RUNS, id=execution_id)))
 
 
 async def page(tx: Tx, user_id: str, *, before: str, limit: int) -> list[ExecutionRow]:
     """List a user's executions without their results, newest first."""
-    rows = await tx.fetch(PAGE, user_id=user_id, before=before, limit=limit)
-    return [_execution(row, ()) for row in rows]
+    return await tx.fetch(PAGE, user_id=user_id, before=before, limit=limit)
 
 
 async def kept_bytes(tx: Tx, user_id: str) -> int:
@@ -278,108 +346,5 @@ def _end_row(item: FinishedJob) -> tuple[object, ...]:
 def _run_rows(item: FinishedJob) -> list[tuple[object, ...]]:
     if not isinstance(item.typed_result, FinishedExecution):
         return []
-    return [
-        (
-            item.job.payload["execution_id"],
-            run.ordinal,
-            run.verdict.value,
-            run.time_ms,
-            run.wall_ms,
-            run.mem_kb,
-            run.exit_code,
-            run.exit_signal,
-            run.limit_hit,
-            run.stdout,
-            run.stderr,
-            run.is_base64,
-            run.is_truncated,
-        )
-        for run in item.typed_result.runs
-    ]
-
-
-def _execution(row: Row, runs: Sequence[Row]) -> ExecutionRow:
-    return ExecutionRow(
-        row["id"],
-        row["user_id"],
-        row["job_id"],
-        row["language"],
-        json.loads(row["limits"]),
-        row["state"],
-        row["verdict"],
-        row["compile_message"],
-        row["created_at"],
-        row["finished_at"],
-        row["expires_at"],
-        tuple({name: run[name] for name in RUN_COLUMNS} for run in runs),
-    )
-
-
-INSERT = Statement(
-    "executions.insert",
-    "Create executions.",
-    """
-    INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at, kept_bytes)
-    SELECT given_id, given_user_id, given_job_id, given_language, given_source, given_limits, {now},
-           {now} + given_ttl_us, given_kept_bytes
-    FROM {given}
-    """,
-    input_columns={
-        "given_id": "text",
-        "given_user_id": "text",
-        "given_job_id": "text",
-        "given_language": "text",
-        "given_source": "text",
-        "given_limits": "jsonb",
-        "given_ttl_us": "bigint",
-        "given_kept_bytes": "bigint",
-    },
-)
-INSERT_RUNS = Statement(
-    "execution_runs.insert",
-    "Insert the inputs of executions.",
-    """
-    INSERT INTO execution_runs (execution_id, ordinal, stdin)
-    SELECT given_id, given_ordinal, given_stdin FROM {given}
-    """,
-    input_columns={"given_id": "text", "given_ordinal": "bigint", "given_stdin": "text"},
-)
-FIND = Statement("executions.find", "Read one execution.", f"SELECT {_COLUMNS} FROM executions WHERE id = :id")
-PAGE = Statement(
-    "executions.page",
-    "List a user's executions, newest first, keyset-paginated.",
-    f"""
-    SELECT {_COLUMNS} FROM executions WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit
-    """,
-)
-FINISH = Statement(
-    "executions.finish",
-    "Finish executions.",
-    """
-    UPDATE executions SET job_id = given_job_id, state = given_state, verdict = given_verdict,
-        compile_message = given_message, finished_at = {now}, kept_bytes = COALESCE(given_kept_bytes, kept_bytes)
-    FROM {given} WHERE id = given_id
-    """,
-    input_columns={
-        "given_id": "text",
-        "given_job_id": "text",
-        "given_state": "text",
-        "given_verdict": "text",
-        "given_message": "text",
-        "given_kept_bytes": "bigint",
-    },
-)
-KEPT_BYTES = Statement(
-    "executions.kept_bytes",
-    "Sum the stored and reserved size of a user's executions.",
-    "SELECT COALESCE(SUM(kept_bytes), 0) AS kept_bytes FROM executions WHERE user_id = :user_id",
-)
-DELETE_EXPIRED = Statement(
-    "executions.delete_expired",
-    "Delete expired executions.",
-    """
-    DELETE FROM executions WHERE id IN (
-        SELECT id FROM executions WHERE expires_at <= {now} AND finished_at IS NOT NULL
-        ORDER BY expires_at LIMIT :limit)
-    """,
-)
+    execution_id = item.job.payload["execution_id"]
+    return [(execution_id, *column_values(run).values()) for run in item.typed_result.runs]

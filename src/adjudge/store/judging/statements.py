@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from adjudge.store.engine.rows import given_columns
 from adjudge.store.engine.statement import Statement
-from adjudge.store.judging.models import JudgeTask, LockedSubmission, SubmissionNumber
+from adjudge.store.judging.models import CaseResultRow, JudgeTask, LockedSubmission, SubmissionNumber
 
 _INSERTED = """id, user_id, problem_id, revision_id, contest_id, language, source_digest, source_format,
                              source_bytes, actor, created_at, updated_at"""
@@ -117,17 +118,7 @@ INSERT_CASES = Statement(
         "given_job_id": "text",
         "given_attempt_id": "bigint",
         "given_ordinal": "bigint",
-        "given_name": "text",
-        "given_group": "text",
-        "given_verdict": "text",
-        "given_score": "double precision",
-        "given_time_ms": "bigint",
-        "given_wall_ms": "bigint",
-        "given_mem_kb": "bigint",
-        "given_exit_code": "bigint",
-        "given_exit_signal": "bigint",
-        "given_limit_hit": "text",
-        "given_message": "text",
+        **given_columns(CaseResultRow),
     },
 )
 

@@ -9,7 +9,15 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
-from adjudge.store.engine.rows import Convert, Json, column_names, row_builder, select_list
+from adjudge.store.engine.rows import (
+    Convert,
+    Json,
+    column_names,
+    column_values,
+    given_columns,
+    row_builder,
+    select_list,
+)
 from adjudge.store.engine.statement import Dialect, Statement, render
 from tests.support.store_harness import StoreHarness
 
@@ -126,3 +134,41 @@ async def test_both_databases_return_the_same_objects(store: StoreHarness) -> No
     found = await store.database.read(lambda tx: tx.fetch(statement, [(1,), (2,)]))
     assert found == [Pair(1, False), Pair(2, True)]
     assert [item.is_right for item in found] == [False, True]
+
+
+@dataclass(frozen=True, slots=True)
+class NewPaint:
+    """What a statement writes."""
+
+    id: str
+    color: Color | None
+    count: int | None
+    weight: float
+    is_dry: bool
+    tags: tuple[str, ...]
+    details: Mapping[str, Any]
+
+
+def test_fields_become_parameters_of_a_statement() -> None:
+    paint = NewPaint("p", Color.RED, None, 1.5, True, ("a", "b"), {"k": [1]})
+    values = {"id": "p", "color": "red", "count": None, "weight": 1.5, "is_dry": True}
+    assert column_values(paint) == values | {"tags": '["a", "b"]', "details": '{"k": [1]}'}
+
+
+def test_input_columns_have_the_order_and_types_of_the_fields() -> None:
+    assert list(given_columns(NewPaint).items()) == [
+        ("given_id", "text"),
+        ("given_color", "text"),
+        ("given_count", "bigint"),
+        ("given_weight", "double precision"),
+        ("given_is_dry", "boolean"),
+        ("given_tags", "jsonb"),
+        ("given_details", "jsonb"),
+    ]
+
+
+@pytest.mark.parametrize("lock", ["FOR UPDATE", "FOR NO KEY UPDATE OF jobs SKIP LOCKED", "FOR SHARE"])
+def test_row_lock_is_left_out_on_sqlite(lock: str) -> None:
+    statement = Statement("jobs.lock", "Lock a job.", f"SELECT id FROM jobs WHERE id = :id {lock}")
+    assert render(statement, Dialect.SQLITE, "0").sql == "SELECT id FROM jobs WHERE id = ?1"
+    assert render(statement, Dialect.POSTGRES, "0").sql == f"SELECT id FROM jobs WHERE id = $1 {lock}"
