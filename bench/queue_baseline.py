@@ -43,7 +43,7 @@ LEASE_US = 15_000_000
 DISPATCH_BATCH = 512
 """The batch size of the dispatcher."""
 TAKING: dict[str, object] = {"base_us": 1_000_000, **dict.fromkeys(outbox.CAPACITY_PARAMETERS, DISPATCH_BATCH)}
-Call = tuple[Statement, Rows | None, dict[str, object]]
+Call = tuple[Statement[Any], Rows | None, dict[str, object]]
 Step = Call | Callable[[list[list[Any]]], Call]
 """A statement, or one that depends on what the ones before it answered."""
 Entry = tuple[str, str, str]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from adjudge.store.engine.rows import select_list
 from adjudge.store.engine.statement import Dialect, Statement
+from adjudge.store.jobs.models import Job
 from adjudge.store.jobs.outbox import DELIVERY
 from adjudge.store.jobs.scripts import NEW_JOB
-from adjudge.store.jobs.statements import RETURNED
 
 _STANDS: Final = "COALESCE(status, '')"
 _FENCE: Final = f"id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner AND {_STANDS} = 'running'"
@@ -43,7 +44,7 @@ FINISH = Statement(
         finished_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE {_FENCE} AND lease_until > {{now}}
-    RETURNING {RETURNED}
+    RETURNING {select_list(Job)}
     """,
     input_columns={
         "given_id": "text",
@@ -62,7 +63,7 @@ _QUEUE = f"""
         actor = :actor, reason = 'delivered', updated_at = {{now}}
     FROM {{source}}
     WHERE id = {{key}} AND {_STANDS} = 'pending'
-    RETURNING {RETURNED}
+    RETURNING {select_list(Job)}
     """
 
 NOTE_DELIVERED = """

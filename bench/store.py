@@ -125,7 +125,7 @@ def raw_cycle(driver: RawDriver) -> Cycle:
     """The same statements on the bare driver, their arguments made beforehand."""
     rendered: dict[str, RenderedStatement] = {}
 
-    def call(statement: Statement, rows: Rows, **parameters: object) -> tuple[str, list[object]]:
+    def call(statement: Statement[Any], rows: Rows, **parameters: object) -> tuple[str, list[object]]:
         if statement.name not in rendered:
             rendered[statement.name] = render(statement, driver.dialect, driver.now)
         text = rendered[statement.name]

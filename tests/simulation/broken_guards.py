@@ -45,7 +45,7 @@ def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
         self: JobCommands, tx: Tx, finishes: Sequence[JobResult], capacity: Capacity | None = None
     ) -> FinishReport:
         rows = await tx.fetch(job_statements.INSPECT, [(item.fence.job_id,) for item in finishes]) if finishes else []
-        held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
+        held = {row.id: Fence(row.id, row.attempt_id, row.lease_owner or "") for row in rows}
         return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes], capacity)
 
     patch.setattr(JobCommands, "finish_and_claim_next", unfenced)

@@ -57,15 +57,16 @@ class Batcher(Generic[T, R]):
         writers: int = 1,
         pause_sec: float = 0.0,
         key: Callable[[T], Hashable] | None = None,
-        isolate: bool = False,
+        isolate: Callable[[Exception], bool] | None = None,
     ) -> None:
         """``write`` returns one result per item, in order.
 
         ``weight`` of a batch is at most ``max_weight``, but a single heavier item is written alone. Once a full batch
         waits, up to ``writers`` write concurrently. ``pause_sec`` passes between two batches. Items with the same
-        ``key`` are one entry: the latest item is written, and everybody gets its result. ``isolate`` writes the items
-        of a failed batch one by one, so that only the item at fault gets the error; items that nobody waits for any
-        more are left out.
+        ``key`` are one entry: the latest item is written, and everybody gets its result. If ``isolate`` says that one
+        item may be at fault for an error, the items of the failed batch are written one by one, so that only that item
+        gets the error; items that nobody waits for any more are left out. Another error, as of an outage, is that of
+        all items: none is tried again.
         """
         self._write = write
         self._name = name
@@ -178,24 +179,31 @@ class Batcher(Generic[T, R]):
                 entry.future.cancel()
             raise
         except Exception as error:  # noqa: BLE001 — it belongs to whoever waits, and the next batch is written
-            if self._isolate and len(batch) > 1:
+            if len(batch) > 1 and self._isolate is not None and self._isolate(error):
                 await self._write_one_by_one(batch)
-                return
-            if offered := sum(entry.is_offered for entry in batch):
-                _log.error("batch_write_failed", batcher=self._name, items=offered, error=repr(error))
-            for entry in batch:
-                entry.fail(error)
+            else:
+                self._fail(batch, error)
         else:
             for entry, result in pairs:
                 entry.succeed(result)
 
+    def _fail(self, entries: Sequence[_Entry[T, R]], error: Exception) -> None:
+        if offered := sum(entry.is_offered for entry in entries):
+            _log.error("batch_write_failed", batcher=self._name, items=offered, error=repr(error))
+        for entry in entries:
+            entry.fail(error)
+
     async def _write_one_by_one(self, batch: list[_Entry[T, R]]) -> None:
         try:
-            for entry in batch:
-                if entry.is_wanted:
-                    await self._write_batch([entry])
-                else:
+            for number, entry in enumerate(batch):
+                if not entry.is_wanted:
                     entry.future.cancel()
+                    continue
+                await self._write_batch([entry])
+                error = entry.future.exception()
+                if isinstance(error, Exception) and self._isolate is not None and not self._isolate(error):
+                    self._fail(batch[number + 1 :], error)
+                    return
         except asyncio.CancelledError:
             for entry in batch:
                 entry.future.cancel()  # no effect on those that have a result

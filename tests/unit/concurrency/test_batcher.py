@@ -135,11 +135,31 @@ async def test_error_reaches_everybody_of_the_batch_and_the_next_is_written() ->
 async def test_isolation_gives_the_error_to_the_item_at_fault_alone() -> None:
     writer = Writer(is_open=True)
     writer.bad = {2}
-    batcher = Batcher(writer, name="b", isolate=True)
+    batcher = Batcher(writer, name="b", isolate=lambda error: isinstance(error, ValueError))
     first, second, third = await asyncio.gather(*put_all(batcher, 1, 2, 3), return_exceptions=True)
     assert (first, third) == (10, 30)
     assert isinstance(second, ValueError)
     assert writer.batches == [[1, 2, 3], [1], [2], [3]]
+
+
+@pytest.mark.parametrize("good_before", [0, 1])
+async def test_error_that_is_of_no_single_item_ends_the_isolation(good_before: int) -> None:
+    """In an outage the items of a batch are not tried one after the other, each until its own time is over."""
+    batches: list[list[int]] = []
+
+    async def write(items: Sequence[int]) -> list[int]:
+        batches.append([*items])
+        if good_before and len(batches) == 1:
+            raise ValueError("one of them")
+        if len(batches) > good_before + good_before:
+            raise ConnectionError("an outage")
+        return [item * 10 for item in items]
+
+    batcher = Batcher(write, name="b", isolate=lambda error: isinstance(error, ValueError))
+    results = await asyncio.gather(*put_all(batcher, 1, 2, 3, 4), return_exceptions=True)
+    assert results[:good_before] == [10][:good_before]
+    assert [type(result) for result in results[good_before:]] == [ConnectionError] * (4 - good_before)
+    assert batches == ([[1, 2, 3, 4]] if not good_before else [[1, 2, 3, 4], [1], [2]])
 
 
 async def test_wrong_number_of_results_is_an_error() -> None:
@@ -198,7 +218,7 @@ async def test_closed_before_its_first_write_it_can_be_flushed_and_used_again() 
 
 async def test_close_during_isolation_cancels_everybody_of_the_batch() -> None:
     writer = Writer()
-    batcher = Batcher(writer, name="b", isolate=True)
+    batcher = Batcher(writer, name="b", isolate=lambda error: isinstance(error, ValueError))
     writer.bad = {1}
     first = put_all(batcher, 0)
     await until_written(writer, 1)
@@ -215,7 +235,7 @@ async def test_close_during_isolation_cancels_everybody_of_the_batch() -> None:
 
 async def test_isolation_leaves_out_items_that_nobody_waits_for() -> None:
     writer = Writer()
-    batcher = Batcher(writer, name="b", isolate=True)
+    batcher = Batcher(writer, name="b", isolate=lambda error: isinstance(error, ValueError))
     writer.bad = {1}
     first = put_all(batcher, 0)
     await until_written(writer, 1)

@@ -178,6 +178,31 @@ async def test_unavailable_database_fails_the_batch_and_the_next_batch_succeeds(
     assert await batcher.submit(order) == order.answer
 
 
+@pytest.mark.parametrize("first", [Unavailable(), OutcomeUnknown()])
+async def test_outage_tries_a_batch_no_more_than_twice(sqlite_store: StoreHarness, first: Exception) -> None:
+    """The requests that wait are not tried one after the other: each try may last as long as the outage."""
+    database = CountingDatabase(sqlite_store.database)
+    batcher = SubmitBatcher(database, sqlite_store.jobs)
+    orders = await orders_of(sqlite_store, 20)
+    database.fails = [Unavailable(), first]
+    answers = await asyncio.gather(*(batcher.submit(order) for order in orders), return_exceptions=True)
+    assert {type(answer) for answer in answers} == {Unavailable}
+    assert database.transactions == (1 if type(first) is Unavailable else 2)
+
+
+async def test_requests_missing_after_an_unknown_commit_are_inserted_together(sqlite_store: StoreHarness) -> None:
+    database = CountingDatabase(sqlite_store.database)
+    batcher = SubmitBatcher(database, sqlite_store.jobs)
+    orders = await orders_of(sqlite_store, 20)
+    orders[3] = replace(orders[3], submissions=(replace(orders[3].submissions[0], problem_id="nowhere"),))
+    database.fails = [OutcomeUnknown()]
+    answers = await asyncio.gather(*(batcher.submit(order) for order in orders[:3]))
+    assert (len(answers), database.transactions) == (3, 2)
+    database.fails = [OutcomeUnknown()]
+    mixed = await asyncio.gather(*(batcher.submit(order) for order in orders[3:]), return_exceptions=True)
+    assert [type(answer) for answer in mixed] == [InvalidInput, *[StoredResponse] * 16]
+
+
 async def test_problems_asked_for_at_the_same_time_are_read_together(sqlite_store: StoreHarness) -> None:
     await sqlite_store.submit()
     row = await sqlite_store.row("SELECT id, slug FROM problems")

@@ -13,7 +13,6 @@ from adjudge.domain.states import JobStatus
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import BatchResult, Fence, FinishReport, Job, JobResult, NewJob, PoisonJob
-from adjudge.store.jobs.statements import RETURNED
 from tests.support.store_harness import StoreHarness, fence_of, metric_value
 
 LEASE_MS = 15_000
@@ -324,11 +323,6 @@ async def test_finish_ends_a_job_as_succeeded_or_failed_only(store: StoreHarness
     with pytest.raises(InvalidTransition):
         await finish(store, fence, status=JobStatus.CANCELED)
     assert [job.status for job in (await finish(store, fence, status=JobStatus.FAILED)).done] == ["failed"]
-
-
-def test_statements_return_the_columns_in_the_order_of_a_jobs_fields() -> None:
-    of_the_row = [name for name in Job._fields if name not in Job._field_defaults]
-    assert [name.strip() for name in RETURNED.split(",")] == of_the_row
 
 
 async def test_batches_of_nothing_are_nothing(store: StoreHarness) -> None:

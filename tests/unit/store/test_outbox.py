@@ -8,7 +8,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs import outbox
-from adjudge.store.jobs.models import DispatchedMessage, JobResult
+from adjudge.store.jobs.models import DispatchedMessage, JobResult, PoisonJob
 from adjudge.store.jobs.outbox import DueRow
 from tests.support.store_harness import StoreHarness, fence_of
 
@@ -171,3 +171,15 @@ async def test_no_plan_takes_more_than_there_is_room_for(postgres_store: StoreHa
     await postgres_store.transact(lambda tx: tx.execute(Statement("analyze", "Asked by a test.", "ANALYZE outbox")))
     jobs += [await postgres_store.enqueue() for _ in range(19)]
     assert [row.job_id for row in await take(postgres_store, limit=4)] == jobs[:4]
+
+
+async def test_a_job_that_ended_before_it_was_due_waits_for_no_delivery(store: StoreHarness) -> None:
+    canceled, poisoned, waiting = await store.enqueue_many(3, delay_ms=60_000)
+    await store.transact(lambda tx: store.jobs.cancel(tx, [canceled], actor="ann", reason="mistake"))
+    poison = PoisonJob(poisoned, "UNKNOWN_KIND", "no handler")
+    await store.transact(lambda tx: store.jobs.dead_letter(tx, [poison], actor="w1"))
+    assert await store.transact(outbox.count_pending) == 1
+    await store.transact(lambda tx: store.jobs.set_aside(tx, [waiting], actor="w1", error="a bug"))
+    assert await store.transact(outbox.count_pending) == 0
+    await store.clock.advance(ms=60_000)
+    assert await take(store) == []

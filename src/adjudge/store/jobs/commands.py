@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from adjudge.domain.errors import Conflict, InvalidTransition
 from adjudge.domain.ids import IdFactory, new_id
@@ -18,16 +18,16 @@ from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JOB, JobStatus
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_CANCELED, CHANNEL_OUTBOX
-from adjudge.store.engine.statement import Dialect, Row, Rows, Statement
+from adjudge.store.engine.statement import Dialect, Rows, Statement
 from adjudge.store.jobs import metrics as accounts
 from adjudge.store.jobs import outbox, scripts, write_refusals
 from adjudge.store.jobs import statements as sql
-from adjudge.store.jobs.groups import by_kind, first_by_fence, ordered
 from adjudge.store.jobs.models import (
     MILLISECOND,
     BatchResult,
     Capacity,
     DispatchedMessage,
+    ExpiredAttempt,
     Fence,
     FinishedJob,
     FinishReport,
@@ -35,17 +35,22 @@ from adjudge.store.jobs.models import (
     Job,
     JobListener,
     JobResult,
+    JobState,
     NewJob,
     PoisonJob,
     QueuedJob,
     RefusedWrite,
     ReplayListener,
+    by_kind,
     finish_row,
     finished_job,
+    first_by_fence,
     insert_row,
-    job_from_row,
+    ordered,
     replay_job,
 )
+
+T = TypeVar("T")
 
 LEASE_EXPIRED = "lease_expired"
 NEVER_STARTED = "never_started"
@@ -92,7 +97,7 @@ class JobCommands:
             tx.on_commit(lambda: accounts.record_enqueued(new))
             tx.notify(CHANNEL_OUTBOX)
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
-        existing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
+        existing = dict(await tx.fetch(sql.FIND_DEDUPED, known)) if known else {}
         return [existing.get(job.id, job.id) for job in jobs]
 
     async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> BatchResult[Job]:
@@ -100,17 +105,14 @@ class JobCommands:
 
         A job whose last attempt has expired is refused as exhausted: the watchdog finishes it or refunds the attempt.
         """
-        rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
-        return await self._started(tx, job_ids, rows)
+        jobs = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
+        return await self._started(tx, job_ids, tuple(jobs))
 
     async def renew(self, tx: Tx, fences: Sequence[Fence], *, lease_ms: int) -> BatchResult[Fence]:
         """Extend leases. The holder of a refused fence must stop immediately and write nothing more."""
         if not fences:
             return BatchResult(())
-        alive = {
-            Fence(row["id"], row["attempt_id"], row["lease_owner"])
-            for row in await tx.fetch(sql.RENEW, ordered(fences), lease_us=lease_ms * MILLISECOND)
-        }
+        alive = set(await tx.fetch(sql.RENEW, ordered(fences), lease_us=lease_ms * MILLISECOND))
         refused = await self._refuse_fences(tx, [fence for fence in fences if fence not in alive])
         return BatchResult(tuple(fence for fence in fences if fence in alive), refused)
 
@@ -157,7 +159,7 @@ class JobCommands:
     async def _jobs_of(self, tx: Tx, results: Mapping[Fence, JobResult]) -> dict[Fence, Job]:
         """The jobs of results; those that the caller did not pass are read."""
         unknown = [fence.job_id for fence, result in results.items() if result.job is None]
-        read = {row["id"]: job_from_row(row) for row in await _update(tx, sql.FIND, unknown)}
+        read = {job.id: job for job in await _update(tx, sql.FIND, unknown)}
         found = {fence: result.job or read.get(fence.job_id) for fence, result in results.items()}
         return {fence: job for fence, job in found.items() if job is not None}
 
@@ -191,8 +193,7 @@ class JobCommands:
         return jobs
 
     async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> BatchResult[Job]:
-        rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
-        done = await self._ended(tx, rows)
+        done = await self._ended(tx, await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason))
         if any(job.prior_status == JobStatus.RUNNING for job in done):
             tx.notify(CHANNEL_CANCELED)
         return BatchResult(done, await self._refuse(tx, job_ids, done))
@@ -203,11 +204,10 @@ class JobCommands:
     async def dead_letter(self, tx: Tx, poison_jobs: Sequence[PoisonJob], *, actor: str) -> BatchResult[Job]:
         """Fail waiting jobs that no worker can run (invalid payload, unknown kind), with a dead letter each."""
         wanted = {poison_job.job_id: poison_job for poison_job in poison_jobs}
-        waiting = [row for row in await _inspect(tx, list(wanted)) if row["status"] in ("pending", "queued")]
         rows = [
-            (row["id"], row["attempt_id"], row["status"], None, "poison", poison_job.error_code, poison_job.error)
-            for row in waiting
-            for poison_job in (wanted[row["id"]],)
+            _poison_row(state, wanted[state.id].error_code, wanted[state.id].error)
+            for state in await _inspect(tx, list(wanted))
+            if state.status in (JobStatus.PENDING, JobStatus.QUEUED)
         ]
         done = await self._dead_letter(tx, rows, actor=actor)
         return BatchResult(done, await self._refuse(tx, list(wanted), done))
@@ -215,8 +215,8 @@ class JobCommands:
     async def expired(self, tx: Tx, *, limit: int = 500, after: str = "") -> dict[str, list[str]]:
         """Find jobs whose lease has expired, by kind; with ``after``, those with a greater id."""
         found: dict[str, list[str]] = defaultdict(list)
-        for row in await tx.fetch(sql.SELECT_EXPIRED, limit=limit, after=after):
-            found[row["kind"]].append(row["id"])
+        for job_id, kind in await tx.fetch(sql.SELECT_EXPIRED, limit=limit, after=after):
+            found[kind].append(job_id)
         return found
 
     async def release_expired(self, tx: Tx, job_ids: Sequence[str] | None = None, *, actor: str) -> tuple[Job, ...]:
@@ -229,28 +229,28 @@ class JobCommands:
             job_ids = [job_id for found in (await self.expired(tx)).values() for job_id in found]
         expired = await _update(tx, sql.LOCK_EXPIRED, job_ids)
         unstarted = await self._unstarted(tx, expired)
-        again = [row for row in expired if row["attempt_id"] < row["max_attempts"] or row["id"] in unstarted]
-        delays = {row["id"]: self._policy.delay_ms(row["attempt_id"], self._random_unit()) for row in again}
+        again = [item for item in expired if item.attempt_id < item.max_attempts or item.id in unstarted]
+        delays = {item.id: self._policy.delay_ms(item.attempt_id, self._random_unit()) for item in again}
         rows = [
             (
-                row["id"],
-                row["attempt_id"],
-                row["lease_owner"],
-                delays[row["id"]] * MILLISECOND,
-                int(row["id"] in unstarted),
-                _expiry_reason(row, is_refunded=row["id"] in unstarted),
+                item.id,
+                item.attempt_id,
+                item.lease_owner,
+                delays[item.id] * MILLISECOND,
+                int(item.id in unstarted),
+                _expiry_reason(item, is_refunded=item.id in unstarted),
             )
-            for row in again
+            for item in again
         ]
         freed = await tx.fetch(sql.RELEASE_EXPIRED, rows, actor=actor) if rows else []
         released = await self._released(tx, freed, delays)
-        lost = [row for row in expired if row["id"] not in unstarted]
+        lost = [item for item in expired if item.id not in unstarted]
         return (*released, *await self._dead_letter_exhausted(tx, lost, actor=actor))
 
-    async def _unstarted(self, tx: Tx, expired: Sequence[Row]) -> set[str]:
+    async def _unstarted(self, tx: Tx, expired: Sequence[ExpiredAttempt]) -> set[str]:
         """Those of the attempts that never had a heartbeat and may be refunded."""
-        candidates = [row["id"] for row in expired if row["heartbeat_at"] is None]
-        refunds = {row["job_id"]: row["n"] for row in await _update(tx, sql.COUNT_REFUNDS, candidates)}
+        candidates = [item.id for item in expired if item.heartbeat_at is None]
+        refunds = dict(await _update(tx, sql.COUNT_REFUNDS, candidates))
         return {job_id for job_id in candidates if refunds.get(job_id, 0) < _REFUNDS_MAX}
 
     async def mark_queued(self, tx: Tx, deliveries: Sequence[DispatchedMessage], *, actor: str) -> None:
@@ -274,9 +274,9 @@ class JobCommands:
     async def set_aside(self, tx: Tx, job_ids: Sequence[str], *, actor: str, error: str) -> list[str]:
         """Fail jobs whose listener raises on every call, with a dead letter each and without calling the listener."""
         rows = [
-            (row["id"], row["attempt_id"], row["status"], None, "poison", LISTENER_FAILED, error)
-            for row in await _inspect(tx, job_ids)
-            if JobStatus(row["status"]) not in JOB.terminal
+            _poison_row(state, LISTENER_FAILED, error)
+            for state in await _inspect(tx, job_ids)
+            if state.status not in JOB.terminal
         ]
         return [job.id for job in await self._dead_letter(tx, rows, actor=actor, calls_listener=False)]
 
@@ -287,14 +287,13 @@ class JobCommands:
 
         With ``after``, the ``place`` of a job, only those behind it.
         """
-        rows = await tx.fetch(
+        return await tx.fetch(
             sql.SELECT_LONG_QUEUED,
             older_than_us=older_than_ms * MILLISECOND,
             limit=limit,
             after_us=after[0],
             after_id=after[1],
         )
-        return [QueuedJob(row["id"], row["priority"], row["stream_entry_id"], row["queued_at"]) for row in rows]
 
     async def requeue(self, tx: Tx, job_ids: Sequence[str], *, actor: str) -> tuple[Job, ...]:
         """Request another message for queued jobs whose message is lost."""
@@ -307,7 +306,7 @@ class JobCommands:
         rows = await _update(tx, sql.DEFER, job_ids, **wait)
         queued = await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
         left = set(job_ids).difference(job.id for job in queued)
-        pending = tuple(job_from_row(row) for row in await _update(tx, sql.DEFER_PENDING, list(left), **wait))
+        pending = await _update(tx, sql.DEFER_PENDING, list(left), **wait)
         await outbox.insert_again(tx, [(job.id, delay_ms * MILLISECOND) for job in pending])
         return (*queued, *pending)
 
@@ -317,7 +316,7 @@ class JobCommands:
         The old jobs keep their history. The new id is None if the listener creates the job later, when a slot is free.
         """
         letters = await _update(tx, sql.LOCK_OPEN_DEAD_LETTERS, letter_ids)
-        new = {letter["letter_id"]: replay_job(letter, self._new_id(), actor) for letter in letters}
+        new = {letter.letter_id: replay_job(letter, self._new_id(), actor) for letter in letters}
         doing: dict[str, str | None] = {job.id: job.id for job in new.values()}
         for kind in sorted({job.kind for job in new.values()}):
             group = [job for job in new.values() if job.kind == kind]
@@ -343,8 +342,7 @@ class JobCommands:
 
     # Common last steps of the operations.
 
-    async def _started(self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row]) -> BatchResult[Job]:
-        jobs = tuple(job_from_row(row) for row in rows)
+    async def _started(self, tx: Tx, job_ids: Sequence[str], jobs: tuple[Job, ...]) -> BatchResult[Job]:
         for kind, group in by_kind(jobs).items():
             if listener := self._listeners.get(kind):
                 await listener.on_started(tx, group)
@@ -353,22 +351,21 @@ class JobCommands:
             tx.on_commit(lambda: accounts.record_started(jobs))
         return BatchResult(jobs, await self._refuse(tx, job_ids, jobs))
 
-    async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
-        jobs = tuple(job_from_row(row) for row in rows)
+    async def _released(self, tx: Tx, jobs: Sequence[Job], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
         await outbox.insert_again(tx, [(job.id, delays_ms.get(job.id, 0) * MILLISECOND) for job in jobs])
         for kind, group in by_kind(jobs).items():
             if listener := self._listeners.get(kind):
                 await listener.on_released(tx, group)
         accounts.record_transitions(tx, jobs)
-        return jobs
+        return tuple(jobs)
 
-    async def _ended(self, tx: Tx, rows: Sequence[Row]) -> tuple[Job, ...]:
-        jobs = tuple(job_from_row(row) for row in rows)
+    async def _ended(self, tx: Tx, jobs: Sequence[Job], *, calls_listener: bool = True) -> tuple[Job, ...]:
+        await outbox.drop(tx, [job.id for job in jobs])
         for kind, group in by_kind(jobs).items():
-            if listener := self._listeners.get(kind):
+            if calls_listener and (listener := self._listeners.get(kind)):
                 await listener.on_finished(tx, [FinishedJob(job) for job in group])
         accounts.record_transitions(tx, jobs)
-        return jobs
+        return tuple(jobs)
 
     async def _dead_letter(
         self, tx: Tx, rows: Rows, *, actor: str | None, calls_listener: bool = True
@@ -378,21 +375,17 @@ class JobCommands:
         dead_lettered = await tx.fetch(sql.DEAD_LETTER, rows, actor=actor)
         if not dead_lettered:
             return ()
-        await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), row["id"]) for row in dead_lettered])
-        return (
-            await self._ended(tx, dead_lettered)
-            if calls_listener
-            else tuple(job_from_row(row) for row in dead_lettered)
-        )
+        await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._new_id(), job.id) for job in dead_lettered])
+        return await self._ended(tx, dead_lettered, calls_listener=calls_listener)
 
-    async def _dead_letter_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
+    async def _dead_letter_exhausted(self, tx: Tx, lost: Sequence[ExpiredAttempt], *, actor: str) -> tuple[Job, ...]:
         error = "Its worker was lost on the last attempt it had."
         return await self._dead_letter(
             tx,
             [
-                (row["id"], row["attempt_id"], "running", None, LEASE_EXPIRED, "WORKER_LOST", error)
-                for row in rows
-                if row["attempt_id"] >= row["max_attempts"]
+                (item.id, item.attempt_id, "running", None, LEASE_EXPIRED, "WORKER_LOST", error)
+                for item in lost
+                if item.attempt_id >= item.max_attempts
             ],
             actor=actor,
         )
@@ -400,13 +393,15 @@ class JobCommands:
     async def _refuse(self, tx: Tx, job_ids: Sequence[str], done: Sequence[Job]) -> tuple[RefusedWrite, ...]:
         won = {job.id for job in done}
         missing = [job_id for job_id in dict.fromkeys(job_ids) if job_id not in won]
-        found = {row["id"]: row for row in await _inspect(tx, missing)}
+        found = {state.id: state for state in await _inspect(tx, missing)}
         refused = tuple(RefusedWrite(job_id, write_refusals.explain_claim(found.get(job_id))) for job_id in missing)
         write_refusals.log_refusals(tx, refused, found)
         return refused
 
     async def _refuse_fences(self, tx: Tx, fences: Sequence[Fence]) -> tuple[RefusedWrite, ...]:
-        found = {row["id"]: row for row in await _inspect(tx, [fence.job_id for fence in fences])}
+        if not fences:
+            return ()
+        found = {state.id: state for state in await _inspect(tx, [fence.job_id for fence in fences])}
         refused = tuple(
             RefusedWrite(fence.job_id, write_refusals.explain_fenced_write(found.get(fence.job_id), fence))
             for fence in fences
@@ -415,16 +410,21 @@ class JobCommands:
         return refused
 
 
-async def _update(tx: Tx, statement: Statement, job_ids: Sequence[str], **parameters: object) -> list[Row]:
+async def _update(tx: Tx, statement: Statement[T], job_ids: Sequence[str], **parameters: object) -> list[T]:
     """Run ``statement`` once per job, ordered by id, so that overlapping batches lock in the same order."""
     return await tx.fetch(statement, [(job_id,) for job_id in sorted(set(job_ids))], **parameters) if job_ids else []
 
 
-def _expiry_reason(row: Row, *, is_refunded: bool) -> str:
+def _expiry_reason(expired: ExpiredAttempt, *, is_refunded: bool) -> str:
     if not is_refunded:
         return LEASE_EXPIRED
-    return NEVER_STARTED if row["attempt_id"] >= row["max_attempts"] else NO_HEARTBEAT
+    return NEVER_STARTED if expired.attempt_id >= expired.max_attempts else NO_HEARTBEAT
 
 
-async def _inspect(tx: Tx, job_ids: Sequence[str]) -> list[Row]:
+def _poison_row(state: JobState, error_code: str, error: str) -> tuple[object, ...]:
+    """The input row of ``jobs.dead_letter`` for a job that no worker can run."""
+    return (state.id, state.attempt_id, str(state.status), None, "poison", error_code, error)
+
+
+async def _inspect(tx: Tx, job_ids: Sequence[str]) -> list[JobState]:
     return await _update(tx, sql.INSPECT, job_ids)

@@ -7,37 +7,9 @@ from dataclasses import dataclass
 
 from adjudge.domain.errors import Conflict
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.ops import audit_log
-
-_COLUMNS = (
-    "id, job_id, kind, attempt_id, error_code, error, state, replayed_by_job_id, resolved_by, note, created_at, "
-    "resolved_at"
-)
-
-PAGE = Statement(
-    "dead_letters.page",
-    "List dead letters in one state, oldest first, keyset-paginated.",
-    f"SELECT {_COLUMNS} FROM dead_letters WHERE state = :state AND id > :after ORDER BY id LIMIT :limit",
-)
-
-FIND = Statement("dead_letters.find", "Read one dead letter.", f"SELECT {_COLUMNS} FROM dead_letters WHERE id = :id")
-
-ATTEMPTS = Statement(
-    "job_attempts.of_job",
-    "List the finished attempts of a job.",
-    """
-    SELECT attempt_id, lease_owner, started_at, ended_at, outcome, reason, error_code, error
-    FROM job_attempts WHERE job_id = :job_id ORDER BY attempt_id
-    """,
-)
-
-COUNT_OPEN = Statement(
-    "dead_letters.count_open",
-    "Count open dead letters.",
-    "SELECT count(*) AS n FROM dead_letters WHERE state = 'open'",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +44,48 @@ class JobAttemptRow:
     error: str | None
 
 
+PAGE = Statement(
+    "dead_letters.page",
+    "List dead letters in one state, oldest first, keyset-paginated.",
+    "SELECT {columns} FROM dead_letters WHERE state = :state AND id > :after ORDER BY id LIMIT :limit",
+    row=DeadLetterRow,
+)
+
+FIND = Statement(
+    "dead_letters.find",
+    "Read one dead letter.",
+    "SELECT {columns} FROM dead_letters WHERE id = :id",
+    row=DeadLetterRow,
+)
+
+ATTEMPTS = Statement(
+    "job_attempts.of_job",
+    "List the finished attempts of a job.",
+    "SELECT {columns} FROM job_attempts WHERE job_id = :job_id ORDER BY attempt_id",
+    row=JobAttemptRow,
+    columns={"worker": "lease_owner"},
+)
+
+COUNT_OPEN = Statement(
+    "dead_letters.count_open",
+    "Count open dead letters.",
+    "SELECT count(*) AS n FROM dead_letters WHERE state = 'open'",
+)
+
+
 async def page(tx: Tx, *, state: str = "open", after: str = "", limit: int = 50) -> list[DeadLetterRow]:
     """List dead letters by id; ``after`` is the last id of the previous page."""
-    return [_letter(row) for row in await tx.fetch(PAGE, state=state, after=after, limit=limit)]
+    return await tx.fetch(PAGE, state=state, after=after, limit=limit)
 
 
 async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
-    row = or_not_found(await fetch_one(tx, FIND, id=letter_id), "dead_letter", letter_id)
-    letter = _letter(row)
+    letter = or_not_found(await fetch_one(tx, FIND, id=letter_id), "dead_letter", letter_id)
     return letter, await attempts(tx, letter.job_id)
 
 
 async def attempts(tx: Tx, job_id: str) -> list[JobAttemptRow]:
     """The finished attempts of a job."""
-    return [_attempt(row) for row in await tx.fetch(ATTEMPTS, job_id=job_id)]
+    return await tx.fetch(ATTEMPTS, job_id=job_id)
 
 
 async def count_open(tx: Tx) -> int:
@@ -118,20 +118,3 @@ async def _refuse_missing(tx: Tx, wanted: Sequence[str], done: Sequence[str]) ->
         if letter_id not in done:
             letter, _ = await find(tx, letter_id)
             raise Conflict(f"Dead letter {letter_id!r} is {letter.state} already.", id=letter_id, state=letter.state)
-
-
-def _letter(row: Row) -> DeadLetterRow:
-    return DeadLetterRow(*(row[name] for name in DeadLetterRow.__slots__))
-
-
-def _attempt(row: Row) -> JobAttemptRow:
-    return JobAttemptRow(
-        row["attempt_id"],
-        row["lease_owner"],
-        row["started_at"],
-        row["ended_at"],
-        row["outcome"],
-        row["reason"],
-        row["error_code"],
-        row["error"],
-    )

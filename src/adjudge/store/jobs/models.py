@@ -7,6 +7,7 @@ long.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -16,7 +17,6 @@ from adjudge.domain.ids import trace_id_from
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.statement import Row
 
 T = TypeVar("T")
 
@@ -149,6 +149,69 @@ class QueuedJob:
         return self.queued_at, self.job_id
 
 
+class DuplicateJob(NamedTuple):
+    """A requested job whose deduplication key exists."""
+
+    new_id: str
+    existing_id: str
+
+
+class JobState(NamedTuple):
+    """The columns of a job that decide whether a write is accepted."""
+
+    id: str
+    kind: str
+    status: JobStatus
+    attempt_id: int
+    max_attempts: int
+    available_at: int
+    lease_owner: str | None
+    lease_until: int | None
+    trace_id: str | None
+    now: int
+
+
+class ExpiredJob(NamedTuple):
+    """A running job whose lease has expired."""
+
+    id: str
+    kind: str
+
+
+class ExpiredAttempt(NamedTuple):
+    """A running attempt whose lease has expired, locked."""
+
+    id: str
+    attempt_id: int
+    max_attempts: int
+    lease_owner: str
+    heartbeat_at: int | None
+
+
+class RefundedJob(NamedTuple):
+    """A job with refunded attempts."""
+
+    job_id: str
+    refunds: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDeadLetter:
+    """An open dead letter, with what is needed to replay its job."""
+
+    letter_id: str
+    job_id: str
+    kind: str
+    submission_id: str | None
+    rejudge_batch_id: str | None
+    chain_run_id: str | None
+    node_id: str | None
+    priority: int
+    timeout_ms: int | None
+    payload: Mapping[str, Any]
+    trace_id: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[T]):
     """The result of a batch: every requested job is in exactly one of the two."""
@@ -239,21 +302,6 @@ MILLISECOND = 1_000
 
 _USUAL_ATTEMPTS = RetryPolicy().max_attempts
 _STATUS = {str(status): status for status in JobStatus}
-_DECODE = json.JSONDecoder().raw_decode
-_AT_STATUS, _AT_PRIOR, _AT_PAYLOAD = (Job._fields.index(name) for name in ("status", "prior_status", "payload"))
-
-
-def job_from_row(row: Iterable[Any]) -> Job:
-    """The job as an operation left it.
-
-    By position, because looking twenty names up in every row was a third of what a batch cost on SQLite; statements
-    return the columns in the order of ``Job``'s fields, which a test holds.
-    """
-    values = list(row)
-    values[_AT_STATUS] = _STATUS[values[_AT_STATUS]]
-    values[_AT_PRIOR] = _STATUS[values[_AT_PRIOR]]
-    values[_AT_PAYLOAD] = _DECODE(values[_AT_PAYLOAD])[0]
-    return Job(*values)
 
 
 def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[object, ...]:
@@ -310,18 +358,44 @@ def finished_job(job: Job, finish: JobResult, row: Sequence[Any]) -> Job:
     )
 
 
-def replay_job(letter: Row, job_id: str, actor: str) -> NewJob:
+def replay_job(letter: OpenDeadLetter, job_id: str, actor: str) -> NewJob:
+    """The job that replays a dead letter."""
     return NewJob(
         id=job_id,
-        kind=letter["kind"],
-        submission_id=letter["submission_id"],
-        rejudge_batch_id=letter["rejudge_batch_id"],
-        chain_run_id=letter["chain_run_id"],
-        node_id=letter["node_id"],
-        origin_job_id=letter["id"],
-        priority=letter["priority"],
-        timeout_ms=letter["timeout_ms"],
-        payload=json.loads(letter["payload"]),
+        kind=letter.kind,
+        submission_id=letter.submission_id,
+        rejudge_batch_id=letter.rejudge_batch_id,
+        chain_run_id=letter.chain_run_id,
+        node_id=letter.node_id,
+        origin_job_id=letter.job_id,
+        priority=letter.priority,
+        timeout_ms=letter.timeout_ms,
+        payload=letter.payload,
         actor=actor,
-        trace_id=letter["trace_id"],
+        trace_id=letter.trace_id,
     )
+
+
+def by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    """Group jobs by kind, in the lock order of the rows that they belong to."""
+    groups: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[job.kind].append(job)
+    return dict(sorted(groups.items(), key=_lock_rank)) if len(groups) > 1 else groups
+
+
+def _lock_rank(group: tuple[str, list[Job]]) -> tuple[int, str]:
+    """The position of a kind in the lock order: chains last, because finishing another kind may resume a node."""
+    return (1 if group[0] == "node" else 0, group[0])
+
+
+def first_by_fence(items: Sequence[JobResult]) -> tuple[dict[Fence, JobResult], list[Fence]]:
+    """The first result of each fence, and the fences of further results, which are refused as late."""
+    first: dict[Fence, JobResult] = {}
+    late = [item.fence for item in items if first.setdefault(item.fence, item) is not item]
+    return first, late
+
+
+def ordered(fences: Iterable[Fence]) -> list[Fence]:
+    """Sort by job, so that transactions lock the same rows in the same order."""
+    return sorted(fences)

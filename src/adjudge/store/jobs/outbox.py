@@ -12,6 +12,22 @@ from adjudge.store.engine.script import Script, Step
 from adjudge.store.engine.statement import Rows, Statement
 from adjudge.store.jobs.models import DispatchedMessage
 
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """A job to be published; its fields are the columns of ``outbox.take_due``, in their order."""
+
+    job_id: str
+    kind: str
+    priority: int
+    trace_id: str | None
+    payload: str
+    attempts: int
+    waited_us: int
+    dispatch_seq: int
+    """Which read of the row this is; after a later read or insert, this one has no effect."""
+
+
 # Rows are found by their job; ``COALESCE`` keeps PostgreSQL from starting at the partial index of what is pending.
 
 INSERT = Statement(
@@ -123,16 +139,27 @@ POSTPONE = Statement(
     },
 )
 
+DROP = Statement(
+    "outbox.drop",
+    "Drop the deliveries of jobs that ended before they were due.",
+    """
+    UPDATE outbox SET state = 'dropped' FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'
+    """,
+    input_columns={"given_id": "text"},
+)
+"""The dispatcher would drop them, too, but only when they become due: until then they would count as waiting."""
+
 READ_MESSAGES = Statement(
     "outbox.read_messages",
     "Read the messages of the given jobs.",
     """
-    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts,
-           {now} - outbox.created_at AS waited_us, dispatch_seq
+    SELECT {columns}
     FROM {given} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,
     input_columns={"given_id": "text"},
+    row=DueRow,
+    columns={"job_id": "jobs.id", "priority": "jobs.priority", "waited_us": "{now} - outbox.created_at"},
 )
 
 _FIRST = " UNION ALL ".join(
@@ -152,21 +179,6 @@ COUNT_PENDING = Statement(
     "Count pending outbox rows.",
     "SELECT count(*) AS n FROM outbox WHERE state = 'pending'",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DueRow:
-    """A job to be published: the columns of ``outbox.take_due``, in their order."""
-
-    job_id: str
-    kind: str
-    priority: int
-    trace_id: str | None
-    payload: str
-    attempts: int
-    waited_us: int
-    dispatch_seq: int
-    """Which read of the row this is; after a later read or insert, this one has no effect."""
 
 
 async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
@@ -197,8 +209,7 @@ async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, ba
 
 async def load_messages(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
     """The message contents of these jobs, to replace those of damaged messages."""
-    rows = await tx.fetch(READ_MESSAGES, [(job_id,) for job_id in job_ids])
-    return [DueRow(*row) for row in rows]
+    return await tx.fetch(READ_MESSAGES, [(job_id,) for job_id in job_ids])
 
 
 async def next_due_ms(tx: Tx) -> int | None:
@@ -221,6 +232,12 @@ async def mark_failed(tx: Tx, rows: Rows) -> None:
     """Store failures: rows of (job_id, error)."""
     if rows:
         await tx.execute(MARK_FAILED, rows)
+
+
+async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
+    """Drop pending rows of jobs that were canceled or failed without a worker; their jobs are locked."""
+    if job_ids:
+        await tx.execute(DROP, [(job_id,) for job_id in sorted(job_ids)])
 
 
 async def postpone(tx: Tx, rows: Rows) -> None:

@@ -12,52 +12,8 @@ from typing import Any
 
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_JUDGING
-from adjudge.store.engine.statement import Row, Statement
+from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.models import Fence
-
-UPSERT = Statement(
-    "job_progress.upsert",
-    "Store the progress of running jobs if the reporting attempt holds the lease.",
-    """
-    INSERT INTO job_progress (job_id, attempt_id, stage, done, total, cases, updated_at)
-    SELECT jobs.id, given_attempt, given_stage, given_done, given_total, given_cases, {now}
-    FROM {given} JOIN jobs ON jobs.id = given_id
-    WHERE jobs.attempt_id = given_attempt AND jobs.lease_owner = given_owner AND COALESCE(status, '') = 'running'
-    ON CONFLICT (job_id) DO UPDATE SET attempt_id = excluded.attempt_id, stage = excluded.stage, done = excluded.done,
-        total = excluded.total, cases = excluded.cases, updated_at = excluded.updated_at
-    WHERE job_progress.attempt_id <= excluded.attempt_id
-    """,
-    input_columns={
-        "given_id": "text",
-        "given_attempt": "bigint",
-        "given_owner": "text",
-        "given_stage": "text",
-        "given_done": "bigint",
-        "given_total": "bigint",
-        "given_cases": "jsonb",
-    },
-)
-
-SELECT = Statement(
-    "job_progress.select",
-    "Read the progress of jobs.",
-    """
-    SELECT job_id, attempt_id, stage, done, total, cases, updated_at
-    FROM {given} JOIN job_progress ON job_id = given_id
-    """,
-    input_columns={"given_id": "text"},
-)
-
-DELETE_OLD = Statement(
-    "job_progress.delete_old",
-    "Delete the progress of jobs finished some time ago.",
-    """
-    DELETE FROM job_progress WHERE job_id IN (
-        SELECT job_id FROM job_progress JOIN jobs ON jobs.id = job_id
-        WHERE job_progress.updated_at < {now} - :older_than_us AND jobs.finished_at IS NOT NULL
-        ORDER BY job_progress.updated_at LIMIT :limit)
-    """,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +41,49 @@ class JobProgressRow:
     updated_at: int
 
 
+UPSERT = Statement(
+    "job_progress.upsert",
+    "Store the progress of running jobs if the reporting attempt holds the lease.",
+    """
+    INSERT INTO job_progress (job_id, attempt_id, stage, done, total, cases, updated_at)
+    SELECT jobs.id, given_attempt, given_stage, given_done, given_total, given_cases, {now}
+    FROM {given} JOIN jobs ON jobs.id = given_id
+    WHERE jobs.attempt_id = given_attempt AND jobs.lease_owner = given_owner AND COALESCE(status, '') = 'running'
+    ON CONFLICT (job_id) DO UPDATE SET attempt_id = excluded.attempt_id, stage = excluded.stage, done = excluded.done,
+        total = excluded.total, cases = excluded.cases, updated_at = excluded.updated_at
+    WHERE job_progress.attempt_id <= excluded.attempt_id
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_attempt": "bigint",
+        "given_owner": "text",
+        "given_stage": "text",
+        "given_done": "bigint",
+        "given_total": "bigint",
+        "given_cases": "jsonb",
+    },
+)
+
+SELECT = Statement(
+    "job_progress.select",
+    "Read the progress of jobs.",
+    "SELECT {columns} FROM {given} JOIN job_progress ON job_id = given_id",
+    input_columns={"given_id": "text"},
+    row=JobProgressRow,
+)
+
+DELETE_OLD = Statement(
+    "job_progress.delete_old",
+    "Delete the progress of jobs finished some time ago.",
+    """
+    DELETE FROM job_progress WHERE job_id IN (
+        SELECT job_id FROM job_progress JOIN jobs ON jobs.id = job_id
+        WHERE job_progress.updated_at < {now} - :older_than_us AND jobs.finished_at IS NOT NULL
+        ORDER BY job_progress.updated_at LIMIT :limit)
+    """,
+)
+
+
 async def write(tx: Tx, reports: Sequence[ProgressReport]) -> None:
     """Write reports; those of superseded attempts change nothing."""
     if not reports:
@@ -108,21 +107,9 @@ async def write(tx: Tx, reports: Sequence[ProgressReport]) -> None:
 async def find_by_jobs(tx: Tx, job_ids: Sequence[str]) -> dict[str, JobProgressRow]:
     """The progress of jobs that have reported any."""
     rows = await tx.fetch(SELECT, [(job_id,) for job_id in dict.fromkeys(job_ids)]) if job_ids else []
-    return {row["job_id"]: progress_from_row(row) for row in rows}
+    return {row.job_id: row for row in rows}
 
 
 async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
     """Delete old progress; return how much."""
     return await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000, limit=limit)
-
-
-def progress_from_row(row: Row) -> JobProgressRow:
-    return JobProgressRow(
-        row["job_id"],
-        row["attempt_id"],
-        row["stage"],
-        row["done"],
-        row["total"],
-        json.loads(row["cases"]),
-        row["updated_at"],
-    )

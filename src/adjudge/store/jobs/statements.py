@@ -7,13 +7,18 @@ neither database can return the old value of an updated column.
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Dialect, Statement
-
-RETURNED = (
-    "id, kind, status, prior_status, attempt_id, max_attempts, priority, timeout_ms, submission_id, rejudge_batch_id, "
-    "chain_run_id, node_id, origin_job_id, payload, actor, reason, error_code, trace_id, lease_until, started_at, "
-    "finished_at"
+from adjudge.store.jobs.models import (
+    DuplicateJob,
+    ExpiredAttempt,
+    ExpiredJob,
+    Fence,
+    Job,
+    JobState,
+    OpenDeadLetter,
+    QueuedJob,
+    RefundedJob,
 )
-"""In the order of the fields of ``Job``, which is built by position."""
+
 _NOT_LEASED = "lease_owner = NULL, lease_until = NULL"
 _STANDS = "COALESCE(status, '')"
 """The status as a filter only, for rows that are found by their key.
@@ -26,8 +31,10 @@ _FENCE = f"id = given_id AND attempt_id = given_attempt AND lease_owner = given_
 FIND_DEDUPED = Statement(
     "jobs.find_deduped",
     "Find existing jobs with the same dedupe keys.",
-    "SELECT given_id, jobs.id AS id FROM {given} JOIN jobs ON kind = given_kind AND dedupe_key = given_dedupe_key",
+    "SELECT {columns} FROM {given} JOIN jobs ON kind = given_kind AND dedupe_key = given_dedupe_key",
     input_columns={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
+    row=DuplicateJob,
+    columns={"new_id": "given_id", "existing_id": "jobs.id"},
 )
 
 _IS_WAITING = f"({_STANDS} IN ('pending', 'queued') AND available_at <= {{now}})"
@@ -43,17 +50,19 @@ CLAIM = Statement(
         error_code = NULL, error = NULL, started_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND ({_IS_WAITING} OR {_IS_EXPIRED}) AND attempt_id < max_attempts
-    RETURNING {RETURNED}
+    RETURNING {{columns}}
     """,
     input_columns={"given_id": "text"},
+    row=Job,
 )
 """The attempt id grows, so that writes of a worker whose lease expired match no row."""
 
 FIND = Statement(
     "jobs.find",
     "Read running jobs of results whose caller does not have them.",
-    f"SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id WHERE {_STANDS} = 'running'",
+    f"SELECT {{columns}} FROM {{given}} JOIN jobs ON id = given_id WHERE {_STANDS} = 'running'",
     input_columns={"given_id": "text"},
+    row=Job,
 )
 
 RENEW = Statement(
@@ -62,9 +71,11 @@ RENEW = Statement(
     f"""
     UPDATE jobs SET lease_until = {{now}} + :lease_us, heartbeat_at = {{now}} FROM {{given}}
     WHERE {_FENCE} AND lease_until > {{now}}
-    RETURNING id, attempt_id, lease_owner
+    RETURNING {{columns}}
     """,
     input_columns={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
+    row=Fence,
+    columns={"job_id": "id"},
 )
 
 SELECT_CANCELED = Statement(
@@ -91,7 +102,7 @@ RELEASE_EXPIRED = Statement(
         error_code = NULL, error = NULL, updated_at = {{now}}
     FROM {{given}}
     WHERE {_FENCE} AND lease_until <= {{now}} AND attempt_id < max_attempts + given_free_attempts
-    RETURNING {RETURNED}
+    RETURNING {{columns}}
     """,
     input_columns={
         "given_id": "text",
@@ -101,6 +112,7 @@ RELEASE_EXPIRED = Statement(
         "given_free_attempts": "bigint",
         "given_reason": "text",
     },
+    row=Job,
 )
 
 DEAD_LETTER = Statement(
@@ -114,7 +126,7 @@ DEAD_LETTER = Statement(
     FROM {{given}}
     WHERE id = given_id AND attempt_id = given_attempt AND status = given_status
       AND (given_owner IS NULL OR (lease_owner = given_owner AND lease_until > {{now}}))
-    RETURNING {RETURNED}
+    RETURNING {{columns}}
     """,
     input_columns={
         "given_id": "text",
@@ -125,6 +137,7 @@ DEAD_LETTER = Statement(
         "given_error_code": "text",
         "given_error": "text",
     },
+    row=Job,
 )
 
 INSERT_DEAD_LETTERS = Statement(
@@ -146,9 +159,10 @@ CANCEL = Statement(
         actor = :actor, reason = :reason, finished_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND {_STANDS} IN ('pending', 'queued', 'running')
-    RETURNING {RETURNED}
+    RETURNING {{columns}}
     """,
     input_columns={"given_id": "text"},
+    row=Job,
 )
 
 UNQUEUE = Statement(
@@ -159,40 +173,44 @@ UNQUEUE = Statement(
         actor = :actor, reason = 'message_lost', updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND {_STANDS} = 'queued'
-    RETURNING {RETURNED}
+    RETURNING {{columns}}
     """,
     input_columns={"given_id": "text"},
+    row=Job,
 )
 
 SELECT_EXPIRED = Statement(
     "jobs.select_expired",
     "Find running jobs whose lease has expired.",
     """
-    SELECT id, kind FROM jobs WHERE status = 'running' AND lease_until <= {now} AND id > :after
+    SELECT {columns} FROM jobs WHERE status = 'running' AND lease_until <= {now} AND id > :after
     ORDER BY id LIMIT :limit
     """,
+    row=ExpiredJob,
 )
 
 LOCK_EXPIRED = Statement(
     "jobs.lock_expired",
     "Hold those of the jobs whose lease has expired, each watchdog its own.",
     f"""
-    SELECT id, kind, status, attempt_id, max_attempts, lease_owner, heartbeat_at
-    FROM {{given}} JOIN jobs ON id = given_id
+    SELECT {{columns}} FROM {{given}} JOIN jobs ON id = given_id
     WHERE {_STANDS} = 'running' AND lease_until <= {{now}} ORDER BY id
     FOR NO KEY UPDATE OF jobs SKIP LOCKED
     """,
     input_columns={"given_id": "text"},
+    row=ExpiredAttempt,
 )
 
 COUNT_REFUNDS = Statement(
     "jobs.count_refunds",
     "Count the attempts of jobs that were refunded because they never started.",
     """
-    SELECT job_id, count(*) AS n FROM {given} JOIN job_attempts ON job_id = given_id
+    SELECT {columns} FROM {given} JOIN job_attempts ON job_id = given_id
     WHERE reason IN ('never_started', 'no_heartbeat') GROUP BY job_id
     """,
     input_columns={"given_id": "text"},
+    row=RefundedJob,
+    columns={"refunds": "count(*)"},
 )
 
 DEFER = Statement(
@@ -203,9 +221,10 @@ DEFER = Statement(
         actor = :actor, reason = :reason, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND {_STANDS} = 'queued'
-    RETURNING {RETURNED}
+    RETURNING {{columns}}
     """,
     input_columns={"given_id": "text"},
+    row=Job,
 )
 
 DEFER_PENDING = Statement(
@@ -216,9 +235,10 @@ DEFER_PENDING = Statement(
         actor = :actor, reason = :reason, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND {_STANDS} = 'pending' AND available_at <= {{now}}
-    RETURNING {RETURNED}
+    RETURNING {{columns}}
     """,
     input_columns={"given_id": "text"},
+    row=Job,
 )
 """A message is often read before its delivery is noted. What is not due waits already, perhaps for longer."""
 
@@ -226,35 +246,37 @@ SELECT_LONG_QUEUED = Statement(
     "jobs.select_long_queued",
     "Find jobs queued for so long that their message may be lost.",
     """
-    SELECT jobs.id AS id, jobs.priority AS priority, stream_entry_id, queued_at
-    FROM jobs JOIN outbox ON job_id = jobs.id
+    SELECT {columns} FROM jobs JOIN outbox ON job_id = jobs.id
     WHERE status = 'queued' AND queued_at <= {now} - :older_than_us
         AND queued_at >= :after_us AND (queued_at > :after_us OR jobs.id > :after_id)
     ORDER BY queued_at, jobs.id LIMIT :limit
     """,
+    row=QueuedJob,
+    columns={"job_id": "jobs.id", "priority": "jobs.priority", "entry_id": "stream_entry_id"},
 )
 
 INSPECT = Statement(
     "jobs.inspect",
     "Read the columns that explain a refused write.",
     """
-    SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, heartbeat_at, trace_id,
-           {now} AS now
-    FROM {given} JOIN jobs ON id = given_id
+    SELECT {columns} FROM {given} JOIN jobs ON id = given_id
     """,
     input_columns={"given_id": "text"},
+    row=JobState,
+    columns={"now": "{now}"},
 )
 
 LOCK_OPEN_DEAD_LETTERS = Statement(
     "dead_letters.lock_open",
     "Read dead letters that are still open, with the job that each speaks of. They are locked last, when they close.",
     """
-    SELECT dead_letters.id AS letter_id, jobs.id AS id, jobs.kind AS kind, submission_id, rejudge_batch_id,
-           chain_run_id, node_id, priority, timeout_ms, payload, trace_id
+    SELECT {columns}
     FROM {given} JOIN dead_letters ON dead_letters.id = given_id JOIN jobs ON jobs.id = dead_letters.job_id
     WHERE dead_letters.state = 'open' ORDER BY dead_letters.id
     """,
     input_columns={"given_id": "text"},
+    row=OpenDeadLetter,
+    columns={"letter_id": "dead_letters.id", "job_id": "jobs.id", "kind": "jobs.kind"},
 )
 
 RESOLVE_DEAD_LETTERS = Statement(
@@ -265,7 +287,7 @@ RESOLVE_DEAD_LETTERS = Statement(
         resolved_at = {now}
     FROM {given}
     WHERE id = given_id AND state = 'open'
-    RETURNING id, job_id
+    RETURNING id
     """,
     input_columns={"given_id": "text", "given_job_id": "text"},
 )

@@ -13,6 +13,22 @@ from typing import Any
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker, from its row."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    slots: int
+    capabilities: Mapping[str, Any]
+    health: str
+    started_at_us: int = 0
+    lease_left_us: int = 0
+
+
 REGISTER = Statement(
     "workers.register",
     "Insert or replace a worker with a fresh lease.",
@@ -45,26 +61,10 @@ DELETE_EXPIRED = Statement(
 LIST_ALIVE = Statement(
     "workers.list_alive",
     "List workers with a valid lease.",
-    """
-    SELECT id, host, pid, version, slots, capabilities, health, started_at, lease_until - {now} AS lease_left_us
-    FROM workers WHERE lease_until > {now} ORDER BY id
-    """,
+    "SELECT {columns} FROM workers WHERE lease_until > {now} ORDER BY id",
+    row=WorkerRow,
+    columns={"started_at_us": "started_at", "lease_left_us": "lease_until - {now}"},
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerRow:
-    """A worker, from its row."""
-
-    id: str
-    host: str
-    pid: int
-    version: str
-    slots: int
-    capabilities: Mapping[str, Any]
-    health: str
-    started_at_us: int = 0
-    lease_left_us: int = 0
 
 
 async def register(tx: Tx, worker: WorkerRow, *, lease_us: int) -> None:
@@ -94,17 +94,4 @@ async def deregister(tx: Tx, worker_id: str) -> None:
 
 async def list_alive(tx: Tx) -> list[WorkerRow]:
     """List live workers by name."""
-    return [
-        WorkerRow(
-            id=row["id"],
-            host=row["host"],
-            pid=row["pid"],
-            version=row["version"],
-            slots=row["slots"],
-            capabilities=json.loads(row["capabilities"]),
-            health=row["health"],
-            started_at_us=row["started_at"],
-            lease_left_us=row["lease_left_us"],
-        )
-        for row in await tx.fetch(LIST_ALIVE)
-    ]
+    return await tx.fetch(LIST_ALIVE)

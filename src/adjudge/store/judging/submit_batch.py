@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.concurrency.batcher import Batcher
-from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused, OutcomeUnknown
+from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused, OutcomeUnknown, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store.engine.driver import Database, Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
@@ -141,7 +141,7 @@ class SubmitBatcher:
         self._database = database
         self._submissions = SubmissionCommands(jobs)
         self._batcher: Batcher[BatchedSubmit, StoredResponse | Exception] = Batcher(
-            self._write, name="submit", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=True
+            self._write, name="submit", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=_may_be_of_one
         )
 
     async def submit(self, order: BatchedSubmit) -> StoredResponse:
@@ -161,23 +161,34 @@ class SubmitBatcher:
         return await self._database.transact(lambda tx: submit_batch(tx, self._submissions, batch))
 
     async def _look_up(self, batch: Sequence[BatchedSubmit]) -> list[StoredResponse | Exception]:
-        """Look up what a commit with an unknown outcome has inserted; insert the other requests one by one."""
+        """Look up what a commit with an unknown outcome has inserted; insert the other requests again, once."""
         ids = [item.id for order in batch for item in order.submissions]
         try:
             known = await self._database.read(lambda tx: queries.find_numbers(tx, ids))
         except AdjudgeError as error:
             _log.warning("submit_result_unknown", error=error.message, submissions=len(ids))
             return [OutcomeUnknown()] * len(batch)
+        missing = [order for order in batch if order.submissions[0].id not in known]
+        again = iter(await self._insert_again(missing))
         return [
-            add_numbers(order.answer, known) if order.submissions[0].id in known else await self._insert_alone(order)
-            for order in batch
+            add_numbers(order.answer, known) if order.submissions[0].id in known else next(again) for order in batch
         ]
 
-    async def _insert_alone(self, order: BatchedSubmit) -> StoredResponse | Exception:
+    async def _insert_again(self, orders: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
+        """Insert requests together, or each alone if one of them may be at fault."""
+        if not orders:
+            return []
         try:
-            return (await self._write_batch([order]))[0]
-        except Exception as error:  # noqa: BLE001 — the error is passed to the caller of this request
-            return error
+            return await self._write_batch(orders)
+        except Exception as error:  # noqa: BLE001 — it is passed to the callers of these requests
+            if len(orders) == 1 or not _may_be_of_one(error):
+                return [error] * len(orders)
+        return [answer for order in orders for answer in await self._insert_again([order])]
+
+
+def _may_be_of_one(error: Exception) -> bool:
+    """Whether one request may be at fault: an outage is that of all, and trying each would prolong it."""
+    return not isinstance(error, Unavailable)
 
 
 def _submissions_of(order: BatchedSubmit) -> int:
