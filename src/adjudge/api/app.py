@@ -34,6 +34,7 @@ from adjudge.api.routes import (
     problems,
     rejudge,
     secrets,
+    submission_files,
     submissions,
     users,
     webhooks,
@@ -84,6 +85,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
     # Routes are tried in this order, so the most used come first. No two of them match the same path.
     for router in (
         submissions.router(s.languages, s.submissions, s.submitter),
+        submission_files.router(s.sources),
         problems.router(s.problems, s.revisions, s.imports, s.connections),
         events.router(s.events, s.connections),
         judge_runs.router(s.submissions),

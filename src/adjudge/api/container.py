@@ -29,6 +29,7 @@ from adjudge.services.problems import ProblemService
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
+from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmitService
 from adjudge.services.users import UserService
@@ -63,6 +64,7 @@ class Services:
     run_files: ChainRunFileService
     secrets: SecretService
     submissions: SubmissionService
+    sources: SubmissionSourceService
     submitter: SubmitService
     executions: ExecutionService
     events: SubmissionEventService

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from adjudge.blobs.driver import BlobStore
 from adjudge.cache.policies import POLICIES, CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
 from adjudge.domain.errors import Forbidden, NotFound, VersionConflict
@@ -104,7 +103,6 @@ class SubmissionService:
 
     database: Database
     jobs: JobCommands
-    blobs: BlobStore
     cache: TwoTierCache
     rules: SubmissionRulesCache
     feed: EventFeed
@@ -193,20 +191,6 @@ class SubmissionService:
         if not await self.database.read(lambda tx: submission_queries.page(tx, own, before=MAX_ID, limit=1)):
             raise NotFound("problem", name)
         return found
-
-    async def get_source(self, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, bytes]:
-        row = await self.get_submission_uncached(viewer, submission_id)
-        return row, await self.load_source(row)
-
-    async def load_source(self, row: SubmissionRow) -> bytes:
-        """The source of a submission that the viewer may see."""
-        kept = await self.database.read(lambda tx: submission_queries.find_source_text(tx, row.source_digest))
-        if kept is not None:
-            return kept.encode()
-        data = bytearray()
-        async for piece in self.blobs.open(row.source_digest):
-            data += piece
-        return bytes(data)
 
     async def get_results(self, viewer: Viewer, submission_id: str) -> SubmissionResult:
         """The results by test, reduced to what the viewer may see."""

@@ -17,8 +17,11 @@ from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import submission_limits
+from adjudge.judge.sources import SourceFile
 from adjudge.packages.problem_json import problem_from_json
+from adjudge.packages.source_archive import FileLimits
 from adjudge.services.admission import AdmissionController, AdmissionDecision
+from adjudge.services.submitted_files import StoredSource, store_outputs, store_program, validate_text
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database
 from adjudge.store.judging import submit_batch
@@ -38,11 +41,15 @@ _REPEATS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """A program to submit."""
+    """A solution to submit: a source or files."""
 
     problem: str
     language: str
-    source: str
+    """An id, alias or code; ignored for output files."""
+    source: str = ""
+    files: tuple[SourceFile, ...] = ()
+    """Instead of ``source``; archives are unpacked."""
+    entry_point: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class SubmissionRules:
     def check_language(self, language: Language, field: str) -> None:
         """Reject a language that the problem does not allow."""
         allowed = self.problem.languages
-        if self.problem.mode is ProblemMode.SUBMIT_ANSWER or not allowed:
+        if not allowed:
             return
         if language.id not in allowed and language.code not in allowed:
             raise InvalidInput(
@@ -90,16 +97,18 @@ class SubmissionRules:
         if source_bytes > most:
             raise InvalidInput(f"{field}: {source_bytes} bytes exceed the limit of {most}.", field=field)
 
-    def deadline_ms(self, language: Language) -> int:
-        """The time limit of judging: the sum of all limits and a margin."""
-        known = self.deadlines_ms.get(language.id)
+    def deadline_ms(self, language: Language | None) -> int:
+        """The time limit of judging: the sum of all limits and a margin. Output files have no language."""
+        name = language.id if language else ""
+        known = self.deadlines_ms.get(name)
         if known is None:
-            known = self.deadlines_ms[language.id] = self._deadline_ms(language)
+            known = self.deadlines_ms[name] = self._deadline_ms(language)
         return known
 
-    def _deadline_ms(self, language: Language) -> int:
+    def _deadline_ms(self, language: Language | None) -> int:
         limits = self.problem.limits
-        test_ms = submission_limits(self.problem, language).wall_ms * _REPEATS + limits.validation_ms
+        run_ms = submission_limits(self.problem, language).wall_ms * _REPEATS if language else 0
+        test_ms = run_ms + limits.validation_ms
         runs = max(1, len(self.problem.cases)) * self.problem.max_passes
         return 2 * limits.compile_ms + runs * test_ms + _MARGIN_MS
 
@@ -143,6 +152,7 @@ class SubmitService:
     admission: AdmissionController
     rules: SubmissionRulesCache
     batcher: SubmitBatcher
+    file_limits: FileLimits
     new_id: IdFactory = new_id
 
     async def submit(self, viewer: Viewer, request: SubmitRequest, caller: RequestContext) -> SubmitReply:
@@ -166,7 +176,7 @@ class SubmitService:
         names = [f"items[{index}]." if is_batch else "" for index in range(len(requests))]
         rules = {ref: await self.rules.get(ref) for ref in dict.fromkeys(item.problem for item in requests)}
         checked = [self._checked(item, rules[item.problem], name) for item, name in zip(requests, names, strict=True)]
-        languages = {item.language.id for item in checked}
+        languages = {item.language.id for item in checked if item.language is not None}
         admitted = await self.admission.admit(viewer, address=caller.address, count=len(checked), languages=languages)
         await self._store_large_sources(checked)
         items = tuple(self._new(viewer, item, caller, admitted) for item in checked)
@@ -176,11 +186,34 @@ class SubmitService:
         return SubmitReply(dict(answer.response), admitted.retry_after_sec)
 
     def _checked(self, request: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
-        language = self.languages.get(request.language)
-        source = validate_source(request.source, f"{name}source")
+        if rules.problem.mode is ProblemMode.SUBMIT_ANSWER:
+            return _ValidatedSubmission.of(None, rules, self._outputs(request, rules.problem, name))
+        language = self._language(request.language, f"{name}language")
         rules.check_language(language, f"{name}language")
-        rules.check_size(len(source), f"{name}source")
-        return _ValidatedSubmission(request, language, rules, source, hashlib.sha256(source).hexdigest())
+        if request.files or request.entry_point:
+            field = f"{name}{'files' if request.files else 'source'}"
+            files = request.files or (SourceFile(language.source, validate_source(request.source, field)),)
+            stored = store_program(files, request.entry_point, language, self.file_limits, field)
+        else:
+            field = f"{name}source"
+            source = validate_source(request.source, field)
+            stored = StoredSource(source, len(source))
+        rules.check_size(stored.size_bytes, field)
+        return _ValidatedSubmission.of(language, rules, stored)
+
+    def _language(self, name: str, field: str) -> Language:
+        if not name:
+            raise InvalidInput(f"{field}: missing; see `adjudge languages`.", field=field)
+        return self.languages.get(name)
+
+    def _outputs(self, request: SubmitRequest, problem: Problem, name: str) -> StoredSource:
+        if request.entry_point:
+            field = f"{name}entry_point"
+            raise InvalidInput(f"{field}: this problem takes output files, not a program; leave it out.", field=field)
+        if request.files:
+            return store_outputs(request.files, problem, self.file_limits, f"{name}files")
+        text = validate_source(request.source, f"{name}source")
+        return store_outputs((SourceFile("source", text),), problem, self.file_limits, f"{name}source")
 
     def _new(
         self, viewer: Viewer, item: _ValidatedSubmission, caller: RequestContext, admitted: AdmissionDecision
@@ -190,21 +223,22 @@ class SubmitService:
             user_id=viewer.id,
             problem_id=item.rules.problem_id,
             revision_id=item.rules.revision_id,
-            language=item.language.id,
+            language=item.language.id if item.language else "",
             source_digest=item.digest,
-            source_bytes=len(item.source),
+            source_format=item.source.format,
+            source_bytes=item.source.size_bytes,
             priority=admitted.band,
             timeout_ms=item.rules.deadline_ms(item.language),
             trace_id=caller.trace_id,
             request_id=caller.request_id,
             delay_ms=admitted.delay_ms,
-            source_text=item.request.source if len(item.source) <= SMALL_BYTES else None,
+            source_text=item.source.data.decode() if item.is_small else None,
             job_id=self.new_id(),
         )
 
     async def _store_large_sources(self, items: Sequence[_ValidatedSubmission]) -> None:
         """Store large sources before the transaction; blobs are content-addressed, so an unused one is harmless."""
-        large = {item.digest: item.source for item in items if len(item.source) > SMALL_BYTES}
+        large = {item.digest: item.source.data for item in items if not item.is_small}
         for digest, source in large.items():
             await self.blobs.put(source, expected=digest)
 
@@ -213,35 +247,26 @@ class SubmitService:
 class _ValidatedSubmission:
     """A validated submission."""
 
-    request: SubmitRequest
-    language: Language
+    language: Language | None
+    """None for output files."""
     rules: SubmissionRules
-    source: bytes
+    source: StoredSource
     digest: str
+
+    @classmethod
+    def of(cls, language: Language | None, rules: SubmissionRules, source: StoredSource) -> _ValidatedSubmission:
+        return cls(language, rules, source, hashlib.sha256(source.data).hexdigest())
+
+    @property
+    def is_small(self) -> bool:
+        return len(self.source.data) <= SMALL_BYTES
 
 
 def validate_source(text: str, field: str) -> bytes:
-    """The bytes of a source. It must be text without NUL bytes or lone surrogates, which many tools reject."""
+    """The bytes of a source that is not empty."""
     if not text.strip():
         raise InvalidInput(f"{field}: must not be empty.", field=field)
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
-        raise InvalidInput(f"{field}: NUL byte on line {line}.", field=field)
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{field}: unpaired UTF-16 surrogate at character {error.start}.", field=field) from None
-
-
-def decode_source(data: bytes, field: str) -> str:
-    """The text of an uploaded file: UTF-8; a byte order mark is removed."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InvalidInput(
-            f"{field}: invalid UTF-8: byte {data[error.start]:#04x} on line {line}.", field=field
-        ) from None
+    return validate_text(text, field)
 
 
 def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, Any]:
@@ -259,4 +284,8 @@ def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> Idempotency
 
 def request_digest(kind: str, requests: Sequence[Any], is_batch: bool) -> str:
     body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in requests]]
-    return hashlib.sha256(json.dumps(body).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(body, default=_digest_part).encode()).hexdigest()
+
+
+def _digest_part(file: SourceFile) -> list[str]:
+    return [file.name, file.sha256]

@@ -67,6 +67,20 @@ class ServerSettings:
     upload_limit_bytes: int = _setting(
         512 * 1024**2, "Maximum size of an uploaded problem package in bytes.", "UPLOAD_LIMIT_BYTES", minimum=1024
     )
+    submission_files: int = _setting(
+        32,
+        "Maximum number of files of a submission; output-only problems always take one per test.",
+        "SUBMISSION_FILES",
+        minimum=10,
+        maximum=48,
+    )
+    submission_bytes: int = _setting(
+        4 * 1024**2,
+        "Maximum total size of the files of a submission in bytes, archives unpacked; problems may allow less.",
+        "SUBMISSION_BYTES",
+        minimum=1024,
+        maximum=10 * 1024**2,
+    )
     head_timeout_sec: float = _setting(
         10.0, "Timeout in seconds for receiving the request headers.", "HEAD_TIMEOUT_SEC", minimum=0.1
     )

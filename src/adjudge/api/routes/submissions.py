@@ -10,10 +10,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
-from starlette.datastructures import UploadFile
 
 from adjudge.api.auth import client_address, current_viewer, require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routes.submission_files import FORM, form_submit_request, submit_request
 from adjudge.api.schema.submissions import (
     ReasonRequest,
     SubmissionBatchCreate,
@@ -27,14 +27,13 @@ from adjudge.api.schema.submissions import (
     SubmissionStatusChangeRead,
     SubmissionStatusUpdate,
 )
-from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.timestamps import parse_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Languages
 from adjudge.services.submissions import WAIT_MOST_SEC, SubmissionService
-from adjudge.services.submit import RequestContext, SubmitReply, SubmitRequest, SubmitService, decode_source
+from adjudge.services.submit import RequestContext, SubmitReply, SubmitRequest, SubmitService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import SubmissionFilter
 
@@ -45,15 +44,6 @@ _KEY: Final = "Idempotency-Key"
 _KEY_DESCRIPTION: Final = "Repeating a request with the same key returns the original response."
 IdempotencyKey = Annotated[str | None, Header(alias=_KEY, description=_KEY_DESCRIPTION)]
 
-_FORM: Final = {
-    "type": "object",
-    "required": ["problem", "language", "source"],
-    "properties": {
-        "problem": {"type": "string", "examples": ["multiples"]},
-        "language": {"type": "string", "examples": ["cpp20"]},
-        "source": {"type": "string", "format": "binary", "description": "Source file."},
-    },
-}
 _SUBMIT_REQUEST: Final[dict[str, Any]] = {
     "parameters": [
         {
@@ -68,7 +58,7 @@ _SUBMIT_REQUEST: Final[dict[str, Any]] = {
         "required": True,
         "content": {
             "application/json": {"schema": SubmissionCreate.model_json_schema()},
-            "multipart/form-data": {"schema": _FORM},
+            "multipart/form-data": {"schema": FORM},
         },
     },
 }
@@ -126,17 +116,6 @@ def router(languages: Languages, submissions: SubmissionService, submitter: Subm
     ) -> SubmissionRead:
         found = await submissions.resolve_id(viewer, submission_id)
         return SubmissionRead.of(await submissions.get_submission(viewer, found, wait_sec=wait))
-
-    @routes.get(
-        "/submissions/{submission_id}/source",
-        summary="Get the source code",
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-    )
-    async def source(submission_id: str, viewer: Reader) -> Response:
-        row, data = await submissions.get_source(viewer, submission_id)
-        headers = {"Content-Disposition": f'attachment; filename="{row.id}"', "Cache-Control": "private, no-store"}
-        return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
     @routes.get(
         "/submissions/{submission_id}/results",
@@ -223,7 +202,7 @@ def _submit_router(submitter: SubmitService) -> APIRouter:
         response_model=SubmissionCreated,
         summary="Submit a solution",
         description=(
-            "JSON, or a multipart form with a file. Judging is asynchronous: poll with `wait`, or subscribe to events."
+            "JSON, or a multipart form with one or several files. Judging is asynchronous: poll with `wait`, or subscribe to events."
         ),
         openapi_extra=_SUBMIT_REQUEST,
     )
@@ -244,7 +223,7 @@ def _submit_router(submitter: SubmitService) -> APIRouter:
     async def submit_batch(
         request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
     ) -> Response:
-        requests = _submit_requests(body)
+        requests = [submit_request(item, f"items[{index}].") for index, item in enumerate(body.items)]
         return _accepted_response(await submitter.submit_batch(viewer, requests, request_context(request, key)))
 
     return routes
@@ -255,33 +234,16 @@ def request_context(request: Request, key: str | None = None) -> RequestContext:
     return RequestContext(client_address(request), key, request.state.trace_id, request.state.request_id)
 
 
-def _submit_requests(body: SubmissionBatchCreate) -> list[SubmitRequest]:
-    return [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
-
-
 async def _parse_body(request: Request) -> SubmitRequest:
     """Parse a submission from JSON or from a form."""
     if request.headers.get("Content-Type", "").lower().startswith("multipart/form-data"):
-        return await _from_form(request)
+        return await form_submit_request(request)
     try:
         body = SubmissionCreate.model_validate_json(await request.body())
     except ValidationError as error:
         wrong = [item | {"loc": ("body", *item["loc"])} for item in error.errors(include_context=False)]
         raise RequestValidationError(wrong) from None
-    return SubmitRequest(body.problem, body.language, body.source)
-
-
-async def _from_form(request: Request) -> SubmitRequest:
-    async with request.form(max_files=1, max_fields=8) as form:
-        words = {name: form.get(name) for name in ("problem", "language")}
-        for name, value in words.items():
-            if not isinstance(value, str) or not value:
-                raise InvalidInput(f"{name}: missing form field.", field=name)
-        given = form.get("source")
-        if not isinstance(given, UploadFile):
-            raise InvalidInput("source: expected a file upload in this field.", field="source")
-        text = decode_source(await given.read(), "source")
-    return SubmitRequest(str(words["problem"]), str(words["language"]), text)
+    return submit_request(body)
 
 
 def _accepted_response(answer: SubmitReply) -> Response:

@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
+import base64
+
 from pydantic import Field, JsonValue
 
 from adjudge.api.schema.base import ApiModel
 from adjudge.domain.timestamps import format_timestamp
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.store.jobs.dead_letters import JobAttemptRow
 from adjudge.store.judging.models import JobStatusChange, JudgeRunRow, SubmissionRow, SubmissionStatusChange
 
 BATCH_MOST = 1_000
+FILES_MOST = 1_000
 _ID = "019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"
 _NUMBER = 1234
 _TIMESTAMP = "2026-01-31T12:00:00.000Z"
+
+
+class SubmissionFileCreate(ApiModel):
+    """One file of a submission; its content is either text or Base64."""
+
+    name: str = Field(description="Relative path.", min_length=1, max_length=1024, examples=["lib/graph.h"])
+    content: str | None = Field(None, description="Text.")
+    content_base64: str | None = Field(None, description="Any bytes.")
 
 
 class SubmissionCreate(ApiModel):
     """A new submission."""
 
     problem: str = Field(description="Problem slug or ID.", min_length=1, max_length=200, examples=["multiples"])
-    language: str = Field(description="Language ID, alias or code.", min_length=1, max_length=64, examples=["cpp20"])
-    source: str = Field(
-        description="Source code: UTF-8, not empty, no NUL bytes.", examples=["#include <iostream>\nint main() {}\n"]
+    language: str = Field(
+        "", description="Language ID, alias or code; not needed for output files.", max_length=64, examples=["cpp20"]
+    )
+    source: str | None = Field(
+        None,
+        description="Source code: UTF-8, not empty, no NUL bytes.",
+        examples=["#include <iostream>\nint main() {}\n"],
+    )
+    files: list[SubmissionFileCreate] | None = Field(
+        None,
+        description=(
+            "Several files instead of `source`: a program, or one output file per test of an output-only problem. "
+            "Archives (.zip, .tar, .tar.gz, .tgz) are unpacked."
+        ),
+        min_length=1,
+        max_length=FILES_MOST,
+    )
+    entry_point: str = Field(
+        "",
+        description="Main class (Java, Kotlin) or main file; optional.",
+        max_length=200,
+        examples=["org.x.Main"],
     )
 
 
@@ -97,6 +128,39 @@ class SubmissionRead(ApiModel):
             updated_at=format_timestamp(row.updated_at),
             finished_at=format_timestamp(row.finished_at),
         )
+
+
+class SubmissionFileRead(ApiModel):
+    """One file of a submission; its content is text if possible."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    content: str | None = Field(description="Null if it is not UTF-8.")
+    content_base64: str | None
+
+    @classmethod
+    def of(cls, file: SourceFile) -> SubmissionFileRead:
+        """From a stored file."""
+        text: str | None = None
+        encoded: str | None = None
+        try:
+            text = file.data.decode()
+        except UnicodeDecodeError:
+            encoded = base64.b64encode(file.data).decode()
+        return cls(name=file.name, size_bytes=len(file.data), sha256=file.sha256, content=text, content_base64=encoded)
+
+
+class SubmissionFileList(ApiModel):
+    """The files of a submission."""
+
+    entry_point: str
+    items: list[SubmissionFileRead]
+
+    @classmethod
+    def of(cls, source: ProgramSource) -> SubmissionFileList:
+        """From a stored source."""
+        return cls(entry_point=source.entry_point, items=[SubmissionFileRead.of(file) for file in source.files])
 
 
 class SubmissionPage(ApiModel):

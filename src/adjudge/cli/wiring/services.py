@@ -13,6 +13,7 @@ from adjudge.cache.two_tier import TwoTierCache
 from adjudge.chains.engine import ChainEngine
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.judge.languages import Languages
+from adjudge.packages.source_archive import FileLimits
 from adjudge.registry.driver import Registry
 from adjudge.services.account import AccountService
 from adjudge.services.admission import AdmissionController
@@ -35,6 +36,7 @@ from adjudge.services.problems import ProblemService
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
+from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmissionRulesCache, SubmitService
 from adjudge.services.users import UserService
@@ -72,7 +74,7 @@ def compose_services(
     problems = ProblemService(
         database, blobs, cache, languages, problem_stats, schema.encode_problem_page, schema.encode_problem
     )
-    submissions = SubmissionService(database, jobs, blobs, cache, rules, feed)
+    submissions = SubmissionService(database, jobs, cache, rules, feed)
     chains = ChainService(database, new_id)
     chain_runs = ChainRunService(database, engine, blobs, admission, chains)
     upload_limit_bytes = settings.server.upload_limit_bytes
@@ -98,7 +100,17 @@ def compose_services(
         run_files=ChainRunFileService(blobs, chain_runs),
         secrets=SecretService(database, settings),
         submissions=submissions,
-        submitter=SubmitService(database, blobs, languages, admission, rules, SubmitBatcher(database, jobs), new_id),
+        sources=SubmissionSourceService(database, blobs, languages, submissions),
+        submitter=SubmitService(
+            database,
+            blobs,
+            languages,
+            admission,
+            rules,
+            SubmitBatcher(database, jobs),
+            FileLimits(settings.server.submission_files, settings.server.submission_bytes),
+            new_id,
+        ),
         executions=ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id),
         events=SubmissionEventService(database, feed, submissions),
         rejudges=RejudgeService(database, jobs, cache, admission, rules, new_id),
