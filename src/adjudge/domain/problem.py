@@ -74,6 +74,11 @@ class Case:
     description: str = ""
     hint: str = ""
 
+    @property
+    def submitted_name(self) -> str:
+        """``output_name``, or the name that a case without one expects."""
+        return self.output_name or f"{self.name}.out"
+
 
 class Aggregate(StrEnum):
     """How the score of a group is computed from its children."""

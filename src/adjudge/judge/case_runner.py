@@ -147,9 +147,9 @@ class CaseRunner:
 
     async def _submitted(self, case: Case, question: CheckRequest, scratch: Scratch) -> PassResult:
         """Check a submitted answer; nothing is run."""
-        data = self.answers.get(case.output_name or f"{case.name}.out")
+        data = self.answers.get(case.submitted_name)
         if data is None:
-            return PassResult(None, CheckResult(Verdict.WA, f"no file {case.output_name} was submitted"))
+            return PassResult(None, CheckResult(Verdict.WA, f"no file {case.submitted_name} was submitted"))
         os.pwrite(scratch.clear(), data, 0)
         return PassResult(None, await self.check(case, question, scratch))
 

@@ -313,7 +313,7 @@ def _answers(problem: Problem, source: ProgramSource) -> dict[str, bytes]:
         return {}
     answers = {file.name: file.data for file in source.files}
     if len(source.files) == 1 and len(problem.cases) == 1:
-        answers[problem.cases[0].output_name or f"{problem.cases[0].name}.out"] = source.files[0].data
+        answers[problem.cases[0].submitted_name] = source.files[0].data
     return answers
 
 

@@ -158,7 +158,8 @@ def _name(raw: str, shown: str, field: str) -> str:
         name = safe_path(raw)
     except PackageRefused as error:
         found = error.findings[0]
-        raise _refused(field, found.path, f"{found.message.rstrip('.')}; {found.fix.rstrip('.')}") from None
+        message = found.message.rstrip(".").replace("package", "submission")
+        raise _refused(field, found.path, f"{message}; {found.fix.rstrip('.')}") from None
     if not name:
         raise _refused(field, shown, "a file has no name; give it one")
     for step in name.split("/"):

@@ -40,6 +40,7 @@ class LanguageInfo:
     code: str
     extensions: list[str]
     source: str
+    entry_point: str
     time_factor: float
     has_template: bool
 
@@ -72,6 +73,7 @@ class LanguageService:
                     code=language.code,
                     extensions=list(language.extensions),
                     source=language.source,
+                    entry_point=language.entry_point.value,
                     time_factor=language.time_factor,
                     has_template=template_for(language) is not None,
                 )

@@ -102,6 +102,8 @@ class ProblemDetail:
     languages: list[LanguageLimit]
     input_file: str
     output_file: str
+    output_names: list[str]
+    """The names of the output files of an output-only problem, one per test; empty for others."""
     tests: int
     groups: list[ScoredGroup]
     samples: list[SampleText]
@@ -163,6 +165,9 @@ async def build_problem_detail(
         languages=_languages(problem, known),
         input_file=problem.input_file,
         output_file=problem.output_file,
+        output_names=[case.submitted_name for case in problem.cases]
+        if problem.mode is ProblemMode.SUBMIT_ANSWER
+        else [],
         tests=len(problem.cases),
         groups=_groups(problem),
         samples=await _samples(blobs, facts),

@@ -21,7 +21,7 @@ from adjudge.judge.sources import SourceFile
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.packages.source_archive import FileLimits
 from adjudge.services.admission import AdmissionController, AdmissionDecision
-from adjudge.services.submitted_files import StoredSource, store_outputs, store_program, validate_text
+from adjudge.services.submitted_files import StoredSource, store_outputs, store_program
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database
 from adjudge.store.judging import submit_batch
@@ -263,10 +263,16 @@ class _ValidatedSubmission:
 
 
 def validate_source(text: str, field: str) -> bytes:
-    """The bytes of a source that is not empty."""
+    """The bytes of a source. It must be text without NUL bytes or lone surrogates, which many tools reject."""
     if not text.strip():
         raise InvalidInput(f"{field}: must not be empty.", field=field)
-    return validate_text(text, field)
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InvalidInput(f"{field}: NUL byte on line {line}.", field=field)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{field}: unpaired UTF-16 surrogate at character {error.start}.", field=field) from None
 
 
 def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.domain.problem import Case, Problem
+from adjudge.domain.problem import Problem
 from adjudge.domain.programs import SourceFormat
 from adjudge.judge.languages import EntryPoint, Language
 from adjudge.judge.source_bundle import encode_bundle
@@ -32,17 +32,6 @@ class StoredSource:
     size_bytes: int
     """Total size of the files."""
     format: SourceFormat = SourceFormat.TEXT
-
-
-def validate_text(text: str, field: str) -> bytes:
-    """The bytes of a source. It must be text without NUL bytes or lone surrogates, which many tools reject."""
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
-        raise InvalidInput(f"{field}: NUL byte on line {line}.", field=field)
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{field}: unpaired UTF-16 surrogate at character {error.start}.", field=field) from None
 
 
 def decode_source(data: bytes, field: str) -> str:
@@ -89,9 +78,11 @@ def _checked_text(file: SourceFile, language: Language, field: str) -> SourceFil
     """A source file must be text; data files may be anything."""
     if not _is_source(file, language):
         return file
-    where = f"{field}: {file.name}"
+    if b"\0" in file.data:
+        line = file.data[: file.data.index(b"\0")].count(b"\n") + 1
+        raise InvalidInput(f"{field}: {file.name}: NUL byte on line {line}.", field=field)
     try:
-        return replace(file, data=validate_text(decode_source(file.data, where), where))
+        return replace(file, data=decode_source(file.data, f"{field}: {file.name}").encode())
     except InvalidInput as error:
         raise InvalidInput(error.message, field=field) from None
 
@@ -115,14 +106,9 @@ def _entry_point(entry_point: str, language: Language, files: Sequence[SourceFil
     raise InvalidInput(f"{name}: {message}.", field=name)
 
 
-def output_name(case: Case) -> str:
-    """The name of the output file of a test in an output-only problem."""
-    return case.output_name or f"{case.name}.out"
-
-
 def store_outputs(files: Sequence[SourceFile], problem: Problem, limits: FileLimits, field: str) -> StoredSource:
     """Validate output files, and name them as the tests do; tests without a file get no answer."""
-    expected = [output_name(case) for case in problem.cases]
+    expected = [case.submitted_name for case in problem.cases]
     limits = replace(limits, files=max(limits.files, len(expected)))
     outputs: dict[str, SourceFile] = {}
     for file in expand_archives(files, limits, field):

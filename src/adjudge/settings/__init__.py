@@ -32,11 +32,11 @@ from adjudge.settings.sections import (
     JudgeSettings,
     LogSettings,
     RetrySettings,
-    ServerSettings,
     WebhooksSettings,
     WorkerSettings,
     all_settings,
 )
+from adjudge.settings.server_section import ServerSettings
 from adjudge.settings.setting import PREFIX, Setting, environment_names
 from adjudge.settings.toml_file import TomlFile
 

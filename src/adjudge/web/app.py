@@ -49,6 +49,7 @@ def install(app: FastAPI, services: Services) -> None:
             problem_page,
             services.submissions,
             services.submitter,
+            sources=services.sources,
             languages=services.languages,
             users=services.users,
             ops=services.ops,

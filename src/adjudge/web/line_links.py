@@ -1,9 +1,9 @@
-"""Finds line references to the submitted source in messages of compilers and interpreters."""
+"""Finds line references to submitted files in messages of compilers and interpreters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -22,29 +22,33 @@ class TextSegment:
 
     text: str
     line: int | None = None
+    file: int = 0
+    """The index of the file of the line."""
 
 
-def link_lines(message: str, file_name: str) -> list[TextSegment]:
-    """Split a message at references to lines of ``file_name``; without a file name, one segment.
+def link_lines(message: str, file_names: Sequence[str]) -> list[TextSegment]:
+    """Split a message at references to lines of the submitted files; without file names, one segment.
 
     References to other files (libraries, jury files) stay text.
     """
-    return list(_pieces(message, file_name))
+    return list(_pieces(message, tuple(file_names)))
 
 
-def _pieces(message: str, file_name: str) -> Iterator[TextSegment]:
+def _pieces(message: str, file_names: tuple[str, ...]) -> Iterator[TextSegment]:
     done = 0
-    if file_name and len(file_name) <= _NAME_LONGEST:
-        for found in islice(_named(file_name).finditer(message, 0, _LONGEST), _MOST):
+    if any(file_names):
+        for found in islice(_named(file_names).finditer(message, 0, _LONGEST), _MOST):
             if found.start() > done:
                 yield TextSegment(message[done : found.start()])
-            yield TextSegment(found[0], int(found[1]))
+            yield TextSegment(found[0], int(found[2]), file_names.index(found[1]))
             done = found.end()
     if done < len(message):
         yield TextSegment(message[done:])
 
 
 @lru_cache(maxsize=64)
-def _named(file_name: str) -> re.Pattern[str]:
+def _named(file_names: tuple[str, ...]) -> re.Pattern[str]:
     # The folder of sources in the sandbox, or no folder; other folders belong to libraries.
-    return re.compile(rf"(?<![\w./-])(?:/app/|\./)?{re.escape(file_name)}{_LINE}")
+    usable = sorted((name for name in file_names if 0 < len(name) <= _NAME_LONGEST), key=len, reverse=True)
+    names = "|".join(re.escape(name) for name in usable) or r"(?!)"
+    return re.compile(rf"(?<![\w./-])(?:/app/|\./)?({names}){_LINE}")

@@ -197,7 +197,7 @@ async def test_language_without_worker_is_disabled(sqlite_store: StoreHarness, t
         async with published_problem.user_client() as client:
             page = await _shown(client, "/problems/sum?language=cpp20")
             refused = await client.post("/problems/sum/submit", data={"language": "cpp20", "source": "kept"})
-    options = dict(re.findall(r'<option value="(\w+)" data-extensions="[^"]*"([^>]*)>', page))
+    options = dict(re.findall(r'<option value="(\w+)" data-extensions="[^"]*" data-entry-point="[^"]*"([^>]*)>', page))
     assert (options["cpp20"], options["python3"]) == (" disabled", "")
     assert (refused.status_code, "No online worker supports cpp20" in refused.text, "kept" in refused.text) == (
         503,

@@ -30,28 +30,28 @@ from adjudge.web.line_links import TextSegment, link_lines
     ],
 )
 def test_line_references_of_compilers_are_found(file_name: str, message: str, named: list[str]) -> None:
-    found = link_lines(message, file_name)
+    found = link_lines(message, [file_name])
     assert [piece.text for piece in found if piece.line is not None] == named
     assert "".join(piece.text for piece in found) == message
 
 
 def test_message_without_reference_is_one_segment() -> None:
-    assert link_lines("ld returned 1 exit status", "main.cpp") == [TextSegment("ld returned 1 exit status")]
-    assert link_lines("", "main.cpp") == []
-    assert link_lines("error:3: of a language that is no more", "") == [
+    assert link_lines("ld returned 1 exit status", ["main.cpp"]) == [TextSegment("ld returned 1 exit status")]
+    assert link_lines("", ["main.cpp"]) == []
+    assert link_lines("error:3: of a language that is no more", [""]) == [
         TextSegment("error:3: of a language that is no more")
     ]
     long = "A" * 1_000 + ".java"
-    assert link_lines(f"{long}:3: no such file", long) == [TextSegment(f"{long}:3: no such file")]
+    assert link_lines(f"{long}:3: no such file", [long]) == [TextSegment(f"{long}:3: no such file")]
 
 
 def test_long_word_is_processed_fast() -> None:
     message = "a" * 1_000_000
-    assert link_lines(message, "main.cpp") == [TextSegment(message)]
+    assert link_lines(message, ["main.cpp"]) == [TextSegment(message)]
 
 
 def test_number_of_links_is_limited() -> None:
     message = "main.c:1 " * 5_000
-    found = link_lines(message, "main.c")
+    found = link_lines(message, ["main.c"])
     assert len([piece for piece in found if piece.line is not None]) == 200
     assert "".join(piece.text for piece in found) == message

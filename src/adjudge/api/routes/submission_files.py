@@ -12,8 +12,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from starlette.datastructures import FormData, UploadFile
 
-from adjudge.api.dependencies import require_permission
-from adjudge.api.schema.submissions import SubmissionCreate, SubmissionFileCreate, SubmissionFileList
+from adjudge.api.auth import require_permission
+from adjudge.api.schema.submissions import SubmissionFileCreate, SubmissionFileList
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.judge.sources import SourceFile
@@ -89,12 +89,9 @@ def _attachment(data: bytes, name: str, media_type: str) -> Response:
     return Response(data, media_type=media_type, headers={"Content-Disposition": disposition, **_PRIVATE})
 
 
-def submit_request(body: SubmissionCreate, name: str = "") -> SubmitRequest:
-    """A submission from its JSON document; ``name`` is the prefix of its fields."""
-    if (body.source is None) == (body.files is None):
-        raise InvalidInput(f"{name}source: expected either `source` or `files`.", field=f"{name}source")
-    files = tuple(_file(item, f"{name}files[{index}]") for index, item in enumerate(body.files or ()))
-    return SubmitRequest(body.problem, body.language, body.source or "", files, body.entry_point)
+def decode_files(items: Sequence[SubmissionFileCreate], field: str) -> tuple[SourceFile, ...]:
+    """The files of a JSON document."""
+    return tuple(_file(item, f"{field}[{index}]") for index, item in enumerate(items))
 
 
 def _file(item: SubmissionFileCreate, field: str) -> SourceFile:

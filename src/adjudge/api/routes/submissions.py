@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from adjudge.api.auth import client_address, current_viewer, require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.routes.submission_files import FORM, form_submit_request, submit_request
+from adjudge.api.routes.submission_files import FORM, decode_files, form_submit_request
 from adjudge.api.schema.submissions import (
     ReasonRequest,
     SubmissionBatchCreate,
@@ -27,6 +27,7 @@ from adjudge.api.schema.submissions import (
     SubmissionStatusChangeRead,
     SubmissionStatusUpdate,
 )
+from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.timestamps import parse_timestamp
@@ -202,7 +203,8 @@ def _submit_router(submitter: SubmitService) -> APIRouter:
         response_model=SubmissionCreated,
         summary="Submit a solution",
         description=(
-            "JSON, or a multipart form with one or several files. Judging is asynchronous: poll with `wait`, or subscribe to events."
+            "JSON, or a multipart form with one or several files. Judging is asynchronous: poll with `wait`, or "
+            "subscribe to events."
         ),
         openapi_extra=_SUBMIT_REQUEST,
     )
@@ -223,7 +225,7 @@ def _submit_router(submitter: SubmitService) -> APIRouter:
     async def submit_batch(
         request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
     ) -> Response:
-        requests = [submit_request(item, f"items[{index}].") for index, item in enumerate(body.items)]
+        requests = [_submit_request(item, f"items[{index}].") for index, item in enumerate(body.items)]
         return _accepted_response(await submitter.submit_batch(viewer, requests, request_context(request, key)))
 
     return routes
@@ -232,6 +234,14 @@ def _submit_router(submitter: SubmitService) -> APIRouter:
 def request_context(request: Request, key: str | None = None) -> RequestContext:
     """The idempotency key, address and other context of a request."""
     return RequestContext(client_address(request), key, request.state.trace_id, request.state.request_id)
+
+
+def _submit_request(body: SubmissionCreate, name: str = "") -> SubmitRequest:
+    """A submission from its JSON document; ``name`` is the prefix of its fields."""
+    if (body.source is None) == (body.files is None):
+        raise InvalidInput(f"{name}source: expected either `source` or `files`.", field=f"{name}source")
+    files = decode_files(body.files, f"{name}files") if body.files else ()
+    return SubmitRequest(body.problem, body.language, body.source or "", files, body.entry_point)
 
 
 async def _parse_body(request: Request) -> SubmitRequest:
@@ -243,7 +253,7 @@ async def _parse_body(request: Request) -> SubmitRequest:
     except ValidationError as error:
         wrong = [item | {"loc": ("body", *item["loc"])} for item in error.errors(include_context=False)]
         raise RequestValidationError(wrong) from None
-    return submit_request(body)
+    return _submit_request(body)
 
 
 def _accepted_response(answer: SubmitReply) -> Response:

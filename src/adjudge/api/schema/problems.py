@@ -127,6 +127,9 @@ class ProblemRead(ApiModel):
     languages: list[LanguageLimits]
     input_file: str = Field(description="Input file; empty: standard input.")
     output_file: str = Field(description="Output file; empty: standard output.")
+    output_names: list[str] = Field(
+        description="Names of the files to submit to an output-only problem, one per test; empty for other problems."
+    )
     tests: int
     groups: list[GroupRead]
     samples: list[SampleRead]
@@ -335,6 +338,9 @@ class LanguageRead(ApiModel):
     code: str = Field(description="Language code in problem packages.", examples=["cpp"])
     extensions: list[str]
     source: str = Field(description="File name of a single source file.", examples=["main.cpp"])
+    entry_point: str = Field(
+        description="What `entry_point` of a submission may name: `class`, `file` or `none`.", examples=["none"]
+    )
     time_factor: float
     has_template: bool
 

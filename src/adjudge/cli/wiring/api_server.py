@@ -41,7 +41,8 @@ from adjudge.services.oidc import OidcProvider
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.rate_limit import FallbackBuckets
 from adjudge.services.viewer import CredentialCache
-from adjudge.settings import Settings, sections
+from adjudge.settings import Settings
+from adjudge.settings.server_section import ServerSettings
 from adjudge.store import Database
 from adjudge.stream import Stream
 from adjudge.web import app as pages
@@ -145,7 +146,7 @@ async def serve_http(
         await HttpServer(config, app.state.streams.close).serve([listener])
 
 
-def http_config(app: Callable[..., Any], server: sections.ServerSettings) -> uvicorn.Config:
+def http_config(app: Callable[..., Any], server: ServerSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=bounded(HeadLimits(seconds=server.head_timeout_sec)),

@@ -85,6 +85,7 @@ class SubmitForm:
 
     language: str
     source: str = ""
+    entry_point: str = ""
     error: AdjudgeError | None = None
     """Why the submission was rejected."""
     lang: str = ""
@@ -112,13 +113,15 @@ class ProblemPageRenderer:
             recent = await self.submissions.list_submissions(
                 viewer, SubmissionFilter(user_id=viewer.user_id), problem=shown.id, before=None, limit=_RECENT
             )
+        table = LanguageList.model_validate_json((await self.languages.list_languages()).body)
         return await self.pages.render(
             request,
             "problem.html",
             status=entered.error.http_status if entered.error else 200,
             problem=shown,
             statement=await asyncio.to_thread(render_math, shown.statement.html) if shown.statement else "",
-            extensions=await _extensions(self.languages),
+            extensions={item.id: " ".join(ending.lstrip(".") for ending in item.extensions) for item in table.items},
+            entry_points={item.id: item.entry_point for item in table.items},
             entered=entered,
             templates=await _templates(self.languages, shown),
             lacking=await _unavailable_languages(self.admission, viewer, shown),
@@ -144,12 +147,6 @@ async def _unavailable_languages(
     every = frozenset(item.id for item in problem.languages)
     lacking = await admission.unavailable_languages(every)
     return lacking if lacking != every else frozenset()
-
-
-async def _extensions(languages: LanguageService) -> dict[str, str]:
-    """Language → file extensions, to select the language of a dropped file."""
-    table = LanguageList.model_validate_json((await languages.list_languages()).body)
-    return {item.id: " ".join(ending.lstrip(".") for ending in item.extensions) for item in table.items}
 
 
 async def _templates(languages: LanguageService, problem: ProblemRead) -> dict[str, str]:

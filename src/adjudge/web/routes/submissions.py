@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -11,16 +12,21 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
+from adjudge.api.routes.submission_files import read_uploads
 from adjudge.api.routes.submissions import request_context
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.ids import parse_number
 from adjudge.domain.permissions import Permission
+from adjudge.domain.programs import SourceFormat
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Languages
-from adjudge.judge.sources import single_file_name
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.packages.source_archive import is_archive
 from adjudge.services.ops import OpsService
+from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionDetail, SubmissionService
-from adjudge.services.submit import SubmitRequest, SubmitService, decode_source
+from adjudge.services.submit import SubmitRequest, SubmitService
+from adjudge.services.submitted_files import ENTRY_POINT_MOST, decode_source
 from adjudge.services.users import UserService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import SubmissionFilter, SubmissionRow
@@ -34,10 +40,30 @@ Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
 Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
 Canceler = Annotated[Viewer, require_permission(Permission.SUBMISSION_CANCEL)]
 _SOURCE_MOST: Final = 1024 * 1024
+_SHOWN_MOST: Final = 256 * 1024
+"""Maximum size of one of several files to be shown on the page."""
 _PAGE: Final = 50
 _ELSEWHERE: Final = (401, 403, 404)
 """Shown as an error page, because the form is not available."""
 _YEAR_SEC: Final = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A submitted file on the page."""
+
+    name: str
+    size_bytes: int
+    text: str | None
+    """None: it is not text, or too long to be shown among others."""
+
+    @classmethod
+    def of(cls, file: SourceFile, *, is_only: bool) -> ShownFile:
+        """From a stored file; the only file is always shown."""
+        text: str | None = file.data.decode("utf-8", "replace")
+        if not is_only and (len(file.data) > _SHOWN_MOST or b"\0" in file.data):
+            text = None
+        return cls(file.name, len(file.data), text)
 
 
 def router(
@@ -46,6 +72,7 @@ def router(
     submissions: SubmissionService,
     submitter: SubmitService,
     *,
+    sources: SubmissionSourceService,
     languages: Languages,
     users: UserService,
     ops: OpsService,
@@ -53,7 +80,7 @@ def router(
     routes = page_router(pages)
     _add_submit_routes(routes, problem_page, submissions, submitter)
     _add_list_routes(routes, pages, submissions, languages, users)
-    _add_read_routes(routes, pages, submissions, languages, ops)
+    _add_read_routes(routes, pages, submissions, sources, languages=languages, ops=ops)
     return routes
 
 
@@ -62,16 +89,18 @@ def _add_submit_routes(
 ) -> None:
     @routes.post("/problems/{name}/submit")
     async def submit(request: Request, viewer: Creator, name: str) -> Response:
-        language, source = await forms.text(request, "language", limit=64), ""
+        language = await forms.text(request, "language", limit=64)
+        entry_point = await forms.text(request, "entry_point", limit=ENTRY_POINT_MOST)
+        source = ""
         try:
-            source = await _source(request)
+            source, files = await _source(request)
             accepted = await submitter.submit(
-                viewer, SubmitRequest(name, language, source), request_context(request, None)
+                viewer, SubmitRequest(name, language, source, files, entry_point), request_context(request, None)
             )
         except AdjudgeError as error:
             if error.http_status in _ELSEWHERE:
                 raise
-            return await problem_page.render(request, viewer, name, SubmitForm(language, source, error))
+            return await problem_page.render(request, viewer, name, SubmitForm(language, source, entry_point, error))
         answer = redirect(f"/submissions/{accepted.response['submission_id']}")
         answer.set_cookie("adjudge_language", language, max_age=_YEAR_SEC, httponly=True, samesite="lax")
         return answer
@@ -82,15 +111,18 @@ def _add_submit_routes(
         return redirect(f"/submissions/{submission_id}")
 
 
-async def _source(request: Request) -> str:
-    """The source from the uploaded file, else from the text field."""
-    typed, chosen = await forms.text(request, "source", limit=_SOURCE_MOST), await forms.upload(request, "file")
-    if chosen is None:
-        return typed.replace("\r\n", "\n")
-    data = await chosen.read(_SOURCE_MOST + 1)
-    if len(data) > _SOURCE_MOST:
+async def _source(request: Request) -> tuple[str, tuple[SourceFile, ...]]:
+    """The source, or the uploaded files if there are several, an archive, or output files."""
+    typed = await forms.text(request, "source", limit=_SOURCE_MOST)
+    form = await request.form()
+    outputs, chosen = await read_uploads(form.getlist("files")), await read_uploads(form.getlist("file"))
+    if outputs or len(chosen) > 1 or any(is_archive(file.name) for file in chosen):
+        return "", outputs or chosen
+    if not chosen:
+        return typed.replace("\r\n", "\n"), ()
+    if len(chosen[0].data) > _SOURCE_MOST:
         raise InvalidInput(f"file: exceeds {_SOURCE_MOST} bytes.", field="file")
-    return decode_source(data, "file")
+    return decode_source(chosen[0].data, "file"), ()
 
 
 def _add_list_routes(
@@ -145,7 +177,13 @@ def _add_list_routes(
 
 
 def _add_read_routes(
-    routes: APIRouter, pages: PageRenderer, submissions: SubmissionService, languages: Languages, ops: OpsService
+    routes: APIRouter,
+    pages: PageRenderer,
+    submissions: SubmissionService,
+    sources: SubmissionSourceService,
+    *,
+    languages: Languages,
+    ops: OpsService,
 ) -> None:
     @routes.get("/submissions/{submission_id}")
     async def one(
@@ -154,16 +192,17 @@ def _add_read_routes(
         if (found := await submissions.resolve_id(viewer, submission_id)) != submission_id:
             return redirect(f"/submissions/{found}")
         detail = await submissions.get_detail(viewer, submission_id, run)
-        source = await submissions.load_source(detail.row)
-        shown = await _state(languages, submissions, ops, request, detail=detail, source=source)
-        return await pages.render(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
+        source = await sources.load_files(detail.row)
+        files = [ShownFile.of(file, is_only=len(source.files) == 1) for file in source.files]
+        shown = await _state(languages, sources, ops, request, detail=detail, source=source)
+        return await pages.render(request, "submission.html", files=files, entry_point=source.entry_point, **shown)
 
     @routes.get("/submissions/{submission_id}/state")
     async def state(request: Request, viewer: Reader, submission_id: str) -> Response:
         """The live region of the page of a submission."""
         detail = await submissions.get_detail(viewer, submission_id)
         return await pages.render(
-            request, "submission_state.html", **await _state(languages, submissions, ops, request, detail=detail)
+            request, "submission_state.html", **await _state(languages, sources, ops, request, detail=detail)
         )
 
 
@@ -203,12 +242,12 @@ async def _owner_filter(users: UserService, viewer: Viewer, asked: Mapping[str, 
 
 async def _state(
     languages: Languages,
-    submissions: SubmissionService,
+    sources: SubmissionSourceService,
     ops: OpsService,
     request: Request,
     *,
     detail: SubmissionDetail,
-    source: bytes | None = None,
+    source: ProgramSource | None = None,
 ) -> dict[str, Any]:
     row, document = detail.row, detail.document or {}
     language = language_names(languages).get(row.language, row.language)
@@ -228,7 +267,7 @@ async def _state(
         "again": again,
         "told": build_result_view(request_translations(request), document, cases, language),
         "language": language,
-        "file_name": await _file_name(languages, submissions, row, source),
+        "file_names": await _file_names(languages, sources, row, source),
         "own_words": OWN_WORDS,
         "may_cancel": row.finished_at is None and detail.run_id is None,
         "log": detail.log,
@@ -238,18 +277,20 @@ async def _state(
     }
 
 
-async def _file_name(
-    languages: Languages, submissions: SubmissionService, row: SubmissionRow, source: bytes | None
-) -> str:
-    """The file name of the source in compiler messages; empty for a removed language."""
+async def _file_names(
+    languages: Languages, sources: SubmissionSourceService, row: SubmissionRow, source: ProgramSource | None
+) -> list[str]:
+    """The names of the files in compiler messages; none for a removed language."""
     language = next((known for known in languages if known.id == row.language), None)
     if language is None:
-        return ""
-    if source is None and language.names == "java":
+        return []
+    if source is None:
+        if row.source_format == SourceFormat.TEXT and language.names != "java":
+            return [language.source]
         if row.finished_at is None:  # avoid reading the source for each test
-            return ""
-        source = await submissions.load_source(row)
-    return single_file_name(language, source or b"")
+            return []
+        source = await sources.load_files(row)
+    return [file.name for file in source.files]
 
 
 def language_names(languages: Languages) -> dict[str, str]:

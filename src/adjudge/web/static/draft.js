@@ -1,4 +1,4 @@
-// Stores the draft of a solution in this browser, per problem and language, and accepts dropped files.
+// Stores the draft of a solution in this browser, per problem and language, and opens a dropped file in the editor.
 
 export function start() {
   for (const form of document.querySelectorAll("[data-draft]")) attachDraft(form);
@@ -30,13 +30,9 @@ function attachDraft(form) {
     form.requestSubmit();
   }, true);
 
-  form.addEventListener("dragover", (event) => { event.preventDefault(); form.dataset.over = ""; });
-  form.addEventListener("dragleave", () => { delete form.dataset.over; });
-  form.addEventListener("drop", async (event) => {
-    event.preventDefault();
-    delete form.dataset.over;
-    const [file] = event.dataTransfer.files;
-    if (!file) return;
+  // files.js passes on a single dropped file.
+  form.addEventListener("adjudge:file", async (event) => {
+    const file = event.detail;
     const extension = file.name.split(".").pop();
     const match = [...language.options].find((option) => !option.disabled && option.dataset.extensions?.split(" ").includes(extension));
     if (match) language.value = match.value;
