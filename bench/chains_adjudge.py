@@ -55,7 +55,7 @@ async def work(database: Database, board: SharedProgress) -> AsyncIterator[tuple
     with tempfile.TemporaryDirectory(prefix="adjudge-bench-") as folder:
         blobs = DirectoryBlobStore(Path(folder))
         yield (
-            JobCommands({JOB_KIND_NODE: engine.owner}),
+            JobCommands({JOB_KIND_NODE: engine.job_listener}),
             {JOB_KIND_NODE: NodeHandler(database, blobs, {NoopExecutor.type: MarkingNoop(board)}, engine.dags)},
         )
 

@@ -202,7 +202,7 @@ class OracleHandler:
 
 def make_jobs(policy: RetryPolicy = RETRY) -> JobCommands:
     """Jobs as every process of these tests knows them; how often one is tried is settled when it is made."""
-    return JobCommands({JOB_KIND_JUDGE: JudgeRunListener(), JOB_KIND_NODE: ENGINE.owner}, policy=policy)
+    return JobCommands({JOB_KIND_JUDGE: JudgeRunListener(), JOB_KIND_NODE: ENGINE.job_listener}, policy=policy)
 
 
 def main(orders: ProcessConfig) -> None:

@@ -10,67 +10,38 @@ other, and the second sees the writes of the first.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from adjudge.chains.concurrency import current_chain_limits
 from adjudge.chains.conditions import evaluate_conditions
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.follow_ups import FollowUps
 from adjudge.chains.node_scheduler import FreedSlots, NodeScheduler, ReadyNode
-from adjudge.chains.run_state import (
+from adjudge.domain.chain import Dag, DependencyCounts, DependencyRule, Node, NodeDecision, cascade_skips, decide
+from adjudge.domain.states import NodeStatus
+from adjudge.store.chains import commands
+from adjudge.store.chains.models import (
+    CountedNode,
     FinishedNode,
     LockedChainRun,
     LockedRuns,
     NodeClosing,
     NodeKey,
-    close_nodes,
-    delta_of_finished,
-    set_counts,
-    update_counts,
 )
-from adjudge.domain.chain import (
-    ChainLimits,
-    Dag,
-    DependencyCounts,
-    DependencyRule,
-    Node,
-    NodeDecision,
-    cascade_skips,
-    decide,
-    is_failed,
-)
-from adjudge.domain.states import NodeStatus
-from adjudge.store.chains import statements as sql
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.statement import Row
 
 _LEVELS_BY_STATEMENT: Final = 8
 """The number of levels of skips that are written level by level; deeper ones are computed in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedNode:
-    """A pending node whose dependencies were counted; it has a job already if nothing was left to decide."""
-
-    run_id: str
-    node_id: str
-    counts: DependencyCounts
-    job_id: str | None = None
-
-
 class ChainRunAdvancer:
-    """Advances runs."""
+    """Decides which nodes of runs are skipped, finished or started when others finish."""
 
-    def __init__(self, dags: DagCache, starter: NodeScheduler, new_id: Callable[[], str]) -> None:
+    def __init__(self, dags: DagCache, scheduler: NodeScheduler, new_id: Callable[[], str]) -> None:
         self._dags = dags
-        self._starter = starter
+        self._scheduler = scheduler
         self._new_id = new_id
-
-    async def dag_of(self, tx: Tx, run: LockedChainRun) -> Dag:
-        return await self._dags.of_run(tx, run.id, run.chain_id, run.chain_version)
 
     async def advance(
         self,
@@ -90,7 +61,11 @@ class ChainRunAdvancer:
         has started to wait, and may have released its slot. Returns the other nodes that finished: skipped ones, and
         mapped ones with their last instance.
         """
-        dags = {run_id: await self.dag_of(tx, run) for run_id, run in runs.items() if run.can_start_nodes}
+        dags = {
+            run_id: await self._dags.load(tx, run.chain_id, run.chain_version)
+            for run_id, run in runs.items()
+            if run.can_start_nodes
+        }
         starts, also = list(ready), list[FinishedNode]()
         level, depth = [node for node in ended if node.run_id in dags], 0
         undecided = list(counted or ())
@@ -109,71 +84,53 @@ class ChainRunAdvancer:
             level = [*joined, *await self._skip(tx, dags, skips)]
             also += level
         if also:
-            runs.update(await update_counts(tx, delta_of_finished(also)))
+            runs.update(await commands.count_finished(tx, also))
         limited = {
             node.run_id for node in (*ended, *also) if node.run_id in dags and dags[node.run_id].has_concurrency_limits
         }
         pools = await self._pools(tx, runs, {*yielding, *(node.run_id for node in ended if node.pool)})
-        going = {run_id: runs[run_id] for run_id in dags}
-        turns = [start for start in starts if not runs[start.run_id].is_waiting_for_slot]
-        await self._starter.start_ready(tx, going, dags, turns, FreedSlots(limited, pools), follow_ups=follow_ups)
+        active = {run_id: runs[run_id] for run_id in dags}
+        admitted = [start for start in starts if not runs[start.run_id].is_waiting_for_slot]
+        await self._scheduler.start_ready(tx, active, dags, admitted, FreedSlots(limited, pools), follow_ups=follow_ups)
         return also
 
     async def _pools(self, tx: Tx, runs: LockedRuns, run_ids: Iterable[str]) -> set[str]:
         """Chains with a slot over all runs that may be free; a stopping run releases its own too."""
         found = set[str]()
         for run_id in run_ids:
-            if (await self.dag_of(tx, runs[run_id])).chain_limits.limits_nodes:
-                found.add(runs[run_id].chain_id)
+            run = runs[run_id]
+            if (await self._dags.load(tx, run.chain_id, run.chain_version)).chain_limits.limits_nodes:
+                found.add(run.chain_id)
         return found
 
     async def start_waiting_nodes(self, tx: Tx, chain_id: str) -> int:
         """Give free slots of a chain to waiting nodes; return to how many."""
-        return await self._starter.start_ready(
-            tx, {}, {}, (), FreedSlots(frozenset(), {chain_id}), follow_ups=FollowUps()
-        )
-
-    async def limits_of(self, tx: Tx, chain_id: str) -> ChainLimits:
-        """The current limits of a chain over its runs."""
-        return await current_chain_limits(tx, self._dags, chain_id)
+        freed = FreedSlots(frozenset(), {chain_id})
+        return await self._scheduler.start_ready(tx, {}, {}, (), freed, follow_ups=FollowUps())
 
     async def _join(self, tx: Tx, level: Sequence[FinishedNode]) -> list[FinishedNode]:
         """Count instances for their mapped nodes, and finish those whose last instance it was."""
-        counts_by_node: dict[NodeKey, Counter[str]] = defaultdict(Counter)
+        ended: dict[NodeKey, list[NodeStatus]] = defaultdict(list)
         for node in level:
             if node.parent_id is not None:
-                counts_by_node[node.run_id, node.parent_id][_outcome(node.status)] += 1
-        if not counts_by_node:
-            return []
-        rows = await tx.fetch(
-            sql.COUNT_INSTANCES, [_counts_row(key, counts) for key, counts in sorted(counts_by_node.items())]
-        )
-        over = [row for row in rows if row["waiting_on"] == 0]
-        return await close_nodes(
-            tx,
-            [join_closing(row["run_id"], row["node_id"], row["deps_failed"]) for row in over],
-        )
+                ended[node.run_id, node.parent_id].append(node.status)
+        mapped = await commands.count_instances(tx, ended)
+        closings = [join_closing(*node.key, node.counts.failed) for node in mapped if not node.counts.waiting]
+        return await commands.close_nodes(tx, closings)
 
     async def _count_deps(
         self, tx: Tx, runs: LockedRuns, dags: Mapping[str, Dag], level: Sequence[FinishedNode]
     ) -> list[CountedNode]:
-        counts_by_node: dict[NodeKey, Counter[str]] = defaultdict(Counter)
+        """Count finished nodes for their dependents; return the dependents that are still to be decided."""
+        ended: dict[NodeKey, list[NodeStatus]] = defaultdict(list)
         for node in level:
             if node.parent_id is None:
                 for dependent in dags[node.run_id].dependents[node.node_id]:
-                    counts_by_node[node.run_id, dependent][_outcome(node.status)] += 1
-        if not counts_by_node:
-            return []
-        job_ids = {
-            key: None if runs[key[0]].is_waiting_for_slot else self._job_for(dags, key)
-            for key in sorted(counts_by_node)
-        }
-        found = await tx.fetch(
-            sql.COUNT_DEPS, [(*_counts_row(key, counts_by_node[key]), job_id) for key, job_id in job_ids.items()]
-        )
-        counted = [_counted(row, row["run_id"]) for row in found]
+                    ended[node.run_id, dependent].append(node.status)
+        job_ids = {key: None if runs[key[0]].is_waiting_for_slot else self._job_for(dags, key) for key in sorted(ended)}
+        counted = await commands.count_dependencies(tx, ended, job_ids)
         # A node with a job from an earlier count was decided then.
-        return [item for item in counted if item.job_id in (None, job_ids[item.run_id, item.node_id])]
+        return [item for item in counted if item.job_id in (None, job_ids[item.key])]
 
     def _job_for(self, dags: Mapping[str, Dag], key: NodeKey) -> str | None:
         """A job id for a node that starts as soon as its dependencies succeeded; saves a statement."""
@@ -192,7 +149,7 @@ class ChainRunAdvancer:
                 continue
             decision = decide(node.when, item.counts)
             if decision is NodeDecision.SKIP:
-                skips[item.run_id, item.node_id] = _skip_reason(node.when, item.counts)
+                skips[item.key] = _skip_reason(node.when, item.counts)
             elif decision is NodeDecision.RUN and node.condition is not None and node.when is not DependencyRule.ALWAYS:
                 conditional.append((item.run_id, node))
             elif decision is NodeDecision.RUN:
@@ -206,25 +163,23 @@ class ChainRunAdvancer:
 
     async def decide_runnable(self, tx: Tx, run: LockedChainRun) -> tuple[list[ReadyNode], list[FinishedNode]]:
         """Decide on nodes of a run in its current state: roots of a new run, pending or retried nodes later."""
-        dag = await self.dag_of(tx, run)
-        rows = await tx.fetch(sql.SELECT_STATES, run_id=run.id)
-        fresh = [
-            _counted(row, run.id)
-            for row in rows
-            if row["status"] == NodeStatus.PENDING and row["job_id"] is None and row["parent_id"] is None
+        dag = await self._dags.load(tx, run.chain_id, run.chain_version)
+        without_job = [node for node in await commands.list_states(tx, run.id) if node.job_id is None]
+        pending = [
+            CountedNode(run.id, node.node_id, node.counts)
+            for node in without_job
+            if node.status is NodeStatus.PENDING and node.parent_id is None
         ]
-        starts, skips = await self._decide(tx, {run.id: dag}, fresh)
+        starts, skips = await self._decide(tx, {run.id: dag}, pending)
         starts += [
-            ReadyNode(run.id, row["node_id"], dag.node_for(row["node_id"]), attempts_before=row["attempt"] - 1)
-            for row in rows
-            if row["status"] == NodeStatus.RETRYING and row["job_id"] is None
+            ReadyNode(run.id, node.node_id, dag.node_for(node.node_id), attempts_before=node.attempt - 1)
+            for node in without_job
+            if node.status is NodeStatus.RETRYING
         ]
         return starts, await self._skip(tx, {run.id: dag}, skips)
 
     async def _skip(self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[NodeKey, str]) -> list[FinishedNode]:
-        if not skips:
-            return []
-        await tx.execute(sql.SKIP_NODES, [(*key, reason) for key, reason in sorted(skips.items())])
+        await commands.skip_nodes(tx, skips)
         return [
             FinishedNode(run_id, node_id, dags[run_id].by_id[node_id].type, NodeStatus.SKIPPED)
             for run_id, node_id in skips
@@ -236,24 +191,16 @@ class ChainRunAdvancer:
         """Compute a long cascade of skips from one read of each run; return it and the nodes left to decide."""
         skipped, decided = dict(skips), list[CountedNode]()
         for run_id in sorted({key[0] for key in skips}):
-            rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
-            waiting = {row["node_id"]: _counted(row, run_id).counts for row in rows if row["status"] == "pending"}
+            nodes = await commands.list_states(tx, run_id)
+            waiting = {node.node_id: node.counts for node in nodes if node.status is NodeStatus.PENDING}
             found = cascade_skips(dags[run_id], waiting, [node_id for run, node_id in skips if run == run_id])
             skipped |= {
                 (run_id, node_id): _skip_reason(dags[run_id].by_id[node_id].when, counts)
                 for node_id, counts in found.skipped.items()
             }
-            await set_counts(tx, run_id, {**found.still_waiting, **found.runnable})
+            await commands.set_counts(tx, run_id, {**found.still_waiting, **found.runnable})
             decided += [CountedNode(run_id, node_id, counts) for node_id, counts in found.runnable.items()]
         return await self._skip(tx, dags, skipped), decided
-
-
-def _outcome(status: NodeStatus) -> str:
-    return "failed" if is_failed(status) else str(status)
-
-
-def _counts_row(key: NodeKey, counts: Counter[str]) -> tuple[object, ...]:
-    return (*key, counts.total(), counts["success"], counts["failed"], counts["skipped"])
 
 
 def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:
@@ -262,16 +209,6 @@ def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:
         error = f"{failed} of its instances did not succeed."
         return NodeClosing(run_id, node_id, NodeStatus.FAILED, reason="joined", error=error)
     return NodeClosing(run_id, node_id, NodeStatus.SUCCESS, reason="joined")
-
-
-def counted_node_from_row(row: Sequence[Any]) -> CountedNode:
-    run_id, node_id, waiting, success, failed, skipped, job_id = row
-    return CountedNode(run_id, node_id, DependencyCounts(waiting, success, failed, skipped), job_id)
-
-
-def _counted(row: Row, run_id: str) -> CountedNode:
-    counts = DependencyCounts(row["waiting_on"], row["deps_success"], row["deps_failed"], row["deps_skipped"])
-    return CountedNode(run_id, row["node_id"], counts, row["job_id"])
 
 
 def _skip_reason(when: DependencyRule, counts: DependencyCounts) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -12,11 +11,11 @@ from cachetools import FIFOCache
 
 from adjudge.chains import secrets, templating
 from adjudge.chains.map_node import expand_map_nodes
-from adjudge.domain.chain import Dag, Node
+from adjudge.domain.chain import ChainLimits, Dag, Node
 from adjudge.domain.chain_parser import CheckNode, parse_dag, parse_validated_dag
-from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.store.chains.statements import SELECT_DAG
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.domain.errors import InvalidInput
+from adjudge.store.chains import concurrency, definitions
+from adjudge.store.engine.driver import Tx
 
 _KEPT: Final = 256
 
@@ -44,14 +43,18 @@ class DagCache:
         with self._lock:  # ``get`` of cachetools fails if another thread evicts the entry in between
             return self._read.get((chain_id, version))
 
-    async def of_run(self, tx: Tx, run_id: str, chain_id: str, version: int) -> Dag:
+    async def load(self, tx: Tx, chain_id: str, version: int) -> Dag:
+        """The DAG, from the cache or from its row."""
         known = self.get(chain_id, version)
-        if known is not None:
-            return known
-        row = await fetch_one(tx, SELECT_DAG, run_id=run_id)
-        if row is None:
-            raise NotFound("run", run_id)
-        return self.put(chain_id, version, json.loads(row["dag"]))
+        return known or self.put(chain_id, version, await definitions.find_dag(tx, chain_id, version))
+
+    async def lock_limits(self, tx: Tx, chain_id: str) -> ChainLimits:
+        """The current limits of a chain over its runs; the chain is locked until the transaction ends.
+
+        They are those of the current version of the chain, so a changed limit also applies to runs that wait already.
+        """
+        version = await concurrency.lock_chain(tx, chain_id)
+        return (await self.load(tx, chain_id, version)).chain_limits
 
 
 class NodeTypes(Protocol):

@@ -1,11 +1,12 @@
-"""The chain engine, put together: what the command line, the API, triggers and executors call.
+"""The interface of the chain engine, for services, triggers and executors: everything that changes a run.
 
-Every operation takes the caller's transaction, like the store's. Definitions are ``store.chains`` (check a DAG with
-``dags.check_dag`` first), reading runs is ``store.chain_runs``; what changes a run is here.
+Every operation takes the transaction of its caller. Definitions are saved by ``store.chains.definitions`` (validate the
+DAG with ``dag_cache.check_dag`` first); runs are read by ``store.chains.queries``.
 
->>> engine = Engine()
->>> jobs = Jobs({NODE: engine.owner, ...})
->>> started = await database.transact(lambda tx: engine.start(tx, NewRun(chain_id, {"problem": "sum"}, actor=user_id)))
+>>> engine = ChainEngine()
+>>> jobs = JobCommands({JOB_KIND_NODE: engine.job_listener, ...})
+>>> new = NewChainRun(chain_id, {"problem": "sum"}, actor=user_id)
+>>> started = await database.transact(lambda tx: engine.start(tx, new))
 >>> await database.transact(lambda tx: engine.retry(tx, started.run_id, "verify", actor=user_id, reason="disk full"))
 """
 
@@ -46,18 +47,18 @@ class ChainEngine:
     ) -> None:
         unowned = JobCommands({}, new_id=new_id)  # the engine writes the nodes of its own jobs itself
         self.dags = dags or DagCache()
-        advance = ChainRunAdvancer(self.dags, NodeScheduler(self.dags, new_id, node_timeout_ms), new_id)
-        self.progress = ChainRunLifecycle(advance, probes or {}, on_run_ended)
-        self._launch = ChainRunStarter(self.dags, self.progress, new_id)
-        self._control = ChainRunControl(self.progress, unowned, new_id)
+        advancer = ChainRunAdvancer(self.dags, NodeScheduler(self.dags, new_id, node_timeout_ms), new_id)
+        self.lifecycle = ChainRunLifecycle(advancer, self.dags, probes or {}, on_run_ended)
+        self._starter = ChainRunStarter(self.dags, self.lifecycle, new_id)
+        self._control = ChainRunControl(self.lifecycle, self.dags, unowned, new_id)
         planner = FollowUpPlanner(new_id, node_timeout_ms)
-        self.owner = NodeJobListener(
-            self.progress, self._control, planner=planner, dags=self.dags, jobs=unowned, new_id=new_id
+        self.job_listener = NodeJobListener(
+            self.lifecycle, self._control, planner=planner, dags=self.dags, jobs=unowned, new_id=new_id
         )
 
     async def start(self, tx: Tx, wanted: NewChainRun) -> StartedChainRun:
         """Start a chain; a disabled one is refused (``ChainDisabled``), a known key returns its run."""
-        return await self._launch.start(tx, wanted)
+        return await self._starter.start(tx, wanted)
 
     async def rerun(
         self,
@@ -71,7 +72,7 @@ class ChainEngine:
         authority: Authority | None = None,
     ) -> StartedChainRun:
         """Rerun the snapshot of a run as a new run: from the start, or from one node, copying unaffected nodes."""
-        return await self._launch.rerun(
+        return await self._starter.rerun(
             tx,
             run_id,
             actor=actor,
@@ -107,6 +108,6 @@ class ChainEngine:
         actor: str = "engine",
     ) -> int:
         """Finish the nodes that wait for an object, in the transaction that finished it; return how many there were."""
-        return await self.progress.resume(
+        return await self.lifecycle.resume(
             tx, on=on, key=key, success=success, artifact=artifact, error=error, actor=actor
         )

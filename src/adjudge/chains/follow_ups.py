@@ -6,7 +6,6 @@ Planning is pure: it reads DAGs and results, no rows. The rows decide whether a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS, node_job
 from adjudge.domain.chain import Dag, is_instance
 from adjudge.domain.ids import IdFactory, trace_id_from
 from adjudge.domain.states import JobStatus, NodeStatus
+from adjudge.store.chains.finish import new_job_row
 from adjudge.store.chains.models import NO_ARTIFACT, NodeDone, NodeExpanded, NodeStopped, NodeSuspended
 from adjudge.store.engine.script import Inputs
 from adjudge.store.jobs.models import MILLISECOND, Capacity, Job, JobResult, NewJob, finish_row
@@ -85,21 +85,6 @@ class FinishPlan:
         """The input rows of the script."""
         new = [new_job_row(job, worker if job.id in self.follows else None) for job in self.new_jobs.values()]
         return {"result": self.results, "edge": self.edges, "new_job": new}
-
-
-def new_job_row(job: NewJob, worker: str | None) -> tuple[object, ...]:
-    """The input row of a node's job, claimed by ``worker`` if there is one."""
-    return (
-        job.id,
-        job.chain_run_id,
-        job.node_id,
-        job.max_attempts,
-        job.priority,
-        job.timeout_ms,
-        json.dumps(job.payload),
-        job.effective_trace_id,
-        worker,
-    )
 
 
 class FollowUpPlanner:
@@ -210,31 +195,3 @@ def _result_row(result: JobResult, job: Job, letter_id: str | None) -> tuple[obj
 
 def _us(ms: int | None) -> int | None:
     return None if ms is None else ms * MILLISECOND
-
-
-def claimed_job(job: NewJob, row: Sequence[object], worker: str) -> Job:
-    """A follow-up job that was created running, as its claim would have returned it."""
-    lease_until, started_at = row[4], row[5]
-    return Job(
-        id=job.id,
-        kind=job.kind,
-        status=JobStatus.RUNNING,
-        prior_status=JobStatus.PENDING,
-        attempt_id=1,
-        max_attempts=job.max_attempts or 1,
-        priority=job.priority,
-        timeout_ms=job.timeout_ms,
-        submission_id=None,
-        rejudge_batch_id=None,
-        chain_run_id=job.chain_run_id,
-        node_id=job.node_id,
-        origin_job_id=None,
-        payload=job.payload,
-        actor=worker,
-        reason="claimed",
-        error_code=None,
-        trace_id=job.effective_trace_id,
-        lease_until=lease_until,  # type: ignore[arg-type]  # columns of ``created_job``
-        started_at=started_at,  # type: ignore[arg-type]  # columns of ``created_job``
-        finished_at=None,
-    )

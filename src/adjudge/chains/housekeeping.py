@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import WaitResult
-from adjudge.chains.run_lifecycle import WAIT_TIMER, closing_for_wait
-from adjudge.chains.run_state import close_nodes, lock_runs
+from adjudge.chains.run_lifecycle import WAIT_TIMER
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Operation, Tx
@@ -129,7 +127,7 @@ class ChainHousekeeping:
             if self._clock() < self._next_look_sec:
                 return 0
             self._next_look_sec = self._clock() + older_than_ms / 1_000
-        unmissable = self._engine.progress.unmissable()
+        unmissable = self._engine.lifecycle.unmissable()
         long_waits = await self._database.read(
             lambda tx: waits.find_long_waits(
                 tx, after=after, older_than_ms=older_than_ms, limit=_BATCH, unmissable=unmissable
@@ -175,7 +173,7 @@ class ChainHousekeeping:
     async def start_waiting_nodes(self) -> int:
         """Give free slots to waiting nodes and runs: a limit may have been raised."""
         found = await self._database.read(concurrency.find_chains_with_waiters)
-        share_out = self._engine.progress.start_waiting
+        share_out = self._engine.lifecycle.start_waiting
         shares = [
             await self._apart(partial(share_out, chain_id=chain_id), "chain_slot_allocation_failed", chain_id=chain_id)
             for chain_id in found
@@ -192,16 +190,11 @@ class ChainHousekeeping:
         )
 
     async def _look(self, tx: Tx, wait: NodeWait) -> int:
-        awaited = await self._engine.progress.probe(tx, wait.kind, wait.key)
+        awaited = await self._engine.lifecycle.probe(tx, wait.kind, wait.key)
         return 0 if awaited is None else await self._end(tx, wait, awaited)
 
     async def _end(self, tx: Tx, wait: NodeWait, awaited: WaitResult) -> int:
-        await lock_chains(tx, [wait.pool])
-        await lock_runs(tx, [wait.run_id])
-        node, thing = (wait.run_id, wait.node_id), (wait.kind, wait.key)
-        over = await close_nodes(tx, [closing_for_wait(node, thing, awaited, self._name)])
-        await self._engine.progress.on_nodes_finished(tx, over)
-        return len(over)
+        return await self._engine.lifecycle.finish_waits(tx, [wait], awaited, self._name)
 
 
 def _result_when_due(wait: NodeWait) -> WaitResult:

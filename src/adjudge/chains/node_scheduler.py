@@ -5,29 +5,27 @@ Slots in use are counted over the rows that hold them, never in a separate count
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from adjudge.chains.concurrency import UNLIMITED, SlotAllocator, current_chain_limits
 from adjudge.chains.dag_cache import DagCache
-from adjudge.chains.follow_ups import FollowUps, claimed_job, new_job_row
+from adjudge.chains.follow_ups import FollowUps
 from adjudge.chains.node_jobs import node_job
-from adjudge.chains.run_state import LockedChainRun
-from adjudge.domain.chain import Dag, Node
+from adjudge.domain.chain import ChainLimits, Dag, Node
 from adjudge.domain.ids import IdFactory
-from adjudge.domain.states import ChainRunStatus, JobStatus
-from adjudge.store.chains import concurrency as places
-from adjudge.store.chains import finish
-from adjudge.store.chains import statements as sql
-from adjudge.store.chains.models import node_attempt
+from adjudge.domain.states import JobStatus
+from adjudge.store.chains import concurrency
+from adjudge.store.chains.concurrency import HeldSlots, SlotRequest
+from adjudge.store.chains.finish import CreatedJob, NodeStart, new_job_row, start_nodes
+from adjudge.store.chains.models import LockedChainRun, SlotState
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
-from adjudge.store.engine.script import Inputs
-from adjudge.store.engine.statement import Row
 from adjudge.store.jobs import metrics
-from adjudge.store.jobs.models import MILLISECOND, Job, NewJob
+from adjudge.store.jobs.models import Job, NewJob
 
+UNLIMITED: Final = 100_000
 _PAGE: Final = 200
 
 
@@ -51,6 +49,46 @@ class FreedSlots:
     runs: Set[str]
     concurrency_pools: Set[str]
     """Chains in which a slot over all runs may be free."""
+
+
+class SlotAllocator:
+    """The remaining slots: in each run, and over all of them."""
+
+    def __init__(self, over_runs: ChainLimits | None = None) -> None:
+        self._over = over_runs or ChainLimits()
+        self._busy = Counter[str]()
+        self._in_run = Counter[tuple[str, ...]]()
+
+    def occupy(self, held: HeldSlots) -> None:
+        """Count slots in use."""
+        self._busy[held.type] += held.busy
+        for key in ((held.run_id,), (held.run_id, "type", held.type), (held.run_id, "parent", held.parent_id)):
+            self._in_run[key] += held.number
+
+    @property
+    def free(self) -> int:
+        """The number of slots over all runs."""
+        return UNLIMITED if self._over.max_parallel is None else max(0, self._over.max_parallel - self._busy.total())
+
+    def free_in_run(self, run_id: str, dag: Dag) -> int:
+        """The number of slots in a run."""
+        return UNLIMITED if dag.max_parallel is None else max(0, dag.max_parallel - self._in_run[run_id,])
+
+    def allocate(self, dag: Dag, request: SlotRequest) -> Node | None:
+        """Give a node a slot if every limit allows it; return the node of the DAG."""
+        run_id, type_name, parent_id = request.run_id, request.type, request.parent_id
+        node = dag.node_for(request.node_id)
+        siblings = node.map_spec.max_parallel if node.map_spec and parent_id else None
+        if (
+            not self.free
+            or not self.free_in_run(run_id, dag)
+            or self._busy[type_name] >= self._over.max_parallel_by_type.get(type_name, UNLIMITED)
+            or self._in_run[run_id, "type", type_name] >= dag.max_parallel_by_type.get(type_name, UNLIMITED)
+            or self._in_run[run_id, "parent", parent_id] >= (siblings or UNLIMITED)
+        ):
+            return None
+        self.occupy(HeldSlots(run_id, type_name, parent_id, number=1, busy=1))
+        return node
 
 
 class NodeScheduler:
@@ -78,10 +116,7 @@ class NodeScheduler:
         limited = {start.run_id for start in starts if dags[start.run_id].has_concurrency_limits}
         now = [start for start in starts if start.run_id not in limited]
         wanting = [start for start in starts if start.run_id in limited]
-        if wanting:
-            await tx.execute(
-                sql.ASSIGN_JOBS, sorted((start.run_id, start.node_id, None, "wanted") for start in wanting)
-            )
+        await concurrency.request_slots(tx, [(start.run_id, start.node_id) for start in wanting])
         limited |= freed.runs
         sharing = {run_id for run_id in limited if dags[run_id].chain_limits.limits_nodes}
         for run_id in sorted(limited - sharing):
@@ -96,36 +131,37 @@ class NodeScheduler:
 
     async def _granted(self, tx: Tx, run_id: str, dag: Dag) -> list[ReadyNode]:
         """The nodes that the limits of the run allow now, highest priority first."""
-        room = SlotAllocator()
-        for row in await tx.fetch(sql.SLOTS_HELD, run_id=run_id):
-            room.occupy(run_id, row["type"], row["parent_id"], row["n"])
-        free = room.free_in_run(run_id, dag)
+        slots = SlotAllocator()
+        for held in await concurrency.find_slots_held_in_run(tx, run_id):
+            slots.occupy(held)
+        free = slots.free_in_run(run_id, dag)
         if not free:
             return []
-        wanted = await tx.fetch(sql.SLOTS_WANTED, run_id=run_id, limit=UNLIMITED if dag.has_per_node_limits else free)
-        return [_ready(run_id, node, row) for row in wanted if (node := room.allocate(run_id, dag, row)) is not None]
+        limit = UNLIMITED if dag.has_per_node_limits else free
+        requests = await concurrency.find_requests_in_run(tx, run_id, limit=limit)
+        return [_ready(request, node) for request in requests if (node := slots.allocate(dag, request)) is not None]
 
     async def _granted_over_runs(
         self, tx: Tx, pool: str, runs: MutableMapping[str, LockedChainRun], dags: MutableMapping[str, Dag]
     ) -> list[ReadyNode]:
         """The nodes that the limits of a chain allow now, in any of its runs; locks the chain."""
-        room, found = SlotAllocator(await current_chain_limits(tx, self._dags, pool)), list[ReadyNode]()
-        for row in await tx.fetch(places.SLOTS_HELD, pool=pool):
-            room.occupy(row["run_id"], row["type"], row["parent_id"], row["n"], int(row["busy"]))
-        last, limit = {"priority": -1, "run_id": "", "ordinal": -1, "node_id": ""}, min(room.free, _PAGE)
-        while room.free:
-            page = await tx.fetch(places.SLOTS_WANTED, pool=pool, limit=limit, **last)
-            for row in page:
-                run_id = row["run_id"]
-                if run_id not in dags:
-                    runs[run_id] = _locked_run(row)
-                    dags[run_id] = await self._dags.of_run(tx, run_id, row["chain_id"], row["chain_version"])
-                node = room.allocate(run_id, dags[run_id], row)
+        slots, found = SlotAllocator(await self._dags.lock_limits(tx, pool)), list[ReadyNode]()
+        for held in await concurrency.find_slots_held_in_pool(tx, pool):
+            slots.occupy(held)
+        last, limit = None, min(slots.free, _PAGE)
+        while slots.free:
+            page = await concurrency.page_requests_in_pool(tx, pool, limit=limit, after=last)
+            for item in page:
+                request, run = item.node, item.run
+                if run.id not in dags:
+                    runs[run.id] = run
+                    dags[run.id] = await self._dags.load(tx, run.chain_id, run.chain_version)
+                node = slots.allocate(dags[run.id], request)
                 if node is not None:
-                    found.append(_ready(run_id, node, row))
+                    found.append(_ready(request, node))
             if len(page) < limit:
                 break
-            last, limit = {name: page[-1][name] for name in last}, _PAGE
+            last, limit = page[-1].node, _PAGE
         return found
 
     async def _start(
@@ -149,12 +185,11 @@ class NodeScheduler:
                 follows[job.id] = finished
             owner = worker if job.id in follows else None
             if node.job_id is None or owner is not None:
-                slot = "held" if dag.has_concurrency_limits else None
-                starts.append((node.run_id, node.node_id, job.id, slot, node.attempts_before + 1, owner))
+                slot: SlotState | None = "held" if dag.has_concurrency_limits else None
+                starts.append(NodeStart(node.run_id, node.node_id, job.id, slot, node.attempts_before + 1, owner))
             new.append(new_job_row(job, owner))
-        inputs: Inputs = {"start": sorted(starts), "new_job": new}
-        rows = (await tx.run(finish.START_NODES, inputs, lease_us=lease_ms * MILLISECOND))["created_job"]
-        record_created(tx, jobs, rows, follows, follow_ups)
+        created = await start_nodes(tx, starts, new, lease_ms=lease_ms)
+        record_created(tx, jobs, created, follows, follow_ups)
 
     def _job(self, run: LockedChainRun, dag: Dag, start: ReadyNode) -> NewJob:
         return node_job(
@@ -169,43 +204,25 @@ class NodeScheduler:
         )
 
 
-def start_row(job: Job) -> tuple[str, str, str, int, str, str]:
-    """The input row of ``chain_nodes.start`` for a claimed job."""
-    return job.chain_run_id or "", job.node_id or "", job.id, node_attempt(job), job.actor or "", job.reason or ""
-
-
 def record_created(
     tx: Tx,
-    jobs: Mapping[str, NewJob],
-    rows: Sequence[Sequence[Any]],
+    new_jobs: Mapping[str, NewJob],
+    created: Sequence[CreatedJob],
     follows: Mapping[str, str],
     follow_ups: FollowUps,
 ) -> None:
-    """Record which jobs the step ``created_job`` created, and which of them are claimed."""
-    created, claimed = [jobs[row[0]] for row in rows], list[Job]()
-    for row in rows:
-        if row[0] in follows and row[1] == JobStatus.RUNNING:
-            job = claimed_job(jobs[row[0]], row, str(row[3]))
+    """Record which jobs were created, and which of them the worker has claimed."""
+    jobs, claimed = [new_jobs[item.id] for item in created], list[Job]()
+    for item in created:
+        if item.id in follows and item.status is JobStatus.RUNNING:
+            job = item.claimed(new_jobs[item.id])
             claimed.append(job)
             follow_ups.claimed.setdefault(follows[job.id], []).append(job)
-    if len(claimed) < len(created):
+    if len(claimed) < len(jobs):
         tx.notify(CHANNEL_OUTBOX)
-    tx.on_commit(lambda: metrics.record_enqueued(created))
+    tx.on_commit(lambda: metrics.record_enqueued(jobs))
     tx.on_commit(lambda: metrics.record_started(claimed))
 
 
-def _ready(run_id: str, node: Node, row: Row) -> ReadyNode:
-    before = max(0, row["attempt"] - 1) if row["attempt"] else 0
-    return ReadyNode(run_id, row["node_id"], node, attempts_before=before)
-
-
-def _locked_run(row: Row) -> LockedChainRun:
-    return LockedChainRun(
-        row["run_id"],
-        ChainRunStatus(row["run_status"]),
-        row["chain_id"],
-        row["chain_version"],
-        row["nodes_open"],
-        row["nodes_failed"],
-        row["trace_id"],
-    )
+def _ready(request: SlotRequest, node: Node) -> ReadyNode:
+    return ReadyNode(request.run_id, request.node_id, node, attempts_before=request.attempts_before)

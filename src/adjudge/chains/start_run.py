@@ -6,24 +6,26 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from adjudge.chains.approval import APPROVAL_TYPE
-from adjudge.chains.concurrency import lock_chains
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
-from adjudge.chains.run_state import LockedChainRun, NodeCountDelta, update_counts
-from adjudge.domain.authority import Authority, authority_to_json
+from adjudge.domain.authority import Authority
 from adjudge.domain.chain import Dag
 from adjudge.domain.errors import ChainDisabled, InvalidInput, NotFound, VersionConflict
 from adjudge.domain.ids import IdFactory
 from adjudge.domain.states import ChainRunStatus, NodeStatus
-from adjudge.domain.strict_json import encode_json
 from adjudge.observe import metrics
-from adjudge.store.chains import commands as chain_commands
-from adjudge.store.chains import definitions
+from adjudge.store.chains import commands, concurrency, definitions
 from adjudge.store.chains import queries as chain_queries
-from adjudge.store.chains import statements as sql
-from adjudge.store.chains.models import ChainRow, NewChainRun, StartedChainRun
-from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.chains.models import (
+    ChainRow,
+    LockedChainRun,
+    NewChainRun,
+    NewNode,
+    SlotState,
+    StartedChainRun,
+)
+from adjudge.store.engine.driver import Tx
 from adjudge.store.ops import audit_log
 
 _KEY_CHARACTERS = 300
@@ -32,9 +34,9 @@ _KEY_CHARACTERS = 300
 class ChainRunStarter:
     """Creates runs."""
 
-    def __init__(self, dags: DagCache, progress: ChainRunLifecycle, new_id: IdFactory) -> None:
+    def __init__(self, dags: DagCache, lifecycle: ChainRunLifecycle, new_id: IdFactory) -> None:
         self._dags = dags
-        self._progress = progress
+        self._lifecycle = lifecycle
         self._new_id = new_id
 
     async def start(self, tx: Tx, wanted: NewChainRun) -> StartedChainRun:
@@ -43,9 +45,7 @@ class ChainRunStarter:
         chain = await definitions.find_summary(tx, wanted.chain_id)
         if not chain.enabled:
             return await self._known_or_refused(tx, wanted, chain)
-        dag = self._dags.get(chain.id, chain.version)
-        if dag is None:
-            dag = self._dags.put(chain.id, chain.version, (await definitions.find(tx, chain.id)).dag or {})
+        dag = await self._dags.load(tx, chain.id, chain.version)
         started = await self._insert(tx, wanted, chain.version, dag)
         if started.is_new:
             await self._create_nodes(tx, _fresh(started.run_id, wanted, chain.version, dag), wanted, dag)
@@ -69,7 +69,7 @@ class ChainRunStarter:
         history: the new one names it as its origin.
         """
         origin = await chain_queries.find_run(tx, run_id)
-        dag = await self._dags.of_run(tx, run_id, origin.chain_id, origin.chain_version)
+        dag = await self._dags.load(tx, origin.chain_id, origin.chain_version)
         kept = await self._kept(tx, dag, run_id, from_node) if from_node is not None else set[str]()
         wanted = NewChainRun(
             origin.chain_id,
@@ -97,11 +97,10 @@ class ChainRunStarter:
 
     async def _known_or_refused(self, tx: Tx, wanted: NewChainRun, chain: ChainRow) -> StartedChainRun:
         """Handle a start of a disabled chain: a known idempotency key returns its run."""
-        key = wanted.idempotency_key
-        known = await fetch_one(tx, sql.FIND_BY_KEY, chain_id=chain.id, idempotency_key=key) if key else None
+        known = await commands.find_run_by_key(tx, chain.id, wanted.idempotency_key)
         if known is None:
             raise ChainDisabled(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
-        return StartedChainRun(known["id"], known["number"], is_new=False)
+        return StartedChainRun(known.id, known.number, is_new=False)
 
     async def _kept(self, tx: Tx, dag: Dag, run_id: str, from_node: str) -> set[str]:
         if from_node not in dag.by_id:
@@ -118,36 +117,28 @@ class ChainRunStarter:
         self, tx: Tx, wanted: NewChainRun, version: int, dag: Dag, *, origin: str | None = None, kept: int = 0
     ) -> StartedChainRun:
         if dag.has_cross_run_limits:
-            await lock_chains(tx, [wanted.chain_id])
-        run_id, slot = self._new_id(), None
+            await concurrency.lock_chains(tx, [wanted.chain_id])
+        run_id = self._new_id()
+        slot: SlotState | None = None
         if dag.chain_limits.max_runs is not None:
             slot = "wanted" if wanted.parent_run_id is None else "held"
-        row = (
+        number = await commands.insert_run(
+            tx,
             run_id,
-            wanted.chain_id,
-            version,
-            wanted.idempotency_key,
-            encode_json(wanted.parameters, "parameters"),
-            wanted.trigger_kind,
-            wanted.actor,
-            wanted.reason,
-            wanted.trace_id,
-            len(dag.nodes),
-            len(dag.nodes) - kept,
-            wanted.parent_run_id,
-            wanted.parent_node_id,
-            origin,
-            slot,
-            authority_to_json(wanted.authority),
+            wanted,
+            version=version,
+            nodes_total=len(dag.nodes),
+            nodes_open=len(dag.nodes) - kept,
+            origin_run_id=origin,
+            slot=slot,
         )
-        number = await chain_commands.insert_run(tx, wanted.chain_id, row)
         if number is not None:
             tx.on_commit(metrics.CHAIN_RUNS.labels("started").inc)
             return StartedChainRun(run_id, number, is_new=True)
-        known = await fetch_one(tx, sql.FIND_BY_KEY, chain_id=wanted.chain_id, idempotency_key=wanted.idempotency_key)
+        known = await commands.find_run_by_key(tx, wanted.chain_id, wanted.idempotency_key)
         if known is None:
             raise VersionConflict(f"Chain {wanted.chain_id!r} changed meanwhile; read it again, then decide.")
-        return StartedChainRun(known["id"], known["number"], is_new=False)
+        return StartedChainRun(known.id, known.number, is_new=False)
 
     async def _create_nodes(
         self,
@@ -163,47 +154,38 @@ class ChainRunStarter:
 
         If these are the only ones to start, nothing is left to decide, and no other transaction can see the run yet.
         """
-        run_id, undecided = run.id, bool(kept)
+        undecided = bool(kept)
         pool = wanted.chain_id if dag.has_cross_run_limits else None
-        if kept:
-            copied = [(node_id,) for node_id in sorted(kept)]
-            await tx.execute(sql.COPY_NODES, copied, run_id=run_id, origin_run_id=origin_run_id, pool=pool)
-        takes_turns = dag.chain_limits.max_runs is not None and wanted.parent_run_id is None
-        rows, starts = [], []
+        await commands.copy_nodes(tx, run.id, kept, origin_run_id=origin_run_id, pool=pool)
+        needs_slot = dag.chain_limits.max_runs is not None and wanted.parent_run_id is None
+        nodes, ready = list[NewNode](), list[ReadyNode]()
         for ordinal, node in enumerate(dag.nodes):
             if node.id in kept:
                 continue
             waiting = sum(dep not in kept for dep in node.deps)
-            begins = not waiting and node.needs_only_success and not dag.has_concurrency_limits and not takes_turns
-            job_id = self._new_id() if begins else None
-            undecided |= not waiting and not begins
-            if job_id is not None:
-                starts.append(ReadyNode(run_id, node.id, node, job_id))
-            rows.append((run_id, node.id, node.type, ordinal, node.priority, waiting, job_id, None, None, pool))
-        if rows:
-            await tx.execute(sql.INSERT_NODES, rows)
+            is_ready = not waiting and node.needs_only_success and not dag.has_concurrency_limits and not needs_slot
+            undecided |= not waiting and not is_ready
+            new = NewNode(
+                run.id,
+                node.id,
+                node.type,
+                ordinal,
+                node.priority,
+                waiting_on=waiting,
+                deps_success=len(node.deps) - waiting,
+                job_id=self._new_id() if is_ready else None,
+                pool=pool,
+            )
+            nodes.append(new)
+            if is_ready:
+                ready.append(ReadyNode(run.id, node.id, node, new.job_id))
+        await commands.insert_nodes(tx, nodes)
         if not undecided:
-            await self._progress.advance_runs(tx, {run_id: run}, [], starts)
-            return
-        runs = await update_counts(tx, {run_id: NodeCountDelta()})
-        if kept:
-            await self._count_kept(tx, run_id, dag, kept)
-        if takes_turns:
-            await self._progress.admit_or_refuse(tx, run_id, wanted.chain_id, dag.chain_limits)
-            return
-        decided, skipped = await self._progress.advance.decide_runnable(tx, runs[run_id])
-        if skipped:
-            runs = await update_counts(tx, {run_id: NodeCountDelta(0, -len(skipped), 0)})
-        await self._progress.advance_runs(tx, runs, skipped, [*starts, *decided])
-
-    async def _count_kept(self, tx: Tx, run_id: str, dag: Dag, kept: Collection[str]) -> None:
-        rows = []
-        for node in dag.nodes:
-            done = sum(dep in kept for dep in node.deps)
-            if done and node.id not in kept:
-                rows.append((run_id, node.id, 0, done, 0, 0, None))
-        if rows:
-            await tx.fetch(sql.COUNT_DEPS, sorted(rows))
+            await self._lifecycle.advance_runs(tx, {run.id: run}, [], ready)
+        elif needs_slot:
+            await self._lifecycle.admit_or_refuse(tx, run.id, wanted.chain_id, dag.chain_limits)
+        else:
+            await self._lifecycle.start_runnable(tx, run, ready)
 
 
 def _fresh(run_id: str, wanted: NewChainRun, version: int, dag: Dag) -> LockedChainRun:

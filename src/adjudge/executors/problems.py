@@ -220,15 +220,15 @@ class ProblemVerifyExecutor:
         async with open_revision(self._database, self._cache, revision_id) as package:
             found = await Verifier(self._judge, package, jobs).run()
         table = {**verification_to_json(package.problem, found), "revision_id": revision_id}
-        for row in table["submissions"]:
-            mark = "ok  " if row["ok"] else "FAIL"
+        for item in table["submissions"]:
+            mark = "ok  " if item["ok"] else "FAIL"
             await context.log(
-                f"{mark} {row['path']}: {row['verdict']}, expected {row['expected']}, {row['time_ms']} ms"
+                f"{mark} {item['path']}: {item['verdict']}, expected {item['expected']}, {item['time_ms']} ms"
             )
         for issue in table["complaints"]:
             await context.log(f"FAIL {issue['where']}: {issue['message']}")
         if not found.ok and not cfg.get("report_only", False):
-            wrong = [row["path"] for row in table["submissions"] if not row["ok"]]
+            wrong = [item["path"] for item in table["submissions"] if not item["ok"]]
             wrong += [issue["where"] for issue in table["complaints"]]
             raise NodeRefused(f"Verification failed: {', '.join(wrong[:10])}.")
         return NodeResult(table)

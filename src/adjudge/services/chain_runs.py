@@ -119,7 +119,7 @@ class ChainRunService:
 
     async def get_dag(self, run: ChainRunRow) -> Mapping[str, list[str]]:
         """The dependencies of each node of a run, from the run's snapshot of the DAG."""
-        dag = await self.database.read(lambda tx: self.engine.dags.of_run(tx, run.id, run.chain_id, run.chain_version))
+        dag = await self.database.read(lambda tx: self.engine.dags.load(tx, run.chain_id, run.chain_version))
         return {item.id: list(item.deps) for item in dag.nodes}
 
     async def snapshot(self, viewer: Viewer, run_id: str) -> Mapping[str, Any]:
@@ -139,7 +139,7 @@ class ChainRunService:
             return await artifacts.load_artifact(Artifact(None, found.artifact_digest), self.blobs)
 
         async def gather(tx: Tx) -> list[Artifact] | None:
-            dag = await self.engine.dags.of_run(tx, run_id, run.chain_id, run.chain_version)
+            dag = await self.engine.dags.load(tx, run.chain_id, run.chain_version)
             if node_id not in dag.by_id or dag.by_id[node_id].map_spec is None:
                 return None
             left = (await chain_queries.find_artifacts(tx, run_id, (), (node_id,))).get(node_id)

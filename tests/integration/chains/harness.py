@@ -73,7 +73,7 @@ class ChainHarness:
     @property
     def jobs(self) -> JobCommands:
         """Jobs, with the nodes they belong to."""
-        return JobCommands({JOB_KIND_NODE: self.engine.owner}, random_unit=lambda: 0.0)
+        return JobCommands({JOB_KIND_NODE: self.engine.job_listener}, random_unit=lambda: 0.0)
 
     async def define(self, document: Mapping[str, Any], name: str | None = None, **fields: Any) -> ChainRow:
         """Create a chain."""

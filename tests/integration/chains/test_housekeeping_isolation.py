@@ -64,7 +64,7 @@ class Bench:
         self.harness = ChainHarness(
             store, ChainEngine(probes={"thing": self._probe}, on_run_ended=[self.poisoned.run_ended])
         )
-        self.poisoned.owner = self.harness.engine.owner
+        self.poisoned.owner = self.harness.engine.job_listener
         self.housekeeping = ChainHousekeeping(
             store.database,
             JobCommands({JOB_KIND_NODE: self.poisoned}, random_unit=lambda: 0.0),
@@ -245,7 +245,7 @@ async def test_a_chain_whose_places_cannot_be_shared_out_stops_no_other(
     for chain in chains * 2:
         wanted = NewChainRun(chain.id, actor="ann")
         await store.transact(lambda tx, wanted=wanted: bench.harness.engine.start(tx, wanted))  # type: ignore[misc]
-    tried, share_out = [], bench.harness.engine.progress.start_waiting
+    tried, share_out = [], bench.harness.engine.lifecycle.start_waiting
 
     async def poisoned(tx: Tx, chain_id: str) -> int:
         tried.append(chain_id)
@@ -253,7 +253,7 @@ async def test_a_chain_whose_places_cannot_be_shared_out_stops_no_other(
             raise KeyError(f"a bug in {chain_id}")
         return await share_out(tx, chain_id)
 
-    monkeypatch.setattr(bench.harness.engine.progress, "start_waiting", poisoned)
+    monkeypatch.setattr(bench.harness.engine.lifecycle, "start_waiting", poisoned)
     await bench.housekeeping.run_once()
     assert sorted(tried) == sorted(chain.id for chain in chains)
     assert [line["chain_id"] for line in logged(log, "chain_slot_allocation_failed")] == tried[:1]
@@ -267,7 +267,7 @@ async def test_an_outage_ends_the_round_and_counts_against_nothing(store: StoreH
     async def away(_tx: Tx, _key: str) -> WaitResult | None:
         raise Unavailable("the thing's service is away")
 
-    bench.harness.engine.progress._probes["thing"] = away
+    bench.harness.engine.lifecycle._probes["thing"] = away
     with pytest.raises(Unavailable):
         await bench.housekeeping.run_once()
     assert await bench.statuses(run_ids) == ["running", "running"]

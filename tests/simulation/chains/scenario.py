@@ -72,7 +72,10 @@ class ChainScenario(Scenario):
     def _jobs(self, engine: ChainEngine) -> JobCommands:
         again = RetryPolicy(base_ms=300)  # a lost worker's nodes are tried again soon, while it may still wake
         return JobCommands(
-            {JOB_KIND_NODE: engine.owner}, policy=again, new_id=self.world.new_id, random_unit=self.world.random.random
+            {JOB_KIND_NODE: engine.job_listener},
+            policy=again,
+            new_id=self.world.new_id,
+            random_unit=self.world.random.random,
         )
 
     def make_jobs(self) -> JobCommands:

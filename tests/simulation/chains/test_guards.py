@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from adjudge.chains.advance import ChainRunAdvancer
-from adjudge.chains.concurrency import UNLIMITED, SlotAllocator
 from adjudge.chains.control import ChainRunControl
+from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.housekeeping import ChainHousekeeping
+from adjudge.chains.node_scheduler import UNLIMITED, SlotAllocator
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.executors.subchain import SubchainExecutor
 from adjudge.store.chains import commands as chain_commands
@@ -67,8 +68,8 @@ def _skips_that_nobody_hears_of(patch: pytest.MonkeyPatch) -> None:
 
 
 def _room_without_limits(patch: pytest.MonkeyPatch) -> None:
-    def takes(self: SlotAllocator, run_id: str, dag: Any, row: Any) -> Any:
-        return dag.node(row["node_id"])
+    def takes(self: SlotAllocator, dag: Any, request: Any) -> Any:
+        return dag.node_for(request.node_id)
 
     patch.setattr(SlotAllocator, "allocate", takes)
     patch.setattr(SlotAllocator, "free", property(lambda _: UNLIMITED))
@@ -77,12 +78,12 @@ def _room_without_limits(patch: pytest.MonkeyPatch) -> None:
 
 def _runs_that_take_no_turns(patch: pytest.MonkeyPatch) -> None:
     """Every run of a chain begins, however many are under way."""
-    limits_of = ChainRunAdvancer.limits_of
+    lock_limits = DagCache.lock_limits
 
-    async def unlimited(self: ChainRunAdvancer, *given: Any) -> Any:
-        return replace(await limits_of(self, *given), max_runs=None)
+    async def unlimited(self: DagCache, *given: Any) -> Any:
+        return replace(await lock_limits(self, *given), max_runs=None)
 
-    patch.setattr(ChainRunAdvancer, "limits_of", unlimited)
+    patch.setattr(DagCache, "lock_limits", unlimited)
 
 
 def _stop_without_grace(patch: pytest.MonkeyPatch) -> None:

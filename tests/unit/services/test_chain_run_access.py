@@ -45,7 +45,7 @@ class RunAccessFixture:
 
     async def ask(self, run_id: str, **asked: Any) -> None:
         """Let the node of a run ask something."""
-        jobs = JobCommands({JOB_KIND_NODE: self.api.services.chain_runs.engine.owner})
+        jobs = JobCommands({JOB_KIND_NODE: self.api.services.chain_runs.engine.job_listener})
         row = await self.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
         claimed = await self.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))
         waits = NodeSuspended("approval", f"{run_id}/a/1", Artifact(json.dumps(asked)))

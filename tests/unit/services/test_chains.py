@@ -52,7 +52,7 @@ class ChainApi:
 
     async def work(self, *, outcome: object = None, status: JobStatus = JobStatus.SUCCEEDED) -> list[str]:
         """Claim and end every node that waits; return which."""
-        jobs = JobCommands({JOB_KIND_NODE: self.api.services.chain_runs.engine.owner})
+        jobs = JobCommands({JOB_KIND_NODE: self.api.services.chain_runs.engine.job_listener})
         rows = await self.api.store.rows("SELECT id FROM jobs WHERE kind = 'node' AND status = 'pending' ORDER BY id")
         names = []
         for row in rows:

@@ -69,7 +69,7 @@ async def run_node(secrets_api: ChainApi, executor: Echo, run_id: str) -> Any:
         services.chain_runs.engine.dags,
         keyring=keyring(services.settings),
     )
-    jobs = JobCommands({JOB_KIND_NODE: services.chain_runs.engine.owner})
+    jobs = JobCommands({JOB_KIND_NODE: services.chain_runs.engine.job_listener})
     row = await secrets_api.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
     job = (
         await secrets_api.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w", lease_ms=60_000))

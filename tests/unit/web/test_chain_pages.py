@@ -25,7 +25,7 @@ DAG = {
 
 
 async def _finish_next(pages: AsgiApp, outcome: object = None) -> str:
-    jobs = JobCommands({JOB_KIND_NODE: pages.services.chain_runs.engine.owner})
+    jobs = JobCommands({JOB_KIND_NODE: pages.services.chain_runs.engine.job_listener})
     row = await pages.store.row("SELECT id FROM jobs WHERE status = 'pending'")
     job = (await pages.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))).done[0]
     await pages.store.transact(

@@ -44,7 +44,7 @@ def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, Job
     """What each kind of job belongs to."""
     return {
         JOB_KIND_JUDGE: JudgeRunWakeupListener(judge_run_listeners(), lambda: engine.resume),
-        JOB_KIND_NODE: engine.owner,
+        JOB_KIND_NODE: engine.job_listener,
         imports.JOB_KIND_IMPORT: ImportListener(),
         JOB_KIND_EXECUTE: ExecutionListener(),
         JOB_KIND_WEBHOOK: WebhookDeliveryListener(disable_after=settings.webhooks.disable_after),

@@ -125,6 +125,12 @@ LIST_VERSIONS = Statement(
     columns={"actor": actor_name("actor")},
 )
 
+SELECT_DAG = Statement(
+    "chains.select_dag",
+    "Read the DAG of a version of a chain.",
+    "SELECT dag FROM chain_versions WHERE chain_id = :chain_id AND version = :version",
+)
+
 _NO_BOUND = 2**62
 
 
@@ -194,6 +200,12 @@ async def set_enabled(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reaso
 
 async def find(tx: Tx, chain_id: str) -> ChainRow:
     return or_not_found(await fetch_one(tx, FIND, chain_id=chain_id), "chain", chain_id)
+
+
+async def find_dag(tx: Tx, chain_id: str, version: int) -> Mapping[str, Any]:
+    """Read the DAG of a version of a chain, which never changes."""
+    row = or_not_found(await fetch_one(tx, SELECT_DAG, chain_id=chain_id, version=version), "chain", chain_id)
+    return dict(json.loads(row["dag"]))
 
 
 async def find_summary(tx: Tx, chain_id: str) -> ChainRow:

@@ -6,9 +6,17 @@ are decided by the caller, in the same transaction; nodes that become ready ther
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from adjudge.store.engine.script import Script, Step
+from adjudge.domain.states import JobStatus
+from adjudge.store.chains.models import CountedNode, FinishedNode, LockedChainRun, LockedRuns, SlotState
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.rows import row_builder
+from adjudge.store.engine.script import Inputs, Script, Step
+from adjudge.store.jobs.models import MILLISECOND, Job, NewJob
 from adjudge.store.jobs.scripts import BAND, DEAD_LETTER, FINISHED_JOB, REQUEUED, RESULT
 
 NODE_RESULT: Final = {
@@ -84,10 +92,10 @@ _FINISHED_NODE = Step(
       AND chain_nodes.job_id = finished_job.job_id AND COALESCE(chain_nodes.status, '') IN ('running', 'retrying')
     RETURNING chain_nodes.job_id AS node_job_id, chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id,
               chain_nodes.type AS type, chain_nodes.status AS node_status, chain_nodes.parent_id AS parent_id,
-              chain_nodes.started_at AS started_at, chain_nodes.ended_at AS ended_at,
+              CAST(chain_nodes.ended_at - chain_nodes.started_at AS double precision) / 1000000 AS duration_sec,
               chain_nodes.concurrency_pool AS pool
     """,
-    ("node_job_id", "run_id", "node_id", "type", "node_status", "parent_id", "started_at", "ended_at", "pool"),
+    ("node_job_id", "run_id", "node_id", "type", "node_status", "parent_id", "duration_sec", "pool"),
     after="requeued",
 )
 """One UPDATE for every way a node's attempt ends: success, failed, stopped, retrying, waiting, expanded."""
@@ -220,7 +228,7 @@ FINISH_NODES = Script(
 
 START_NODES = Script(
     "chains.start_nodes",
-    "Give nodes that are ready their jobs, and create those; a job that a worker claims runs at once.",
+    "Create the jobs of ready nodes; the jobs that the worker claims are created running.",
     {
         "start": {
             "start_run_id": "text",
@@ -252,3 +260,112 @@ START_NODES = Script(
         _ANNOUNCED,
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStart:
+    """A node that gets a job, and the worker that claims the job."""
+
+    run_id: str
+    node_id: str
+    job_id: str
+    slot: SlotState | None
+    attempt: int
+    worker: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedJob:
+    """A job that was created: pending, or running if a worker claimed it."""
+
+    id: str
+    status: JobStatus
+    priority: int
+    lease_owner: str | None
+    lease_until: int | None
+    started_at: int | None
+
+    def claimed(self, job: NewJob) -> Job:
+        """The job as its claim would have returned it."""
+        return Job(
+            id=job.id,
+            kind=job.kind,
+            status=JobStatus.RUNNING,
+            prior_status=JobStatus.PENDING,
+            attempt_id=1,
+            max_attempts=job.max_attempts or 1,
+            priority=job.priority,
+            timeout_ms=job.timeout_ms,
+            submission_id=None,
+            rejudge_batch_id=None,
+            chain_run_id=job.chain_run_id,
+            node_id=job.node_id,
+            origin_job_id=None,
+            payload=job.payload,
+            actor=self.lease_owner,
+            reason="claimed",
+            error_code=None,
+            trace_id=job.effective_trace_id,
+            lease_until=self.lease_until,
+            started_at=self.started_at,
+            finished_at=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedNodes:
+    """What ``chains.finish_nodes`` has written."""
+
+    jobs: list[Any]
+    """Rows of the step ``finished_job``."""
+    nodes: dict[str, FinishedNode]
+    """By the finished job; also nodes that go on: retrying, waiting, expanded."""
+    runs: LockedRuns
+    dependents: list[CountedNode]
+    created: list[CreatedJob]
+
+
+_build_node = row_builder(FinishedNode)
+_build_run = row_builder(LockedChainRun)
+_build_dependent = row_builder(CountedNode)
+_build_created = row_builder(CreatedJob)
+
+
+async def finish_nodes(tx: Tx, inputs: Inputs, *, lease_ms: int, is_last: bool) -> FinishedNodes:
+    """End attempts of nodes, count them for their dependents, and create the jobs of those that are ready.
+
+    ``is_last``: nothing else is left to do in the transaction if the script is complete.
+    """
+    rows = await tx.run(FINISH_NODES, inputs, last=is_last, lease_us=lease_ms * MILLISECOND)
+    runs = [_build_run(row) for row in rows["counted_run"]]
+    return FinishedNodes(
+        rows["finished_job"],
+        {job_id: _build_node(node) for job_id, *node in rows["finished_node"]},
+        {run.id: run for run in runs},
+        [_build_dependent(row) for row in rows["counted_node"]],
+        [_build_created(row) for row in rows["created_job"]],
+    )
+
+
+async def start_nodes(
+    tx: Tx, starts: Sequence[NodeStart], new_jobs: Sequence[tuple[object, ...]], *, lease_ms: int
+) -> list[CreatedJob]:
+    """Assign jobs to ready nodes, and create the jobs."""
+    assigned = sorted((item.run_id, item.node_id, item.job_id, item.slot, item.attempt, item.worker) for item in starts)
+    rows = await tx.run(START_NODES, {"start": assigned, "new_job": new_jobs}, lease_us=lease_ms * MILLISECOND)
+    return [_build_created(row) for row in rows["created_job"]]
+
+
+def new_job_row(job: NewJob, worker: str | None) -> tuple[object, ...]:
+    """The input row of a node's job, claimed by ``worker`` if there is one."""
+    return (
+        job.id,
+        job.chain_run_id,
+        job.node_id,
+        job.max_attempts,
+        job.priority,
+        job.timeout_ms,
+        json.dumps(job.payload),
+        job.effective_trace_id,
+        worker,
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from adjudge.domain.authority import Authority, parse_authority
+from adjudge.domain.chain import DependencyCounts
 from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store.engine.rows import Convert, Json, decode_json
 from adjudge.store.jobs.models import Job
@@ -15,6 +16,8 @@ JOB_KIND_NODE = "node"
 """The kind of job that executes a node."""
 SlotState = Literal["wanted", "held"]
 """With a limit: whether a run or node waits for a slot or holds one."""
+NodeKey = tuple[str, str]
+"""A run and one of its nodes."""
 JsonValue = Annotated[Any, Json()]
 StoredAuthority = Annotated[Authority | None, Convert(lambda found: parse_authority(decode_json(found)))]
 
@@ -228,6 +231,13 @@ class NewChainRun:
     """The authority of its nodes; without one, nothing that needs a permission is allowed."""
 
 
+class NumberedRun(NamedTuple):
+    """A run by its id and its number."""
+
+    id: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class StartedChainRun:
     """The result of starting a chain."""
@@ -236,6 +246,126 @@ class StartedChainRun:
     number: int
     is_new: bool
     """False if the idempotency key was known: the run is the existing one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedChainRun:
+    """A run that this transaction has locked, with its node counts."""
+
+    id: str
+    status: ChainRunStatus
+    chain_id: str
+    chain_version: int
+    nodes_open: int
+    nodes_failed: int
+    trace_id: str | None
+    slot: SlotState | None = None
+
+    @property
+    def is_waiting_for_slot(self) -> bool:
+        """Whether it waits for a slot: its nodes start when it gets one."""
+        return self.slot == "wanted"
+
+    @property
+    def can_start_nodes(self) -> bool:
+        return self.status in (ChainRunStatus.PENDING, ChainRunStatus.RUNNING)
+
+
+LockedRuns = dict[str, LockedChainRun]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCountDelta:
+    """Changes of the node counts of a run."""
+
+    total: int = 0
+    open: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewNode:
+    """A node to be inserted: a node of the DAG, or an instance of a mapped node."""
+
+    run_id: str
+    node_id: str
+    type: str
+    ordinal: int
+    priority: int
+    waiting_on: int = 0
+    """Dependencies that have not finished."""
+    deps_success: int = 0
+    """Dependencies that were copied from another run."""
+    job_id: str | None = None
+    parent_id: str | None = None
+    """The mapped node of an instance."""
+    item: str | None = None
+    """The item of an instance, as JSON."""
+    pool: str | None = None
+    """The chain whose slots its run shares with other runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node as the engine reads it to decide what follows."""
+
+    node_id: str
+    status: NodeStatus
+    attempt: int
+    parent_id: str | None
+    counts: DependencyCounts
+    job_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedNode:
+    """A node after finished dependencies, or finished instances, were counted for it."""
+
+    run_id: str
+    node_id: str
+    counts: DependencyCounts
+    job_id: str | None = None
+    """Set if the dependencies decide that it runs: the job that it was given."""
+
+    @property
+    def key(self) -> NodeKey:
+        return self.run_id, self.node_id
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClosing:
+    """A node without a running job, to be finished."""
+
+    run_id: str
+    node_id: str
+    status: NodeStatus
+    reason: str
+    source: NodeStatus = NodeStatus.RUNNING
+    """The status that it must have."""
+    actor: str = "engine"
+    error: str | None = None
+    artifact: Artifact = NO_ARTIFACT
+    """Without one, the node keeps the artifact that it has."""
+    wait: tuple[str, str] | None = None
+    """The wait that it must still have: kind and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedNode:
+    """A node that has just finished."""
+
+    run_id: str
+    node_id: str
+    type: str
+    status: NodeStatus
+    parent_id: str | None = None
+    duration_sec: float | None = None
+    pool: str | None = None
+    """The chain whose slots its run shares with other runs."""
+
+    @property
+    def key(self) -> NodeKey:
+        return self.run_id, self.node_id
 
 
 @dataclass(frozen=True, slots=True)

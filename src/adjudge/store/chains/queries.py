@@ -18,7 +18,6 @@ from adjudge.store.chains.models import (
     NodeLogRow,
     NodeTask,
 )
-from adjudge.store.chains.statements import SELECT_DAG
 from adjudge.store.engine import notify
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
@@ -86,6 +85,10 @@ FIND_ID = Statement(
     "chain_runs.find_id",
     "Read the id of the run of a chain with a number.",
     "SELECT id FROM chain_runs WHERE chain_id = :chain_id AND number = :number",
+)
+
+SELECT_DAG = Statement(
+    "chain_runs.select_dag", "Read the DAG of a run.", "SELECT dag FROM chain_runs WHERE id = :run_id"
 )
 
 PAGE = Statement(

@@ -1,46 +1,74 @@
-"""The SQL by which runs advance.
+"""SQL statements by which runs advance.
 
-Rows are taken in one order everywhere: jobs, then chains whose runs share slots (``store.chains.concurrency``), then
-runs (the youngest first, so that a sub-chain comes before the run that waits for it), then nodes. A node with an open
-job changes only under that job's lock; every other change of a run's nodes happens under the run's, or that of the
-chain whose slots they share. So whoever counts, decides; nobody counts twice. The locks are NO KEY ones: a row that is
-inserted (a log line, a job) shares the key of the run it belongs to, and must not have to wait for it.
+Rows are locked in one order: jobs, then chains whose runs share slots (``concurrency.py``), then runs (newest first, so
+that a sub-chain run comes before the run that waits for it), then nodes. A node with an unfinished job changes only
+under the lock of that job; every other change of a node happens under the lock of its run, or of the chain whose slots
+the run shares. So the transaction that counts a finished node also decides what follows, and no node is counted twice.
+The locks are ``NO KEY`` locks, so that inserting rows that refer to a run (log lines, jobs) does not wait.
 """
 
 from __future__ import annotations
 
+from adjudge.store.chains.models import (
+    ChainRunFinished,
+    CountedNode,
+    FinishedNode,
+    LockedChainRun,
+    NodeState,
+    NumberedRun,
+)
 from adjudge.store.engine.script import Script, Step
 from adjudge.store.engine.statement import Dialect, Statement
 
-STANDS = "COALESCE(chain_nodes.status, '')"
-RUN_STANDS = "COALESCE(chain_runs.status, '')"
-NODE = "chain_nodes.run_id = given_run_id AND chain_nodes.node_id = given_node_id"
+NODE_STATUS = "COALESCE(chain_nodes.status, '')"
+RUN_STATUS = "COALESCE(chain_runs.status, '')"
+IS_GIVEN_NODE = "chain_nodes.run_id = given_run_id AND chain_nodes.node_id = given_node_id"
 KEY = {"given_run_id": "text", "given_node_id": "text"}
+COUNTS = {
+    **KEY,
+    "given_ended": "bigint",
+    "given_success": "bigint",
+    "given_failed": "bigint",
+    "given_skipped": "bigint",
+}
+DEPENDENCY_COUNTS = {
+    "waiting": "waiting_on",
+    "success": "deps_success",
+    "failed": "deps_failed",
+    "skipped": "deps_skipped",
+}
+"""The columns of ``DependencyCounts``. For a mapped node they count its instances."""
+FINISHED_NODE = {
+    "duration_sec": "CAST(ended_at - started_at AS double precision) / 1000000",
+    "pool": "concurrency_pool",
+}
+"""The columns of ``FinishedNode``."""
 
 # Runs.
 
-RUN_COLUMNS = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, slot"
 
 LOCK_RUNS = Statement(
     "chain_runs.lock",
     "Lock runs and read their state.",
-    f"""
-    SELECT {RUN_COLUMNS} FROM {{given}} JOIN chain_runs ON id = given_id
+    """
+    SELECT {columns} FROM {given} JOIN chain_runs ON id = given_id
     ORDER BY id DESC FOR NO KEY UPDATE OF chain_runs
     """,
     input_columns={"given_id": "text"},
+    row=LockedChainRun,
 )
 
 UPDATE_NODE_COUNTS = Statement(
     "chain_runs.update_node_counts",
     "Update the node counts of runs; the rows stay locked until commit.",
-    f"""
+    """
     UPDATE chain_runs SET nodes_total = nodes_total + given_total, nodes_open = nodes_open + given_open,
-        nodes_failed = nodes_failed + given_failed, updated_at = {{now}}
-    FROM {{given}} WHERE id = given_id
-    RETURNING {RUN_COLUMNS}
+        nodes_failed = nodes_failed + given_failed, updated_at = {now}
+    FROM {given} WHERE id = given_id
+    RETURNING {columns}
     """,
     input_columns={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
+    row=LockedChainRun,
 )
 
 _INSERT_RUN = """
@@ -99,10 +127,11 @@ COUNT_RUN = Statement(
 FIND_BY_KEY = Statement(
     "chain_runs.find_by_key",
     "Find the run of an idempotency key.",
-    "SELECT id, number FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
+    "SELECT {columns} FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
+    row=NumberedRun,
 )
 
-RUN_BEGINS = (
+_RUN_STARTS = (
     "prior_status = status, status = 'running', started_at = {now}, updated_at = {now}, reason = 'first_node_ready'"
 )
 
@@ -110,9 +139,8 @@ START_RUNS = Statement(
     "chain_runs.start",
     "Set runs to running when their first node starts.",
     f"""
-    UPDATE chain_runs SET {RUN_BEGINS}
-    FROM {{given}} WHERE id = given_id AND {RUN_STANDS} = 'pending'
-    RETURNING id
+    UPDATE chain_runs SET {_RUN_STARTS}
+    FROM {{given}} WHERE id = given_id AND {RUN_STATUS} = 'pending'
     """,
     input_columns={"given_id": "text"},
 )
@@ -123,14 +151,13 @@ FINISH_RUNS = Statement(
     f"""
     UPDATE chain_runs SET prior_status = status, status = given_status, finished_at = {{now}}, updated_at = {{now}},
         reason = given_reason, slot = NULL
-    FROM {{given}} WHERE id = given_id AND {RUN_STANDS} IN ('running', 'stopping') AND nodes_open = 0
-    RETURNING id, chain_id, status, parent_run_id, parent_node_id, started_by, trace_id
+    FROM {{given}} WHERE id = given_id AND {RUN_STATUS} IN ('running', 'stopping') AND nodes_open = 0
+    RETURNING {{columns}}
     """,
     input_columns={"given_id": "text", "given_status": "text", "given_reason": "text"},
+    row=ChainRunFinished,
+    columns={"run_id": "id"},
 )
-
-
-SELECT_DAG = Statement("chain_runs.select_dag", "Read a run's DAG.", "SELECT dag FROM chain_runs WHERE id = :run_id")
 
 # Nodes.
 
@@ -138,10 +165,10 @@ INSERT_NODES = Statement(
     "chain_nodes.insert",
     "Insert the nodes of a run, or the instances of a mapped node.",
     """
-    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item,
-                             concurrency_pool, updated_at)
-    SELECT given_run_id, given_node_id, given_type, given_ordinal, given_priority, given_waiting_on, given_job_id,
-           given_parent_id, given_item, given_pool, {now}
+    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, deps_success, job_id, parent_id,
+                             item, concurrency_pool, updated_at)
+    SELECT given_run_id, given_node_id, given_type, given_ordinal, given_priority, given_waiting_on, given_success,
+           given_job_id, given_parent_id, given_item, given_pool, {now}
     FROM {given}
     """,
     input_columns={
@@ -150,6 +177,7 @@ INSERT_NODES = Statement(
         "given_ordinal": "bigint",
         "given_priority": "bigint",
         "given_waiting_on": "bigint",
+        "given_success": "bigint",
         "given_job_id": "text",
         "given_parent_id": "text",
         "given_item": "jsonb",
@@ -177,7 +205,7 @@ _START = f"""
     UPDATE chain_nodes SET prior_status = status, status = 'running', attempt = given_attempt, started_at = {{now}},
         ended_at = NULL, actor = given_actor, reason = given_reason, updated_at = {{now}}
     FROM {{given}}
-    WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'retrying')
+    WHERE {IS_GIVEN_NODE} AND job_id = given_job_id AND {NODE_STATUS} IN ('pending', 'retrying')
     """
 _STARTED = {
     **KEY,
@@ -193,14 +221,14 @@ START_NODES = Statement(
 
 START_CLAIMED = Script(
     "chain_nodes.start_claimed",
-    "Say that nodes run whose jobs were claimed, and that their runs do from their first node on.",
+    "Set nodes whose jobs were claimed to running, and their runs with their first node.",
     {"root_run": {"root_run_id": "text"}, "claim": _STARTED},
     (
         Step(
             "begun_run",
             f"""
-            UPDATE chain_runs SET {RUN_BEGINS}
-            FROM {{root_run}} WHERE id = root_run_id AND {RUN_STANDS} = 'pending'
+            UPDATE chain_runs SET {_RUN_STARTS}
+            FROM {{root_run}} WHERE id = root_run_id AND {RUN_STATUS} = 'pending'
             RETURNING chain_runs.id AS begun_id
             """,
             ("begun_id",),
@@ -214,14 +242,14 @@ START_CLAIMED = Script(
                 prior_status = CASE WHEN chain_nodes.status = 'running' THEN prior_status ELSE chain_nodes.status END,
                 ended_at = CASE WHEN chain_nodes.status = 'running' THEN ended_at END, status = 'running'
             FROM {{claim}}
-            WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'retrying', 'running')
+            WHERE {IS_GIVEN_NODE} AND job_id = given_job_id AND {NODE_STATUS} IN ('pending', 'retrying', 'running')
             """,
             after="begun_run",
             is_output=False,
         ),
     ),
 )
-"""A node that is running already gets another attempt: its worker was lost."""
+"""A node that is running already gets another attempt: the lease of the previous one expired."""
 
 RELEASE_NODES = Statement(
     "chain_nodes.release",
@@ -231,24 +259,22 @@ RELEASE_NODES = Statement(
         last_error = COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error),
         updated_at = {{now}}
     FROM {{given}}
-    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
+    WHERE {IS_GIVEN_NODE} AND job_id = given_job_id AND {NODE_STATUS} = 'running'
     """,
     input_columns={**KEY, "given_job_id": "text", "given_actor": "text", "given_reason": "text"},
 )
 
 FINISH_NODES = Statement(
     "chain_nodes.finish",
-    "Finish nodes whose jobs finished, with their artifacts.",
+    "Finish nodes whose jobs failed or were canceled without a result of their worker.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
-        actor = given_actor, reason = given_reason, artifact = given_artifact, artifact_digest = given_digest,
-        artifact_bytes = given_bytes, slot = NULL,
-        last_error = CASE WHEN given_status = 'success' THEN NULL ELSE
-            COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error) END
+        actor = given_actor, reason = given_reason, artifact = NULL, artifact_digest = NULL, artifact_bytes = 0,
+        slot = NULL,
+        last_error = COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error)
     FROM {{given}}
-    WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'running', 'retrying')
-    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
-              started_at, ended_at, concurrency_pool
+    WHERE {IS_GIVEN_NODE} AND job_id = given_job_id AND {NODE_STATUS} IN ('pending', 'running', 'retrying')
+    RETURNING {{columns}}
     """,
     input_columns={
         **KEY,
@@ -256,10 +282,9 @@ FINISH_NODES = Statement(
         "given_status": "text",
         "given_actor": "text",
         "given_reason": "text",
-        "given_artifact": "jsonb",
-        "given_digest": "text",
-        "given_bytes": "bigint",
     },
+    row=FinishedNode,
+    columns=FINISHED_NODE,
 )
 
 CLOSE_NODES = Statement(
@@ -273,10 +298,9 @@ CLOSE_NODES = Statement(
         artifact_bytes = CASE WHEN given_bytes = 0 THEN artifact_bytes ELSE given_bytes END, slot = NULL,
         wait_on = NULL, wait_key = NULL, wait_until = NULL
     FROM {{given}}
-    WHERE {NODE} AND {STANDS} = given_from
+    WHERE {IS_GIVEN_NODE} AND {NODE_STATUS} = given_from
       AND (given_wait_on IS NULL OR (wait_on = given_wait_on AND wait_key = given_wait_key))
-    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
-              started_at, ended_at, concurrency_pool
+    RETURNING {{columns}}
     """,
     input_columns={
         **KEY,
@@ -291,17 +315,12 @@ CLOSE_NODES = Statement(
         "given_wait_on": "text",
         "given_wait_key": "text",
     },
+    row=FinishedNode,
+    columns=FINISHED_NODE,
 )
 
 _COUNTED = """waiting_on = waiting_on - given_ended, deps_success = deps_success + given_success,
         deps_failed = deps_failed + given_failed, deps_skipped = deps_skipped + given_skipped"""
-COUNTS = {
-    **KEY,
-    "given_ended": "bigint",
-    "given_success": "bigint",
-    "given_failed": "bigint",
-    "given_skipped": "bigint",
-}
 
 COUNT_DEPS = Statement(
     "chain_nodes.count_deps",
@@ -311,11 +330,12 @@ COUNT_DEPS = Statement(
         job_id = CASE WHEN given_job_id IS NOT NULL AND waiting_on = given_ended AND deps_failed + given_failed = 0
             AND deps_skipped + given_skipped = 0 THEN given_job_id ELSE job_id END
     FROM {{given}}
-    WHERE {NODE} AND {STANDS} = 'pending'
-    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_success, deps_failed,
-              deps_skipped, job_id
+    WHERE {IS_GIVEN_NODE} AND {NODE_STATUS} = 'pending'
+    RETURNING {{columns}}
     """,
     input_columns={**COUNTS, "given_job_id": "text"},
+    row=CountedNode,
+    columns=DEPENDENCY_COUNTS,
 )
 
 COUNT_INSTANCES = Statement(
@@ -324,10 +344,12 @@ COUNT_INSTANCES = Statement(
     f"""
     UPDATE chain_nodes SET {_COUNTED}
     FROM {{given}}
-    WHERE {NODE} AND {STANDS} = 'running'
-    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_failed
+    WHERE {IS_GIVEN_NODE} AND {NODE_STATUS} = 'running'
+    RETURNING {{columns}}
     """,
     input_columns=COUNTS,
+    row=CountedNode,
+    columns=DEPENDENCY_COUNTS,
 )
 
 SKIP_NODES = Statement(
@@ -337,47 +359,17 @@ SKIP_NODES = Statement(
     UPDATE chain_nodes SET prior_status = status, status = 'skipped', ended_at = {{now}}, updated_at = {{now}},
         actor = 'engine', reason = given_reason
     FROM {{given}}
-    WHERE {NODE} AND {STANDS} = 'pending'
+    WHERE {IS_GIVEN_NODE} AND {NODE_STATUS} = 'pending'
     """,
     input_columns={**KEY, "given_reason": "text"},
-)
-
-ASSIGN_JOBS = Statement(
-    "chain_nodes.assign_jobs",
-    "Assign jobs to runnable nodes.",
-    f"""
-    UPDATE chain_nodes SET job_id = given_job_id, slot = given_slot, updated_at = {{now}}
-    FROM {{given}}
-    WHERE {NODE} AND {STANDS} IN ('pending', 'retrying')
-    """,
-    input_columns={**KEY, "given_job_id": "text", "given_slot": "text"},
-)
-
-SLOTS_HELD = Statement(
-    "chain_nodes.slots_held",
-    "Count slots held in one run.",
-    """
-    SELECT type, COALESCE(parent_id, '') AS parent_id, count(*) AS n FROM chain_nodes
-    WHERE run_id = :run_id AND slot = 'held' GROUP BY type, COALESCE(parent_id, '')
-    """,
-)
-
-SLOTS_WANTED = Statement(
-    "chain_nodes.slots_wanted",
-    "List nodes of one run that wait for a slot, by priority.",
-    """
-    SELECT node_id, type, priority, COALESCE(parent_id, '') AS parent_id, attempt FROM chain_nodes
-    WHERE run_id = :run_id AND slot = 'wanted' ORDER BY priority, ordinal LIMIT :limit
-    """,
 )
 
 SELECT_STATES = Statement(
     "chain_nodes.select_states",
     "Read the state of all nodes of a run.",
-    """
-    SELECT node_id, status, attempt, parent_id, waiting_on, deps_success, deps_failed, deps_skipped, job_id, wait_on
-    FROM chain_nodes WHERE run_id = :run_id ORDER BY ordinal, node_id
-    """,
+    "SELECT {columns} FROM chain_nodes WHERE run_id = :run_id ORDER BY ordinal, node_id",
+    row=NodeState,
+    columns=DEPENDENCY_COUNTS,
 )
 
 SET_COUNTS = Statement(
@@ -387,7 +379,7 @@ SET_COUNTS = Statement(
     UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
         deps_skipped = given_skipped, slot = NULL, job_id = NULL
     FROM {{given}}
-    WHERE {NODE} AND {STANDS} = 'pending'
+    WHERE {IS_GIVEN_NODE} AND {NODE_STATUS} = 'pending'
     """,
     input_columns=COUNTS,
 )

@@ -116,7 +116,7 @@ class NodeInputs:
         dags, nodes = dict[str, Dag](), dict[Key, Node]()
         for key, task in tasks.items():
             with suppress(AdjudgeError):
-                dags[key[0]] = await self._dags.of_run(tx, key[0], task.chain_id, task.chain_version)
+                dags[key[0]] = await self._dags.load(tx, task.chain_id, task.chain_version)
                 nodes[key] = dags[key[0]].node_for(key[1])
         plain = {key: node for key, node in nodes.items() if not _mapped(dags[key[0]], node)}
         artifacts = await chain_queries.find_artifacts_by_node(
