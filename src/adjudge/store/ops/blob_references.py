@@ -34,6 +34,8 @@ def _of(table: str, column: str, key: str, purpose: str) -> Statement:
 SOURCES = _of("submissions", "source_digest", "id", "Page through the source digests of submissions.")
 MANIFESTS = _of("problem_revisions", "manifest_digest", "id", "Page through the manifests of revisions.")
 ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives of imports.")
+LOGOS = _of("organizations", "logo_digest", "id", "Page through the logos of organizations.")
+PHOTOS = _of("teams", "photo_digest", "id", "Page through the photos of teams.")
 FILES = Statement(
     "blob_references.manifest_files_digest",
     "Page through the distinct file digests of all revisions.",
@@ -58,6 +60,8 @@ STATEMENTS: Final[Mapping[str, Statement]] = MappingProxyType(
         "submissions.source_digest": SOURCES,
         "problem_revisions.manifest_digest": MANIFESTS,
         "problem_imports.archive_digest": ARCHIVES,
+        "organizations.logo_digest": LOGOS,
+        "teams.photo_digest": PHOTOS,
         "manifest_files.digest": FILES,
         "chain_nodes.artifact_digest": ARTIFACTS,
     }
