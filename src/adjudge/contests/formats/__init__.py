@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from adjudge.contests.formats import icpc
+from adjudge.contests.formats import atcoder, best, homework, icpc, ioi, last
 from adjudge.contests.formats.base import ScoringFormat
 from adjudge.domain.errors import InvalidInput
 
-FORMATS: Final[dict[str, ScoringFormat[Any]]] = {item.name: item for item in (icpc.FORMAT,)}
+_ALL: Final[tuple[ScoringFormat[Any], ...]] = (
+    icpc.FORMAT,
+    ioi.FORMAT,
+    best.FORMAT,
+    last.FORMAT,
+    atcoder.FORMAT,
+    homework.FORMAT,
+)
+FORMATS: Final = {item.name: item for item in _ALL}
 
 
 def get_format(name: str) -> ScoringFormat[Any]:
