@@ -1,0 +1,94 @@
+"""A scoreboard as a value: problems, participants and their cells, in one view (jury or public)."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from adjudge.contests.formats.base import Cell, RowKeys
+from adjudge.domain.contest import ParticipantKind
+
+
+@dataclass(frozen=True, slots=True)
+class BoardProblem:
+    """A column."""
+
+    id: str
+    label: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardGroup:
+    """A group of participants."""
+
+    id: str
+    name: str
+    is_ranked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BoardParticipant:
+    """Who a row belongs to."""
+
+    id: str
+    name: str
+    kind: ParticipantKind = ParticipantKind.OFFICIAL
+    organization_id: str | None = None
+    organization_name: str = ""
+    group_ids: tuple[str, ...] = ()
+    has_unranked_group: bool = False
+    is_hidden: bool = False
+    is_disqualified: bool = False
+    icpc_id: str | None = None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it gets a rank, first solves and awards."""
+        return (
+            self.kind is ParticipantKind.OFFICIAL
+            and not self.is_hidden
+            and not self.is_disqualified
+            and not self.has_unranked_group
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """The cells of one participant, in the order of the board's problems, and the sort keys they combine to."""
+
+    participant: BoardParticipant
+    keys: RowKeys
+    cells: tuple[Cell, ...]
+
+    def with_cell(self, index: int, cell: Cell, keys: RowKeys) -> BoardRow:
+        return replace(self, cells=(*self.cells[:index], cell, *self.cells[index + 1 :]), keys=keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All rows of one view, in any order."""
+
+    problems: tuple[BoardProblem, ...]
+    rows: tuple[BoardRow, ...]
+    groups: tuple[BoardGroup, ...] = ()
+    organizations: Mapping[str, str] = field(default_factory=dict)
+    """Names by id."""
+    is_pass_fail: bool = True
+
+    def filtered(self, *, group_id: str | None = None, organization_id: str | None = None) -> Board:
+        """Return the board of one group, one organization, or both; ranks are computed anew among its rows."""
+        rows = tuple(
+            row
+            for row in self.rows
+            if (group_id is None or group_id in row.participant.group_ids)
+            and (organization_id is None or organization_id == row.participant.organization_id)
+        )
+        return replace(self, rows=rows)
+
+
+def collation_key(name: str) -> str:
+    """Return a key that sorts names without regard to case and accents."""
+    decomposed = unicodedata.normalize("NFKD", name)
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter)).casefold()
