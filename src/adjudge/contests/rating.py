@@ -51,7 +51,7 @@ class RatingChange:
     contest_id: str
     user_id: str
     rank: int
-    performance: int
+    performance_milli: int
     """The rating at which the result would have been expected."""
     before: Rating
     after: Rating
@@ -109,11 +109,11 @@ def _diffused(rating: Rating) -> Rating:
     return Rating(rating.rating_milli, min(deviation, INITIAL_DEVIATION_MILLI))
 
 
-def _updated(before: Rating, performance: int) -> Rating:
+def _updated(before: Rating, performance_milli: int) -> Rating:
     """Combine two normal distributions, the prior and that of the performance; exact in integers up to rounding."""
     prior, noise = before.deviation_milli**2, PERFORMANCE_DEVIATION_MILLI**2
     total = prior + noise
-    weighted = before.rating_milli * noise + performance * MILLI * prior
+    weighted = before.rating_milli * noise + performance_milli * prior
     return Rating((weighted + total // 2) // total, isqrt(prior * noise // total))
 
 
@@ -133,11 +133,11 @@ class _Opponent:
 
 
 def _performances(ranks: Mapping[str, int], before: Mapping[str, Rating], order: Iterable[str]) -> dict[str, int]:
-    """Find the performance of each rank by bisection over whole points.
+    """Find the performance of each rank, in thousandths.
 
     The likelihood of a result has its maximum where the pulls of all players, with those of equal rank counted twice,
     equal the weights of the worse players minus those of the better ones. The first sum is the same for all ranks, so
-    each of its values is computed once.
+    each of its values is computed once, at whole points; between two of them the sum is almost a straight line.
     """
     opponents = {user: _Opponent(rating) for user, rating in before.items()}
     field = _Field(before.values())
@@ -149,8 +149,8 @@ def _performances(ranks: Mapping[str, int], before: Mapping[str, Rating], order:
         own = [opponents[user] for user in tied]
         own_weight = fsum(opponent.weight for opponent in own)
         goal = (total - better - own_weight) - better
-        performance = _bisect(field, own, goal)
-        found.update(dict.fromkeys(tied, performance))
+        performance_milli = _solve(field, own, goal)
+        found.update(dict.fromkeys(tied, performance_milli))
         better = fsum((better, own_weight))
     return found
 
@@ -169,12 +169,20 @@ class _Field:
         return self._sums[performance]
 
 
-def _bisect(field: _Field, own: Sequence[_Opponent], goal: float) -> int:
+def _solve(field: _Field, own: Sequence[_Opponent], goal: float) -> int:
+    """Find where the pulls equal the goal: bisection to whole points, then linear interpolation."""
+
+    def pulls(performance: int) -> float:
+        return field.pull(performance) + fsum(opponent.pull(performance) for opponent in own)
+
     low, high = LOWEST_PERFORMANCE, HIGHEST_PERFORMANCE
-    while low < high:
+    while high - low > 1:
         middle = (low + high) // 2
-        if field.pull(middle) + fsum(opponent.pull(middle) for opponent in own) < goal:
-            low = middle + 1
+        if pulls(middle) < goal:
+            low = middle
         else:
             high = middle
-    return low
+    below, above = pulls(low), pulls(high)
+    if not below < goal <= above:
+        return (low if goal <= below else high) * MILLI
+    return low * MILLI + round(MILLI * (goal - below) / (above - below))
