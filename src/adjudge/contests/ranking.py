@@ -5,11 +5,15 @@ Nothing here is stored: one changed row changes many ranks, so readers derive th
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple, TypeAlias
 
 from adjudge.contests.board import Board, BoardParticipant, BoardRow, collation_key
+
+SortKey: TypeAlias = tuple[bool, int, int, int, int]
+"""Lists rows in ascending order: disqualified last, then the negated keys, then the listing position."""
 
 
 class EqualRankOrder(StrEnum):
@@ -20,8 +24,7 @@ class EqualRankOrder(StrEnum):
     NAME = "name"
 
 
-@dataclass(frozen=True, slots=True)
-class RankedRow:
+class RankedRow(NamedTuple):
     """A row with its rank; None for participants who are not ranked."""
 
     row: BoardRow
@@ -43,7 +46,7 @@ def listing_positions(
     return {item.id: position for position, item in enumerate(sorted(participants, key=key))}
 
 
-def sort_key(row: BoardRow, positions: Mapping[str, int]) -> tuple[bool, int, int, int, int]:
+def sort_key(row: BoardRow, positions: Mapping[str, int]) -> SortKey:
     """Return the key that lists the rows of a board in ascending order."""
     k1, k2, k3 = row.keys
     return row.participant.is_disqualified, -k1, -k2, -k3, positions[row.participant.id]
@@ -53,7 +56,7 @@ def rank_rows(rows: Iterable[BoardRow], positions: Mapping[str, int]) -> list[Ra
     """Sort rows and assign ranks (1, 2, 2, 4).
 
     Participants who are not ranked are listed among the others by their keys, without a rank; disqualified ones are
-    listed last. Rows that are sorted already, except for a few, are sorted in linear time.
+    listed last. ``LiveRanking`` is for boards that change row by row.
     """
     ranked: list[RankedRow] = []
     count, rank, previous = 0, 0, None
@@ -73,27 +76,76 @@ def rank_board(board: Board, order: EqualRankOrder = EqualRankOrder.NAME) -> lis
     return rank_rows(board.rows, listing_positions((row.participant for row in board.rows), order))
 
 
+class LiveRanking:
+    """A sorted board that is changed row by row; one change costs two binary searches.
+
+    Ranks are derived for the rows that are read, so that the first page of 10,000 rows does not rank them all.
+    """
+
+    def __init__(self, rows: Iterable[BoardRow], order: EqualRankOrder = EqualRankOrder.NAME) -> None:
+        self._rows = {row.participant.id: row for row in rows}
+        self._positions = listing_positions((row.participant for row in self._rows.values()), order)
+        self._ids = {position: participant_id for participant_id, position in self._positions.items()}
+        self._listed = sorted(sort_key(row, self._positions) for row in self._rows.values())
+        self._ranked = sorted(_rank_key(row) for row in self._rows.values() if row.participant.is_ranked)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def update(self, row: BoardRow) -> None:
+        """Replace the row of a participant whose name and status did not change."""
+        old = self._rows[row.participant.id]
+        del self._listed[bisect_left(self._listed, sort_key(old, self._positions))]
+        insort(self._listed, sort_key(row, self._positions))
+        if row.participant.is_ranked:
+            del self._ranked[bisect_left(self._ranked, _rank_key(old))]
+            insort(self._ranked, _rank_key(row))
+        self._rows[row.participant.id] = row
+
+    def position_of(self, participant_id: str) -> int:
+        """Return where a row is listed, from 0."""
+        return bisect_left(self._listed, sort_key(self._rows[participant_id], self._positions))
+
+    def rank_of(self, participant_id: str) -> int | None:
+        return self._rank(self._rows[participant_id])
+
+    def page(self, start: int, limit: int) -> list[RankedRow]:
+        """Return rows in listing order with their ranks."""
+        rows = (self._rows[self._ids[key[-1]]] for key in self._listed[start : start + limit])
+        return [RankedRow(row, self._rank(row)) for row in rows]
+
+    def _rank(self, row: BoardRow) -> int | None:
+        return bisect_left(self._ranked, _rank_key(row)) + 1 if row.participant.is_ranked else None
+
+
+def _rank_key(row: BoardRow) -> tuple[int, int, int]:
+    k1, k2, k3 = row.keys
+    return -k1, -k2, -k3
+
+
 def first_solves(board: Board) -> dict[str, str]:
     """Return the participant who solved each problem first, by problem id; problems without one are left out.
 
     Only ranked participants count. While an earlier submission of somebody else is pending, nobody is first: it could
     still be accepted. An earlier pending submission of the same participant changes nothing.
     """
-    rows = [row for row in board.rows if row.participant.is_ranked]
-    found = {}
-    for index, problem in enumerate(board.problems):
-        if (row := _first_solver(rows, index)) is not None:
-            found[problem.id] = row.participant.id
-    return found
+    firsts = ((problem.id, first_solver(board.rows, index)) for index, problem in enumerate(board.problems))
+    return {problem_id: participant_id for problem_id, participant_id in firsts if participant_id is not None}
 
 
-def _first_solver(rows: Sequence[BoardRow], index: int) -> BoardRow | None:
-    solved = [(number, row) for row in rows if (number := row.cells[index].first_accepted_number) is not None]
-    if not solved:
+def first_solver(rows: Sequence[BoardRow], problem_index: int) -> str | None:
+    """Return who solved one problem first; after a verdict only that problem can change."""
+    solved: tuple[int, str] | None = None
+    pending: list[tuple[int, str]] = []
+    for row in rows:
+        cell = row.cells[problem_index]
+        accepted, waiting = cell.first_accepted_number, cell.earliest_pending_number
+        if (accepted is None and waiting is None) or not row.participant.is_ranked:
+            continue
+        if accepted is not None and (solved is None or accepted < solved[0]):
+            solved = (accepted, row.participant.id)
+        if waiting is not None:
+            pending.append((waiting, row.participant.id))
+    if solved is None or any(number < solved[0] and other != solved[1] for number, other in pending):
         return None
-    number, first = min(solved, key=lambda item: item[0])
-    is_open = any(
-        (pending := row.cells[index].earliest_pending_number) is not None and pending < number and row is not first
-        for row in rows
-    )
-    return None if is_open else first
+    return solved[1]

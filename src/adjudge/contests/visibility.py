@@ -90,7 +90,7 @@ class Access(StrEnum):
     """Balloons of the freeze only as far as the contest's rule allows."""
 
 
-class Condition(StrEnum):
+class VisibilityCondition(StrEnum):
     """An entry of the table that depends on a setting of the contest."""
 
     BY_VISIBILITY = "by_visibility"
@@ -130,7 +130,7 @@ class ContestFacts:
 
 
 _V, _P, _O, _S = ViewerClass.VISITOR, ViewerClass.PARTICIPANT, ViewerClass.OWN, ViewerClass.STAFF
-_Entry = Access | Condition
+_Entry = Access | VisibilityCondition
 _Column = dict[ViewerClass, _Entry]
 
 
@@ -149,39 +149,39 @@ _OWN_AND_STAFF: Final[_Column] = {_O: Access.FULL, _S: Access.FULL}
 _RUNNING_PROBLEMS: Final[_Column] = {
     _P: Access.FULL,
     _O: Access.FULL,
-    _V: Condition.BY_PROBLEM_SETTING,
-    _S: Condition.BY_PROBLEM_SETTING,
+    _V: VisibilityCondition.BY_PROBLEM_SETTING,
+    _S: VisibilityCondition.BY_PROBLEM_SETTING,
 }
 _RUNNING_CLARIFICATIONS: Final[_Column] = {**_others(Access.BROADCASTS), _O: Access.BROADCASTS_AND_OWN}
 
 TABLE: Final[dict[RouteClass, tuple[_Column, _Column, _Column, _Column]]] = {
-    RouteClass.CONTEST: (_all(Condition.BY_VISIBILITY),) * 4,
-    RouteClass.PROBLEMS: (_NONE, _RUNNING_PROBLEMS, _RUNNING_PROBLEMS, _all(Condition.IF_PUBLISHED)),
+    RouteClass.CONTEST: (_all(VisibilityCondition.BY_VISIBILITY),) * 4,
+    RouteClass.PROBLEMS: (_NONE, _RUNNING_PROBLEMS, _RUNNING_PROBLEMS, _all(VisibilityCondition.IF_PUBLISHED)),
     RouteClass.TEAMS: (_all(Access.FULL),) * 4,
     RouteClass.OWN_SUBMISSIONS: (
-        {_O: Condition.IF_TESTER},
-        {_O: Condition.BY_FEEDBACK},
-        {_O: Condition.BY_FEEDBACK},
+        {_O: VisibilityCondition.IF_TESTER},
+        {_O: VisibilityCondition.BY_FEEDBACK},
+        {_O: VisibilityCondition.BY_FEEDBACK},
         {_O: Access.FULL},
     ),
     RouteClass.OTHER_SUBMISSIONS: (_NONE, _others(Access.FULL), _others(Access.FULL), _others(Access.FULL)),
     RouteClass.OTHER_VERDICTS: (
         _NONE,
-        _others(Condition.ACCEPTED_OR_NOT_BY_SCOREBOARD),
-        _others(Condition.BEFORE_FREEZE_BY_SCOREBOARD),
+        _others(VisibilityCondition.ACCEPTED_OR_NOT_BY_SCOREBOARD),
+        _others(VisibilityCondition.BEFORE_FREEZE_BY_SCOREBOARD),
         _others(Access.FULL),
     ),
-    RouteClass.OTHER_DETAILS: (_NONE, _NONE, _NONE, _others(Condition.AFTER_FINALIZED_BY_SETTING)),
+    RouteClass.OTHER_DETAILS: (_NONE, _NONE, _NONE, _others(VisibilityCondition.AFTER_FINALIZED_BY_SETTING)),
     RouteClass.SCOREBOARD: (
         _all(Access.ZERO_ROWS),
-        _all(Condition.BY_SCOREBOARD_VISIBILITY),
-        _all(Condition.BY_SCOREBOARD_VISIBILITY),
+        _all(VisibilityCondition.BY_SCOREBOARD_VISIBILITY),
+        _all(VisibilityCondition.BY_SCOREBOARD_VISIBILITY),
         _all(Access.JURY_VIEW),
     ),
     RouteClass.OWN_ROW: (
         _NONE,
-        {_O: Condition.OWN_ROW_BY_FEEDBACK},
-        {_O: Condition.OWN_CELLS_BY_FEEDBACK},
+        {_O: VisibilityCondition.OWN_ROW_BY_FEEDBACK},
+        {_O: VisibilityCondition.OWN_CELLS_BY_FEEDBACK},
         {_O: Access.FULL},
     ),
     RouteClass.CLARIFICATIONS: (
@@ -194,7 +194,7 @@ TABLE: Final[dict[RouteClass, tuple[_Column, _Column, _Column, _Column]]] = {
     RouteClass.STREAMS: (_all(Access.SAME_AS_OBJECT),) * 4,
     RouteClass.BALLOONS: (_NONE, _STAFF, {_S: Access.MINIMUM_RULE}, _STAFF),
     RouteClass.PRINTS: (_OWN_AND_STAFF,) * 4,
-    RouteClass.EDITORIALS: (_NONE, _NONE, _NONE, _all(Condition.BY_EDITORIAL_SETTING)),
+    RouteClass.EDITORIALS: (_NONE, _NONE, _NONE, _all(VisibilityCondition.BY_EDITORIAL_SETTING)),
     RouteClass.OPERATIONS: (_NONE, _NONE, _NONE, _NONE),
 }
 """Columns: before, running, frozen until thaw, thawed. The jury and API readers are not listed: they see everything."""
@@ -208,15 +208,15 @@ _COLUMNS: Final = {
 }
 
 _WITH_FEEDBACK: Final = {
-    Condition.OWN_ROW_BY_FEEDBACK: Access.FULL,
-    Condition.OWN_CELLS_BY_FEEDBACK: Access.CELLS_ONLY,
+    VisibilityCondition.OWN_ROW_BY_FEEDBACK: Access.FULL,
+    VisibilityCondition.OWN_CELLS_BY_FEEDBACK: Access.CELLS_ONLY,
 }
 """Visible unless the contest gives no feedback: the row would reveal the verdicts."""
 
 _WITH_SCOREBOARD: Final = {
-    Condition.BY_SCOREBOARD_VISIBILITY: Access.PUBLIC_VIEW,
-    Condition.ACCEPTED_OR_NOT_BY_SCOREBOARD: Access.ACCEPTED_OR_NOT,
-    Condition.BEFORE_FREEZE_BY_SCOREBOARD: Access.BEFORE_FREEZE,
+    VisibilityCondition.BY_SCOREBOARD_VISIBILITY: Access.PUBLIC_VIEW,
+    VisibilityCondition.ACCEPTED_OR_NOT_BY_SCOREBOARD: Access.ACCEPTED_OR_NOT,
+    VisibilityCondition.BEFORE_FREEZE_BY_SCOREBOARD: Access.BEFORE_FREEZE,
 }
 """Visible to those who may see the scoreboard while the contest runs."""
 
@@ -230,11 +230,11 @@ def access(route: RouteClass, viewer: ViewerClass, phase: ContestPhase, facts: C
     if facts.is_draft or (facts.visibility is ContestVisibility.PRIVATE and viewer is ViewerClass.VISITOR):
         return Access.NONE
     entry = TABLE[route][_COLUMNS[phase]].get(viewer, Access.NONE)
-    return _resolve(entry, viewer, phase, facts) if isinstance(entry, Condition) else entry
+    return _resolve(entry, viewer, phase, facts) if isinstance(entry, VisibilityCondition) else entry
 
 
-def _resolve(condition: Condition, viewer: ViewerClass, phase: ContestPhase, facts: ContestFacts) -> Access:
-    if condition is Condition.BY_FEEDBACK:
+def _resolve(condition: VisibilityCondition, viewer: ViewerClass, phase: ContestPhase, facts: ContestFacts) -> Access:
+    if condition is VisibilityCondition.BY_FEEDBACK:
         return _own_judgement(phase, facts)
     if condition in _WITH_FEEDBACK:
         return Access.NONE if _own_judgement(phase, facts) is Access.RECEIPT else _WITH_FEEDBACK[condition]
@@ -243,14 +243,14 @@ def _resolve(condition: Condition, viewer: ViewerClass, phase: ContestPhase, fac
     return Access.FULL if _is_met(condition, facts) else Access.NONE
 
 
-def _is_met(condition: Condition, facts: ContestFacts) -> bool:
+def _is_met(condition: VisibilityCondition, facts: ContestFacts) -> bool:
     return {
-        Condition.BY_VISIBILITY: True,  # private contests are refused to visitors before the table is asked
-        Condition.BY_PROBLEM_SETTING: facts.visitors_see_problems,
-        Condition.IF_PUBLISHED: facts.is_problem_published,
-        Condition.IF_TESTER: facts.is_tester,
-        Condition.AFTER_FINALIZED_BY_SETTING: facts.is_finalized and facts.shows_details_of_others,
-        Condition.BY_EDITORIAL_SETTING: facts.shows_editorials,
+        VisibilityCondition.BY_VISIBILITY: True,  # private contests are refused to visitors before the table is asked
+        VisibilityCondition.BY_PROBLEM_SETTING: facts.visitors_see_problems,
+        VisibilityCondition.IF_PUBLISHED: facts.is_problem_published,
+        VisibilityCondition.IF_TESTER: facts.is_tester,
+        VisibilityCondition.AFTER_FINALIZED_BY_SETTING: facts.is_finalized and facts.shows_details_of_others,
+        VisibilityCondition.BY_EDITORIAL_SETTING: facts.shows_editorials,
     }[condition]
 
 

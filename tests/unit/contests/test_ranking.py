@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adjudge.contests.board import Board, BoardRow
 from adjudge.contests.formats.base import Cell
-from adjudge.contests.ranking import EqualRankOrder, first_solves, rank_board
+from adjudge.contests.ranking import EqualRankOrder, LiveRanking, first_solves, rank_board
 from adjudge.domain.contest import ParticipantKind
 from tests.unit.contests.boards import board, icpc_row, row, solved, tried
 
@@ -98,3 +98,30 @@ def test_own_pending_submission_does_not_leave_first_open() -> None:
 def test_unranked_participants_are_not_first_and_leave_nothing_open(cell: Cell) -> None:
     rows = [row("guest", cells=[cell], kind=ParticipantKind.UNOFFICIAL), row("b", cells=[solved(20, 3)])]
     assert _firsts(*rows) == {"problem-a": "b"}
+
+
+_values = st.tuples(st.integers(0, 2), st.integers(0, 2))
+
+
+@given(
+    st.lists(st.tuples(_values, st.sampled_from(["", "hidden", "disqualified"])), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 7), _values), max_size=8),
+)
+def test_live_ranking_equals_ranking_anew_after_every_change(
+    start: list[tuple[tuple[int, int], str]], changes: list[tuple[int, tuple[int, int]]]
+) -> None:
+    rows = [
+        icpc_row(f"p{index % 3}{index}", *keys, is_hidden=status == "hidden", is_disqualified=status == "disqualified")
+        for index, (keys, status) in enumerate(start)
+    ]
+    live = LiveRanking(rows)
+    for index, (k1, k2) in changes:
+        position = index % len(rows)
+        rows[position] = BoardRow(rows[position].participant, icpc_row("", k1, k2).keys, ())
+        live.update(rows[position])
+        expected = rank_board(board(*rows))
+        assert live.page(0, len(live)) == expected
+        assert live.page(1, 2) == expected[1:3]
+        for place, item in enumerate(expected):
+            assert live.position_of(item.row.participant.id) == place
+            assert live.rank_of(item.row.participant.id) == item.rank
