@@ -26,7 +26,7 @@ class Import:
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"domain"}),
-    frozenset({"concurrency"}),
+    frozenset({"concurrency", "schema"}),
     frozenset({"store", "stream", "blobs", "registry", "cache", "sandbox", "client"}),
     frozenset({"chains", "judge", "contests", "packages"}),
     frozenset({"services"}),
@@ -35,7 +35,9 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 """From the ground up. A room imports from lower layers and from itself: then no cycle can form, a room can be
 understood with what is below it alone, and a driver can be replaced without touching what uses it. ``concurrency`` is
-below the drivers because they batch as well (notifications), and knows nothing of what it batches."""
+below the drivers because they batch as well (notifications), and knows nothing of what it batches. ``schema`` is below
+``client`` and ``api``, which share the response models: so the client decodes what the server encodes and does not
+import the server."""
 
 WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
@@ -192,11 +194,12 @@ def test_domain_is_standard_library_only() -> None:
 
 
 def test_the_client_carries_no_server_with_it() -> None:
-    """A program that submits should import neither a judge nor a database."""
-    own = [item for item in all_imports() if item.room == "client"]
+    """A program that submits should import neither a judge nor a database; nor pydantic, with the shared models."""
+    own = [item for item in all_imports() if item.room in {"client", "schema"}]
     outside = {item.target.split(".")[0] for item in own} - {*sys.stdlib_module_names, "adjudge"}
     assert outside == {"httpx"}
-    assert {room for item, room in between_rooms() if item.room == "client"} <= {"domain", "__version__"}
+    assert {room for item, room in between_rooms() if item.room == "client"} <= {"domain", "schema", "__version__"}
+    assert {room for item, room in between_rooms() if item.room == "schema"} == {"domain"}
 
 
 def test_observe_imports_no_room() -> None:

@@ -77,7 +77,7 @@ RETIRED_PHRASES = {
     "short_way": "(gone)",
 }
 EXCEPTIONS = {
-    ("vitals", "src/adjudge/api/schema/ops.py"): "a field of the API, which does not change",
+    ("vitals", "src/adjudge/schema/ops.py"): "a field of the API, which does not change",
 }
 """Where a retired word stays, and why."""
 

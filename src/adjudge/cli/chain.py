@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from adjudge.cli.dag_text import draw
 from adjudge.cli.options import aliased_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.client import TriggerSpec
-from adjudge.client.models import Applied, Trigger
 from adjudge.domain.chain_parser import parse_dag
 from adjudge.domain.errors import InvalidInput
+from adjudge.schema.chain_apply import ChainApplyRead
+from adjudge.schema.chains import TriggerRead
 
 
 @click.group(name="chain")
@@ -80,7 +82,7 @@ def _checked(path: Path) -> ChainDefinition:
     return definition
 
 
-def _print_applied(done: Applied) -> None:
+def _print_applied(done: ChainApplyRead) -> None:
     click.echo(f"{done.chain.name}: {done.outcome}, version {done.chain.version}")
     for name, outcome in done.triggers.items():
         click.echo(f"  trigger {name}: {outcome}")
@@ -121,7 +123,7 @@ def show(name: str, server: str | None) -> None:
     _draw(found.dag, {})
 
 
-def _trigger(item: Trigger) -> str:
+def _trigger(item: TriggerRead) -> str:
     """A trigger as one line; for a webhook with its URL."""
     spec = escape(json.dumps(dict(item.spec), ensure_ascii=False))
     off = "" if item.enabled else ", disabled"
@@ -171,7 +173,7 @@ def graph(name: str | None, run_id: str | None, server: str | None) -> None:
     _draw(dag, states)
 
 
-def _draw(dag: Any, states: dict[str, str]) -> None:
+def _draw(dag: Any, states: Mapping[str, str]) -> None:
     """Draw the DAG, or list its nodes if it is wider than the terminal."""
     nodes = {str(node["id"]): node for node in dag.get("nodes", ())}
     dependencies = {name: list(node.get("deps") or ()) for name, node in nodes.items()}

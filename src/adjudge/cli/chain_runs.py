@@ -18,8 +18,8 @@ from adjudge.cli.connection import open_client
 from adjudge.cli.options import aliased_option, limit_option, reason_option, required_reason_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.client import Client
-from adjudge.client.models import Node, Run
 from adjudge.domain.errors import InvalidInput
+from adjudge.schema.chain_runs import ChainRunRead, NodeRead
 
 F = TypeVar("F", bound=Callable[..., Any])
 STATES: Final = {
@@ -269,7 +269,7 @@ def artifact(run_id: str, node_id: str, digest: str | None, output: BinaryIO, se
 RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, reject, rerun, logs, artifact)
 
 
-def _print_node(node: Node) -> None:
+def _print_node(node: NodeRead) -> None:
     click.echo(f"{node.node_id}: {node.status}, attempt {node.attempt}")
 
 
@@ -286,22 +286,22 @@ def _follow(client: Client, run_id: str) -> None:
         raise click.exceptions.Exit(EXIT_NOT_DONE)
 
 
-def _lines(console: Console, client: Client, run_id: str) -> Run:
+def _lines(console: Console, client: Client, run_id: str) -> ChainRunRead:
     said: dict[str, str] = {}
     for found in client.run_watch(run_id):
-        if isinstance(found, Node) and said.get(found.node_id) != (line := _line(found, run_id)):
+        if isinstance(found, NodeRead) and said.get(found.node_id) != (line := _line(found, run_id)):
             console.print(line)
             said[found.node_id] = line
     return client.run_wait(run_id)
 
 
-def _line(node: Node, run_id: str) -> str:
+def _line(node: NodeRead, run_id: str) -> str:
     again = f" (attempt {node.attempt})" if node.attempt > 1 else ""
     failed = f": {escape(node.last_error)}" if node.last_error and node.status in {"failed", "retrying"} else ""
     return f"{_state(node.status)} {escape(node.node_id)}{again}{failed}{escape(_approval_hint(node, run_id))}"
 
 
-def _approval_hint(node: Node, run_id: str) -> str:
+def _approval_hint(node: NodeRead, run_id: str) -> str:
     """The question of an approval node and the command that approves it."""
     if node.type != "wait_approval" or node.status != "running":
         return ""
@@ -309,11 +309,11 @@ def _approval_hint(node: Node, run_id: str) -> str:
     return f"  {asked}approval required: adjudge chain approve {run_id} {node.node_id} --reason …"
 
 
-def _live(console: Console, client: Client, run_id: str) -> Run:
-    run, nodes = client.run(run_id), dict[str, Node]()
+def _live(console: Console, client: Client, run_id: str) -> ChainRunRead:
+    run, nodes = client.run(run_id), dict[str, NodeRead]()
     with Live(_table(run, nodes), console=console, refresh_per_second=8) as live:
         for found in client.run_watch(run_id):
-            if isinstance(found, Run):
+            if isinstance(found, ChainRunRead):
                 run = found
             else:
                 nodes[found.node_id] = found
@@ -321,7 +321,7 @@ def _live(console: Console, client: Client, run_id: str) -> Run:
     return client.run_wait(run_id)
 
 
-def _table(run: Run, nodes: dict[str, Node], limit: int = _ROWS) -> Table:
+def _table(run: ChainRunRead, nodes: dict[str, NodeRead], limit: int = _ROWS) -> Table:
     ended = run.nodes_total - run.nodes_open
     waits = ", queued (concurrency limit)" if run.place == "wanted" else ""
     title = f"{escape(run.chain_name)}: {_state(run.status)}{waits}, {ended} of {run.nodes_total} nodes"

@@ -17,8 +17,8 @@ from adjudge.cli.connection import open_client
 from adjudge.cli.options import after_option, aliased_option, follow_links_option, limit_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.client import Client
-from adjudge.client.models import Problem
 from adjudge.packages.archive import Links, open_package
+from adjudge.schema.problems import ProblemRead
 
 EXIT_FAILED: Final = 1
 _BLOCKS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "li", "pre", "tr", "div", "ul", "ol", "table", "br"})
@@ -114,14 +114,14 @@ def zip_package(folder: Path, links: Links) -> bytes:
 def _follow(client: Client, import_id: str, *, publish: bool) -> None:
     console, stage = make_console(), ""
     for state in client.import_watch(import_id):
-        now = str((state.progress or {}).get("stage", ""))
+        now = state.progress.stage if state.progress else ""
         if now and now != stage:
             stage = now
             console.print(f"[dim]{escape(stage)}[/]")
     found = client.import_wait(import_id)
     for item in found.findings:
-        location = ":".join(str(part) for part in (item.get("path"), item.get("line")) if part)
-        console.print(escape(f"{item['severity']}: {location} {item['message']} {item.get('fix') or ''}".strip()))
+        location = ":".join(str(part) for part in (item.path, item.line) if part)
+        console.print(escape(f"{item.severity}: {location} {item.message} {item.fix or ''}".strip()))
     passed = found.jury is None or bool(found.jury.get("ok"))
     if found.state != "succeeded":
         console.print(f"[red]{found.state}[/]: {escape(found.error or '')}")
@@ -132,13 +132,13 @@ def _follow(client: Client, import_id: str, *, publish: bool) -> None:
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-def _print(console: Console, found: Problem) -> None:
+def _print(console: Console, found: ProblemRead) -> None:
     console.print(f"[bold]{escape(found.title)}[/]  [dim]{escape(found.slug)}, revision {found.revision}[/]")
     memory_mib = found.limits.memory_bytes / 1024**2
     console.print(f"{found.limits.time_ms} ms, {memory_mib:g} MiB, {found.tests} tests, {escape(found.grading)}")
-    if found.statement and found.statement.get("html"):
+    if found.statement and found.statement.html:
         console.print()
-        console.print(escape(html_to_text(str(found.statement["html"]))))
+        console.print(escape(html_to_text(found.statement.html)))
     for sample in found.samples:
         console.print(f"\n[bold]{escape(sample.name)}[/]{' (truncated)' if sample.is_cut else ''}")
         console.print(f"[dim]input[/]\n{escape(sample.input)}\n[dim]output[/]\n{escape(sample.output)}")

@@ -14,8 +14,8 @@ from adjudge.cli.connection import open_client
 from adjudge.cli.options import limit_option, reason_option, required_reason_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.client import Client
-from adjudge.client.models import RejudgeBatch, RejudgePreview
 from adjudge.domain.errors import InvalidInput
+from adjudge.schema.rejudge import RejudgeBatchRead, RejudgePreviewRead
 
 _LOOK_SEC: Final = 1.0
 _RUNNING: Final = "running"
@@ -138,7 +138,7 @@ def cancel(batch_id: str, reason: str, server: str | None) -> None:
         _print_batch(client.rejudge_cancel(batch_id, reason=reason))
 
 
-def _print_batch(batch: RejudgeBatch) -> None:
+def _print_batch(batch: RejudgeBatchRead) -> None:
     click.echo(f"{batch.id}: {batch.state}, {batch.ended} of {batch.total} judged")
 
 
@@ -152,20 +152,20 @@ def _wait_ready(client: Client, batch_id: str) -> None:
         time.sleep(_LOOK_SEC)
 
 
-def _show(found: RejudgePreview) -> None:
+def _show(found: RejudgePreviewRead) -> None:
     console = make_console()
     _print_batch(found.batch)
     _print_changes(console, found)
     table = Table("before", "after", "submission", "")
     for item in found.items:
-        note = "changed since" if item["has_changed"] else ""
-        table.add_row(item["old_verdict"] or "", item["new_verdict"] or "", item["submission_id"], note)
+        note = "changed since" if item.has_changed else ""
+        table.add_row(item.old_verdict or "", item.new_verdict or "", item.submission_id, note)
     if found.items:
         console.print(table)
     if found.next:
         console.print("More results: see the batch's page.")
 
 
-def _print_changes(console: Console, found: RejudgePreview) -> None:
+def _print_changes(console: Console, found: RejudgePreviewRead) -> None:
     for item in found.differences:
-        console.print(f"{item['count']}: {item['old_verdict']} → {item['new_verdict'] or item['outcome'] or 'pending'}")
+        console.print(f"{item.count}: {item.old_verdict} → {item.new_verdict or item.outcome or 'pending'}")

@@ -13,7 +13,7 @@ from adjudge.cli.connection import open_client
 from adjudge.cli.options import json_option, limit_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.cli.verdicts import format_test_result, print_submission, styled_verdict_or_status
-from adjudge.client.models import Submission
+from adjudge.schema.submissions import SubmissionRead
 
 
 @click.command(name="status")
@@ -47,7 +47,7 @@ def command(
     print_submission(console, found[0], results)
 
 
-def _table(found: tuple[Submission, ...]) -> Table:
+def _table(found: tuple[SubmissionRead, ...]) -> Table:
     table = Table("verdict", "problem", "language", "user", "time", "submitted", "id")
     for item in found:
         used = f"{item.time_ms} ms" if item.time_ms is not None else ""
@@ -63,6 +63,5 @@ def _table(found: tuple[Submission, ...]) -> Table:
     return table
 
 
-def _plain(item: Submission) -> dict[str, object]:
-    known = {field.name: getattr(item, field.name) for field in dataclasses.fields(item) if field.name != "extra"}
-    return known | dict(item.extra)
+def _plain(item: SubmissionRead) -> dict[str, object]:
+    return dataclasses.asdict(item) | dict(item.extra)

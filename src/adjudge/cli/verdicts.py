@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.markup import escape
 
-from adjudge.client.models import Results, Submission
+from adjudge.schema.submissions import SubmissionRead, SubmissionResultsRead
 
 EXIT_REJECTED: Final = 1
 EXIT_FAILED: Final = 2
@@ -27,7 +27,7 @@ def format_test_result(case: Mapping[str, Any]) -> str:
     return f"{styled_verdict_or_status(case.get('verdict'))} {used}  {escape(str(case.get('name', '')))}"
 
 
-def print_submission(console: Console, found: Submission, results: Results | None) -> None:
+def print_submission(console: Console, found: SubmissionRead, results: SubmissionResultsRead | None) -> None:
     """Print verdict, resource usage and first failure."""
     console.print(
         f"{styled_verdict_or_status(found.verdict, found.status)} {escape(found.problem)} in {escape(found.language)}"
@@ -45,7 +45,7 @@ def print_submission(console: Console, found: Submission, results: Results | Non
         console.print(escape(str(document["message"])))
 
 
-def exit_code(found: Submission) -> int:
+def exit_code(found: SubmissionRead) -> int:
     """0 for AC, 2 for SE, else 1."""
     if found.verdict == "AC":
         return 0

@@ -1,6 +1,7 @@
 """Client for the HTTP API, blocking or asyncio.
 
-The package imports ``domain`` only, so that a program that submits does not load the server.
+The package imports ``domain`` and ``schema`` (the response models) only, so that a program that submits does not load
+the server.
 
 Each operation is a generator of I/O steps (``sans_io``): requests, delays, stream reads. The two clients only execute
 the steps, so that no logic exists twice (ADR 0077).

@@ -16,7 +16,7 @@ from adjudge.client.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
-from adjudge.client.models import LogLine, Node, Page, Run, RunStarted, StoredFile
+from adjudge.client.models import Page
 from adjudge.client.requests import (
     fetch,
     fetch_bytes,
@@ -32,6 +32,8 @@ from adjudge.client.requests import (
 from adjudge.client.retry import ClientRetryPolicy
 from adjudge.client.sans_io import Delay, Flow, HttpRequest, Program
 from adjudge.client.sse import ServerSentEvent, events
+from adjudge.schema.chain_runs import ChainRunRead, ChainRunStarted, NodeLogLineRead, NodeRead
+from adjudge.schema.files import FileCreated
 
 _POLL_SEC: Final = 1.0
 _TRANSFER_SEC: Final = 300.0
@@ -45,10 +47,10 @@ def chain_start(
     parameters: Mapping[str, Any] | None = None,
     reason: str = "",
     key: str | None = None,
-) -> Program[RunStarted]:
+) -> Program[ChainRunStarted]:
     """Start a run. Calls with the same ``key`` start one run."""
     body = {"parameters": dict(parameters or {}), "reason": reason}
-    return (yield from fetch(RunStarted, post_idempotent(path("chains", name, action="start"), body, key), retry))
+    return (yield from fetch(ChainRunStarted, post_idempotent(path("chains", name, action="start"), body, key), retry))
 
 
 def runs(
@@ -58,28 +60,28 @@ def runs(
     status: str | None = None,
     cursor: str | None = None,
     limit: int = 20,
-) -> Program[Page[Run]]:
+) -> Program[Page[ChainRunRead]]:
     """A page of runs, newest first."""
     wanted = query(chain=chain, status=status, cursor=cursor, limit=limit)
-    return (yield from fetch_page(Run, get(path("runs"), wanted), retry))
+    return (yield from fetch_page(ChainRunRead, get(path("runs"), wanted), retry))
 
 
-def run(retry: ClientRetryPolicy, run_id: str) -> Program[Run]:
+def run(retry: ClientRetryPolicy, run_id: str) -> Program[ChainRunRead]:
     """One run."""
-    return (yield from fetch(Run, get(path("runs", run_id)), retry))
+    return (yield from fetch(ChainRunRead, get(path("runs", run_id)), retry))
 
 
-def run_nodes(retry: ClientRetryPolicy, run_id: str) -> Program[tuple[Node, ...]]:
+def run_nodes(retry: ClientRetryPolicy, run_id: str) -> Program[tuple[NodeRead, ...]]:
     """The nodes of a run."""
-    return (yield from fetch_list(Node, get(path("runs", run_id, "nodes")), retry))
+    return (yield from fetch_list(NodeRead, get(path("runs", run_id, "nodes")), retry))
 
 
 def node_log(
     retry: ClientRetryPolicy, run_id: str, node_id: str, *, after: int = 0, limit: int = 500
-) -> Program[tuple[LogLine, ...]]:
+) -> Program[tuple[NodeLogLineRead, ...]]:
     """The log of a node, after the line with ID ``after``."""
     where = path("runs", run_id, "nodes", node_id, "log")
-    return (yield from fetch_list(LogLine, get(where, query(after=after, limit=limit)), retry))
+    return (yield from fetch_list(NodeLogLineRead, get(where, query(after=after, limit=limit)), retry))
 
 
 def node_artifact(retry: ClientRetryPolicy, run_id: str, node_id: str) -> Program[bytes]:
@@ -93,23 +95,23 @@ def node_file(retry: ClientRetryPolicy, run_id: str, node_id: str, digest: str) 
     return (yield from fetch_bytes(request, retry))
 
 
-def file_upload(retry: ClientRetryPolicy, content: bytes) -> Program[StoredFile]:
+def file_upload(retry: ClientRetryPolicy, content: bytes) -> Program[FileCreated]:
     """Upload a file for a run; start a run with its digest as a parameter within a day."""
     request = HttpRequest("POST", path("files"), content=content, is_repeatable=True, extra_timeout_sec=_TRANSFER_SEC)
-    return (yield from fetch(StoredFile, request, retry))
+    return (yield from fetch(FileCreated, request, retry))
 
 
-def node(retry: ClientRetryPolicy, run_id: str, node_id: str) -> Program[Node]:
+def node(retry: ClientRetryPolicy, run_id: str, node_id: str) -> Program[NodeRead]:
     """One node of a run."""
-    return (yield from fetch(Node, get(path("runs", run_id, "nodes", node_id)), retry))
+    return (yield from fetch(NodeRead, get(path("runs", run_id, "nodes", node_id)), retry))
 
 
-def run_watch(retry: ClientRetryPolicy, run_id: str) -> Flow[Run | Node]:
+def run_watch(retry: ClientRetryPolicy, run_id: str) -> Flow[ChainRunRead | NodeRead]:
     """The state of a run and its nodes, then all changes until it finishes."""
     yield from _watch_until(retry, run_id)
 
 
-def run_wait(retry: ClientRetryPolicy, run_id: str, *, timeout_sec: float | None = None) -> Program[Run]:
+def run_wait(retry: ClientRetryPolicy, run_id: str, *, timeout_sec: float | None = None) -> Program[ChainRunRead]:
     """Wait until a run has finished; raises ``WaitTimeoutError`` after ``timeout_sec``."""
     until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
     try:
@@ -125,21 +127,21 @@ def run_wait(retry: ClientRetryPolicy, run_id: str, *, timeout_sec: float | None
     return found
 
 
-def _watch_until(retry: ClientRetryPolicy, run_id: str, until_sec: float = math.inf) -> Flow[Run | Node]:
+def _watch_until(retry: ClientRetryPolicy, run_id: str, until_sec: float = math.inf) -> Flow[ChainRunRead | NodeRead]:
     last = yield from run(retry, run_id)
 
-    def convert(sent: ServerSentEvent) -> Run | Node:
+    def convert(sent: ServerSentEvent) -> ChainRunRead | NodeRead:
         nonlocal last
         if sent.name == "node":
-            return decode(Node, sent.data)
+            return decode(NodeRead, sent.data)
         if sent.name == "run":
-            last = decode(Run, sent.data)
+            last = decode(ChainRunRead, sent.data)
         return last
 
     yield from events(retry, path("runs", run_id, "events"), convert, until_sec=until_sec)
 
 
-def run_stop(retry: ClientRetryPolicy, run_id: str, *, reason: str = "") -> Program[Run]:
+def run_stop(retry: ClientRetryPolicy, run_id: str, *, reason: str = "") -> Program[ChainRunRead]:
     """Stop a run."""
     yield from send(post(path("runs", run_id, action="stop"), {"reason": reason}), retry)
     return (yield from run(retry, run_id))
@@ -147,33 +149,33 @@ def run_stop(retry: ClientRetryPolicy, run_id: str, *, reason: str = "") -> Prog
 
 def run_rerun(
     retry: ClientRetryPolicy, run_id: str, *, from_node: str | None = None, reason: str = "", key: str | None = None
-) -> Program[RunStarted]:
+) -> Program[ChainRunStarted]:
     """Rerun a run from the start or from a node."""
     body = {"from_node": from_node, "reason": reason}
-    return (yield from fetch(RunStarted, post_idempotent(path("runs", run_id, action="rerun"), body, key), retry))
+    return (yield from fetch(ChainRunStarted, post_idempotent(path("runs", run_id, action="rerun"), body, key), retry))
 
 
-def node_retry(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str = "") -> Program[Node]:
+def node_retry(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str = "") -> Program[NodeRead]:
     """Retry a failed or stopped node."""
     request = post(path("runs", run_id, "nodes", node_id, action="retry"), {"reason": reason})
-    return (yield from fetch(Node, request, retry))
+    return (yield from fetch(NodeRead, request, retry))
 
 
 def node_complete(
     retry: ClientRetryPolicy, run_id: str, node_id: str, *, artifact: Any = None, reason: str = ""
-) -> Program[Node]:
+) -> Program[NodeRead]:
     """Mark a node as success."""
     body = {"artifact": artifact, "reason": reason}
-    return (yield from fetch(Node, post(path("runs", run_id, "nodes", node_id, action="complete"), body), retry))
+    return (yield from fetch(NodeRead, post(path("runs", run_id, "nodes", node_id, action="complete"), body), retry))
 
 
-def node_approve(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str) -> Program[Node]:
+def node_approve(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str) -> Program[NodeRead]:
     """Approve a node that waits for approval."""
     request = post(path("runs", run_id, "nodes", node_id, action="approve"), {"reason": reason})
-    return (yield from fetch(Node, request, retry))
+    return (yield from fetch(NodeRead, request, retry))
 
 
-def node_reject(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str) -> Program[Node]:
+def node_reject(retry: ClientRetryPolicy, run_id: str, node_id: str, *, reason: str) -> Program[NodeRead]:
     """Reject a node that waits for approval."""
     request = post(path("runs", run_id, "nodes", node_id, action="reject"), {"reason": reason})
-    return (yield from fetch(Node, request, retry))
+    return (yield from fetch(NodeRead, request, retry))

@@ -16,11 +16,11 @@ from adjudge.client.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
-from adjudge.client.models import Import, ImportStarted
 from adjudge.client.requests import fetch, get, path, query
 from adjudge.client.retry import ClientRetryPolicy
 from adjudge.client.sans_io import Delay, Flow, HttpRequest, Program
 from adjudge.client.sse import ServerSentEvent, events
+from adjudge.schema.problems import ImportAccepted, ImportRead
 
 _POLL_SEC: Final = 1.0
 _UPLOAD_SEC: Final = 300.0
@@ -38,7 +38,7 @@ def problem_import(
     verify: bool | None = None,
     publish: bool = False,
     file_name: str = "",
-) -> Program[ImportStarted]:
+) -> Program[ImportAccepted]:
     """Import a package, a ZIP archive. With ``publish``, it is verified first."""
     parameters = query(
         slug=slug,
@@ -57,20 +57,20 @@ def problem_import(
         headers={"Content-Type": "application/zip"},
         extra_timeout_sec=_UPLOAD_SEC,
     )
-    return (yield from fetch(ImportStarted, request, retry))
+    return (yield from fetch(ImportAccepted, request, retry))
 
 
-def import_status(retry: ClientRetryPolicy, import_id: str) -> Program[Import]:
+def import_status(retry: ClientRetryPolicy, import_id: str) -> Program[ImportRead]:
     """The state of an import."""
-    return (yield from fetch(Import, get(path("imports", import_id)), retry))
+    return (yield from fetch(ImportRead, get(path("imports", import_id)), retry))
 
 
-def import_watch(retry: ClientRetryPolicy, import_id: str) -> Flow[Import]:
+def import_watch(retry: ClientRetryPolicy, import_id: str) -> Flow[ImportRead]:
     """The state of an import, then all changes until it finishes."""
     yield from _watch_until(retry, import_id)
 
 
-def import_wait(retry: ClientRetryPolicy, import_id: str, *, timeout_sec: float | None = None) -> Program[Import]:
+def import_wait(retry: ClientRetryPolicy, import_id: str, *, timeout_sec: float | None = None) -> Program[ImportRead]:
     """Wait until an import has finished; raises ``WaitTimeoutError`` after ``timeout_sec``."""
     until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
     try:
@@ -86,13 +86,13 @@ def import_wait(retry: ClientRetryPolicy, import_id: str, *, timeout_sec: float 
     return found
 
 
-def _watch_until(retry: ClientRetryPolicy, import_id: str, until_sec: float = math.inf) -> Flow[Import]:
+def _watch_until(retry: ClientRetryPolicy, import_id: str, until_sec: float = math.inf) -> Flow[ImportRead]:
     last = yield from import_status(retry, import_id)
 
-    def convert(sent: ServerSentEvent) -> Import:
+    def convert(sent: ServerSentEvent) -> ImportRead:
         nonlocal last
         if sent.name == "import":
-            last = decode(Import, sent.data)
+            last = decode(ImportRead, sent.data)
         return last
 
     yield from events(retry, path("imports", import_id, "events"), convert, until_sec=until_sec)

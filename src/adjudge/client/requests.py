@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from adjudge.client.decode import ResponseModel, decode, decode_list, json_body
+from adjudge.client.decode import decode, decode_list, json_body
 from adjudge.client.models import Page
 from adjudge.client.retry import ClientRetryPolicy, send_with_retries
 from adjudge.client.sans_io import HttpRequest, Program
 from adjudge.domain.ids import new_id
+from adjudge.schema.base import ResponseModel
 
 T = TypeVar("T")
 V = TypeVar("V", bound=ResponseModel)

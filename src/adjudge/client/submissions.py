@@ -16,11 +16,12 @@ from adjudge.client.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
-from adjudge.client.models import Page, Results, Submission, SubmissionEventRead, SubmissionSpec, Submitted
+from adjudge.client.models import Page, SubmissionEventRead, SubmissionSpec
 from adjudge.client.requests import fetch, fetch_list, fetch_page, get, path, post, post_idempotent, query
 from adjudge.client.retry import ClientRetryPolicy, send_with_retries
 from adjudge.client.sans_io import Flow, Program
 from adjudge.client.sse import ServerSentEvent, events
+from adjudge.schema.submissions import SubmissionCreated, SubmissionRead, SubmissionResultsRead
 
 _POLL_AT_END_SEC: Final = 20.0
 """The last part of a wait polls instead of streaming: a stream may send nothing for 15 seconds, so that the deadline
@@ -30,25 +31,25 @@ _LONG_POLL_SEC: Final = 30.0
 
 def submit(
     retry: ClientRetryPolicy, problem: str, language: str, source: str, *, key: str | None = None
-) -> Program[Submitted]:
+) -> Program[SubmissionCreated]:
     """Submit a program. Calls with the same ``key`` create one submission. Default: a new key, used by all retries."""
     body = {"problem": problem, "language": language, "source": source}
-    return (yield from fetch(Submitted, post_idempotent(path("submissions"), body, key), retry))
+    return (yield from fetch(SubmissionCreated, post_idempotent(path("submissions"), body, key), retry))
 
 
 def submit_batch(
     retry: ClientRetryPolicy, programs: Iterable[SubmissionSpec], *, key: str | None = None
-) -> Program[tuple[Submitted, ...]]:
+) -> Program[tuple[SubmissionCreated, ...]]:
     """Submit up to 1,000 programs (all or none)."""
     items = [{"problem": item.problem, "language": item.language, "source": item.source} for item in programs]
     request = post_idempotent(path("submissions", action="batch"), {"items": items}, key)
-    return (yield from fetch_list(Submitted, request, retry))
+    return (yield from fetch_list(SubmissionCreated, request, retry))
 
 
-def submission(retry: ClientRetryPolicy, submission_id: str, *, wait_sec: float = 0) -> Program[Submission]:
+def submission(retry: ClientRetryPolicy, submission_id: str, *, wait_sec: float = 0) -> Program[SubmissionRead]:
     """A submission; with ``wait_sec``, returned when it has a verdict or the time is over."""
     request = get(path("submissions", submission_id), query(wait=wait_sec or None), extra_timeout_sec=wait_sec)
-    return (yield from fetch(Submission, request, retry))
+    return (yield from fetch(SubmissionRead, request, retry))
 
 
 def submissions(
@@ -61,17 +62,17 @@ def submissions(
     verdict: str | None = None,
     cursor: str | None = None,
     limit: int = 20,
-) -> Program[Page[Submission]]:
+) -> Program[Page[SubmissionRead]]:
     """A page of submissions, newest first."""
     wanted = query(
         user=user, problem=problem, language=language, status=status, verdict=verdict, cursor=cursor, limit=limit
     )
-    return (yield from fetch_page(Submission, get(path("submissions"), wanted), retry))
+    return (yield from fetch_page(SubmissionRead, get(path("submissions"), wanted), retry))
 
 
-def results(retry: ClientRetryPolicy, submission_id: str) -> Program[Results]:
+def results(retry: ClientRetryPolicy, submission_id: str) -> Program[SubmissionResultsRead]:
     """The judgement, by test case."""
-    return (yield from fetch(Results, get(path("submissions", submission_id, "results")), retry))
+    return (yield from fetch(SubmissionResultsRead, get(path("submissions", submission_id, "results")), retry))
 
 
 def source(retry: ClientRetryPolicy, submission_id: str) -> Program[str]:
@@ -80,10 +81,10 @@ def source(retry: ClientRetryPolicy, submission_id: str) -> Program[str]:
     return answer.body.decode()
 
 
-def cancel(retry: ClientRetryPolicy, submission_id: str, *, reason: str = "") -> Program[Submission]:
+def cancel(retry: ClientRetryPolicy, submission_id: str, *, reason: str = "") -> Program[SubmissionRead]:
     """Cancel a submission that has no verdict yet."""
     request = post(path("submissions", submission_id, action="cancel"), {"reason": reason})
-    return (yield from fetch(Submission, request, retry))
+    return (yield from fetch(SubmissionRead, request, retry))
 
 
 def watch(retry: ClientRetryPolicy, submission_id: str) -> Flow[SubmissionEventRead]:
@@ -93,7 +94,7 @@ def watch(retry: ClientRetryPolicy, submission_id: str) -> Flow[SubmissionEventR
 
 def wait(
     retry: ClientRetryPolicy, submission_ids: Iterable[str], *, timeout_sec: float | None = None
-) -> Program[tuple[Submission, ...]]:
+) -> Program[tuple[SubmissionRead, ...]]:
     """Wait until all have a verdict; raises ``WaitTimeoutError`` after ``timeout_sec``."""
     until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
     ended = []
@@ -102,7 +103,7 @@ def wait(
     return tuple(ended)
 
 
-def _wait_finished(retry: ClientRetryPolicy, submission_id: str, until_sec: float) -> Program[Submission]:
+def _wait_finished(retry: ClientRetryPolicy, submission_id: str, until_sec: float) -> Program[SubmissionRead]:
     """Follow the event stream; poll if it does not work, and before the deadline."""
     found = yield from submission(retry, submission_id)
     if not found.is_finished and retry.clock() < until_sec - _POLL_AT_END_SEC:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from adjudge.blobs.driver import BlobStore, parse_digest
 from adjudge.domain.errors import AdjudgeError, Unavailable
@@ -37,6 +37,10 @@ class ComponentHealth:
     is_well: bool
     took_ms: float
     error: str | None = None
+
+    @property
+    def status(self) -> Literal["ok", "away"]:
+        return "ok" if self.is_well else "away"
 
 
 def component_checks(database: Database, blobs: BlobStore, stream: Stream, registry: Registry) -> Mapping[str, Check]:

@@ -11,34 +11,56 @@ import pytest
 from click.testing import CliRunner
 
 from adjudge.cli import chain, chain_runs, main, workers
-from adjudge.client.models import Chain, Node, Run, Trigger
 from adjudge.registry import LiveWorker, WorkerInfo
+from adjudge.schema.chain_runs import ChainRunRead, NodeRead
+from adjudge.schema.chains import ChainRead, TriggerRead
 from adjudge.settings import Settings
 
-RUN = Run("r-1", 12, "c-1", "release", 1, "success", {}, "manual", "ada", None, 2, 0, 0, "now", "now")
+RUN = ChainRunRead.from_json(
+    {
+        "id": "r-1",
+        "number": 12,
+        "chain_name": "release",
+        "status": "success",
+        "started_by": "ada",
+        "nodes_total": 2,
+        "nodes_open": 0,
+        "nodes_failed": 0,
+        "created_at": "now",
+        "finished_at": "now",
+    }
+)
 
 
-def _node(status: str, artifact: Any = None) -> Node:
-    return Node("ask", "wait_approval", status, 1, None, artifact, None, None, None, None)
+def _node(status: str, artifact: Any = None) -> NodeRead:
+    return NodeRead.from_json(
+        {"node_id": "ask", "type": "wait_approval", "status": status, "attempt": 1, "artifact": artifact}
+    )
 
 
 class _Server:
     """What the commands ask a client for."""
 
-    def run_watch(self, run_id: str) -> Iterator[Node | Run]:
+    def run_watch(self, run_id: str) -> Iterator[NodeRead | ChainRunRead]:
         yield from (_node("pending"), _node("pending"), _node("running", {"question": "Publish [b]it[/b]?"}))
         yield from (_node("success", {"approved": True}), RUN)
 
-    def run_wait(self, run_id: str) -> Run:
+    def run_wait(self, run_id: str) -> ChainRunRead:
         return RUN
 
-    def chain(self, name: str) -> Chain:
-        return Chain("c-1", name, None, True, 1, "now", {"nodes": [{"id": "say", "type": "noop"}]})
+    def chain(self, name: str) -> ChainRead:
+        dag = {"nodes": [{"id": "say", "type": "noop"}]}
+        return ChainRead.from_json(
+            {"id": "c-1", "name": name, "enabled": True, "version": 1, "updated_at": "now", "dag": dag}
+        )
 
-    def chain_triggers(self, name: str) -> list[Trigger]:
+    def chain_triggers(self, name: str) -> list[TriggerRead]:
         return [
-            Trigger("t-1", "hook", "webhook", {"parameters": {"é": True}}, enabled=True, version=1),
-            Trigger("t-2", "nightly", "cron", {"cron": "0 3 * * *"}, enabled=False, version=1),
+            TriggerRead.from_json(item)
+            for item in (
+                {"id": "t-1", "name": "hook", "kind": "webhook", "spec": {"parameters": {"é": True}}, "enabled": True},
+                {"id": "t-2", "name": "nightly", "kind": "cron", "spec": {"cron": "0 3 * * *"}, "enabled": False},
+            )
         ]
 
 

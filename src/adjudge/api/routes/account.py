@@ -8,19 +8,9 @@ from fastapi import APIRouter, Path
 
 from adjudge.api.auth import require_permission
 from adjudge.api.routes.login import account_read
-from adjudge.api.schema.account import (
-    AccountRead,
-    AccountUpdate,
-    PasswordChangeRequest,
-    SessionList,
-    SessionRead,
-    TokenCreate,
-    TokenCreated,
-    TokenList,
-    TokenRead,
-    UserRead,
-)
+from adjudge.api.schema.account import AccountUpdate, PasswordChangeRequest, TokenCreate
 from adjudge.domain.permissions import Permission
+from adjudge.schema.account import AccountRead, SessionList, SessionRead, TokenCreated, TokenList, TokenRead
 from adjudge.services.account import AccountService
 from adjudge.services.viewer import Viewer
 
@@ -33,12 +23,12 @@ def router(accounts: AccountService) -> APIRouter:
 
     @routes.get("/me", summary="Get your account and permissions")
     async def me(viewer: Own) -> AccountRead:
-        return account_read(UserRead.of(await accounts.get_account(viewer)), viewer)
+        return account_read(await accounts.get_account(viewer), viewer)
 
     @routes.patch("/me", summary="Update your profile")
     async def patch_me(viewer: Own, patch: AccountUpdate) -> AccountRead:
         changes = patch.model_dump(include=patch.model_fields_set)
-        return account_read(UserRead.of(await accounts.update_account(viewer, changes)), viewer)
+        return account_read(await accounts.update_account(viewer, changes), viewer)
 
     @routes.post("/me:password", status_code=204, summary="Change your password; ends other sessions and tokens")
     async def change_password(viewer: Own, change: PasswordChangeRequest) -> None:
@@ -55,7 +45,7 @@ def router(accounts: AccountService) -> APIRouter:
         made = await accounts.create_token(
             viewer, name=order.name, scopes=order.scopes, expires_in_days=order.expires_in_days
         )
-        return TokenCreated.of_made(made)
+        return TokenCreated.of(made.token, secret=made.secret)
 
     @routes.delete("/me/tokens/{token_id}", status_code=204, summary="Revoke an API token")
     async def revoke_token(viewer: Own, token_id: Id) -> None:

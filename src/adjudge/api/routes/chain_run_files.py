@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from adjudge.api.auth import require_permission
 from adjudge.api.responses import file_response
 from adjudge.api.routes.chains import Controller
-from adjudge.api.schema.files import FileCreated
 from adjudge.domain.permissions import Permission
+from adjudge.schema.files import FileCreated
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.viewer import Viewer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Path, Query
@@ -13,28 +14,24 @@ from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.chains import Controller, IdempotencyKey
 from adjudge.api.routes.events import encode_event
-from adjudge.api.schema.chain_runs import (
+from adjudge.api.schema.chain_runs import DecisionRequest, NodeActionRequest, ReasonRequired, RerunRequest, StopBody
+from adjudge.api.sse import EventStreamResponse, SseConnections
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import Permission
+from adjudge.domain.states import ChainRunStatus
+from adjudge.schema.chain_runs import (
     ChainRunPage,
     ChainRunRead,
     ChainRunStarted,
     ChainRunStatusRead,
     ChainStatusChangeList,
     ChainStatusChangeRead,
-    DecisionRequest,
-    NodeActionRequest,
     NodeList,
     NodeLogLineList,
     NodeLogLineRead,
     NodeRead,
-    ReasonRequired,
-    RerunRequest,
     RunDag,
-    StopBody,
 )
-from adjudge.api.sse import EventStreamResponse, SseConnections
-from adjudge.domain.errors import InvalidInput
-from adjudge.domain.permissions import Permission
-from adjudge.domain.states import ChainRunStatus
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.submission_events import StreamEvent
 from adjudge.services.viewer import Viewer
@@ -124,8 +121,8 @@ async def _run_events(chain_runs: ChainRunService, viewer: Viewer, run_id: str) 
                 continue
             run, changed = found
             for node in changed:
-                yield encode_event(StreamEvent("node", NodeRead.of(node).model_dump(mode="json")))
-            yield encode_event(StreamEvent("run", ChainRunRead.of(run).model_dump(mode="json")))
+                yield encode_event(StreamEvent("node", asdict(NodeRead.of(node))))
+            yield encode_event(StreamEvent("run", asdict(ChainRunRead.of(run))))
     yield encode_event(StreamEvent("end", {"run_id": run_id}))
 
 

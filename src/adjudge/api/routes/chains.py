@@ -7,29 +7,28 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Request
 
 from adjudge.api.auth import require_permission
-from adjudge.api.schema.chain_apply import ChainApplyRead, ChainApplyRequest
-from adjudge.api.schema.chain_runs import ChainRunCreate, ChainRunStarted
-from adjudge.api.schema.chains import (
-    ChainCreate,
+from adjudge.api.schema.chain_apply import ChainApplyRequest
+from adjudge.api.schema.chain_runs import ChainRunCreate
+from adjudge.api.schema.chains import ChainCreate, ChainUpdate, TriggerCreate, TriggerUpdate
+from adjudge.chains.definition_file import ChainDefinition as ChainFile
+from adjudge.chains.definition_file import TriggerDefinition
+from adjudge.chains.executor_registry import installed_executors
+from adjudge.domain.permissions import Permission
+from adjudge.schema.chain_apply import ChainApplyRead
+from adjudge.schema.chain_runs import ChainRunStarted
+from adjudge.schema.chains import (
     ChainNumberedPage,
     ChainRead,
     ChainSummary,
-    ChainUpdate,
     ChainVersionList,
     ChainVersionRead,
     ExecutorList,
     ExecutorRead,
     TriggerCallAccepted,
-    TriggerCreate,
     TriggerCreated,
     TriggerList,
     TriggerRead,
-    TriggerUpdate,
 )
-from adjudge.chains.definition_file import ChainDefinition as ChainFile
-from adjudge.chains.definition_file import TriggerDefinition
-from adjudge.chains.executor_registry import installed_executors
-from adjudge.domain.permissions import Permission
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainDraft, ChainService
@@ -61,7 +60,7 @@ def _add_definitions(routes: APIRouter, chains: ChainService) -> None:
     @routes.post("/chains", status_code=201, summary="Create a chain")
     async def create(body: ChainCreate, viewer: Writer) -> ChainRead:
         wanted = ChainDraft(body.name, body.dag, body.description)
-        return ChainRead.whole(await chains.create_chain(viewer, wanted, enabled=body.enabled))
+        return ChainRead.of(await chains.create_chain(viewer, wanted, enabled=body.enabled))
 
     @routes.get("/chains", summary="List chains")
     async def listed(
@@ -78,13 +77,13 @@ def _add_definitions(routes: APIRouter, chains: ChainService) -> None:
 
     @routes.get("/chains/{chain}", summary="Get a chain by ID or name")
     async def find(chain: str, viewer: Reader) -> ChainRead:  # noqa: ARG001  # checks the permission
-        return ChainRead.whole(await chains.find_chain(chain))
+        return ChainRead.of(await chains.find_chain(chain))
 
     @routes.put("/chains/{chain}", summary="Update a chain; existing runs keep their DAG")
     async def update(chain: str, body: ChainUpdate, viewer: Writer) -> ChainRead:
         chain_id = (await chains.find_chain(chain)).id
         wanted = ChainDraft(body.name, body.dag, body.description)
-        return ChainRead.whole(await chains.update_chain(viewer, chain_id, wanted, version=body.version))
+        return ChainRead.of(await chains.update_chain(viewer, chain_id, wanted, version=body.version))
 
     @routes.get("/chains/{chain}/versions", summary="List the versions of a chain, newest first")
     async def history(
@@ -122,7 +121,7 @@ def _add_actions(routes: APIRouter, chains: ChainService, chain_runs: ChainRunSe
         wanted = ChainFile(body.name, body.dag, body.description, body.enabled, triggers)
         done, chain = await chains.apply_chain(viewer, wanted)
         return ChainApplyRead(
-            chain=ChainRead.whole(chain),
+            chain=ChainRead.of(chain),
             outcome=done.outcome,
             triggers=dict(done.triggers),
             secrets=dict(done.secrets),
@@ -131,12 +130,12 @@ def _add_actions(routes: APIRouter, chains: ChainService, chain_runs: ChainRunSe
     @routes.post("/chains/{chain}:enable", summary="Enable a chain")
     async def enable(chain: str, viewer: Writer) -> ChainRead:
         chain_id = (await chains.find_chain(chain)).id
-        return ChainRead.whole(await chains.set_chain_enabled(viewer, chain_id, enabled=True))
+        return ChainRead.of(await chains.set_chain_enabled(viewer, chain_id, enabled=True))
 
     @routes.post("/chains/{chain}:disable", summary="Disable a chain; current runs continue")
     async def disable(chain: str, viewer: Writer) -> ChainRead:
         chain_id = (await chains.find_chain(chain)).id
-        return ChainRead.whole(await chains.set_chain_enabled(viewer, chain_id, enabled=False))
+        return ChainRead.of(await chains.set_chain_enabled(viewer, chain_id, enabled=False))
 
     @routes.post("/chains/{chain}:start", status_code=202, summary="Start a run of a chain")
     async def start(
@@ -164,7 +163,7 @@ def _add_triggers(routes: APIRouter, chain_triggers: ChainTriggerService) -> Non
         trigger, secret = await chain_triggers.create_trigger(
             viewer, chain, name=body.name, kind=body.kind, spec=body.spec, enabled=body.enabled
         )
-        return TriggerCreated.made(trigger, secret)
+        return TriggerCreated.of(trigger, secret=secret)
 
     @routes.patch("/triggers/{trigger_id}", summary="Update a trigger")
     async def change(trigger_id: str, body: TriggerUpdate, viewer: Writer) -> TriggerRead:

@@ -25,9 +25,9 @@ def router(checks: Mapping[str, Check]) -> APIRouter:
         if request.app.state.streams.are_closing:
             raise Unavailable("Not ready: shutting down.", silent="")
         taken = await health.check_components(checks)
-        silent = [vital.name for vital in taken if not vital.is_well and vital.name not in health.DISPENSABLE]
+        silent = [item.name for item in taken if not item.is_well and item.name not in health.DISPENSABLE]
         if silent:
             raise Unavailable(f"Not ready: {', '.join(silent)} unreachable.", silent=",".join(silent))
-        return ReadinessRead(checks={vital.name: "ok" if vital.is_well else "away" for vital in taken})
+        return ReadinessRead(checks={component.name: component.status for component in taken})
 
     return routes

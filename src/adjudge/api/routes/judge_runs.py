@@ -11,17 +11,17 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.auth import require_permission
-from adjudge.api.schema.submissions import (
+from adjudge.api.schema.submissions import ReasonRequest
+from adjudge.domain.permissions import Permission
+from adjudge.schema.submissions import (
     AttemptList,
     AttemptRead,
     JobStatusChangeList,
     JobStatusChangeRead,
     JudgeRunList,
     JudgeRunRead,
-    ReasonRequest,
     RunResults,
 )
-from adjudge.domain.permissions import Permission
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
 

@@ -9,8 +9,8 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.responses import conditional_response, request_etag
-from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead
 from adjudge.domain.permissions import Permission
+from adjudge.schema.problems import LanguageList, LanguageTemplateRead
 from adjudge.services.languages import LanguageService
 from adjudge.services.viewer import Viewer
 

@@ -9,20 +9,14 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import client_address, require_permission
 from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, delete_cookie, set_cookie
-from adjudge.api.schema.account import (
-    AccountRead,
-    LoginMethods,
-    LoginRequest,
-    RegisterRequest,
-    TokenCreated,
-    TokenLoginRequest,
-    UserRead,
-)
+from adjudge.api.schema.account import LoginRequest, RegisterRequest, TokenLoginRequest
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
 from adjudge.domain.permissions import ALL_SCOPES, Permission
+from adjudge.schema.account import AccountRead, LoginMethods, TokenCreated
 from adjudge.services.account import AccountService, viewer_for_user
 from adjudge.services.login import ClientInfo, LoginService, NewLogin, Registration
 from adjudge.services.viewer import CredentialCache, Viewer
+from adjudge.store.accounts.users import UserRow
 
 
 def router(credentials: CredentialCache, accounts: AccountService, logins: LoginService) -> APIRouter:
@@ -51,7 +45,7 @@ def router(credentials: CredentialCache, accounts: AccountService, logins: Login
         made = await accounts.create_token(
             viewer, name=order.token_name, scopes=[ALL_SCOPES], expires_in_days=order.expires_in_days
         )
-        return TokenCreated.of_made(made)
+        return TokenCreated.of(made.token, secret=made.secret)
 
     @routes.post("/register", status_code=201, summary="Register an account")
     async def register(order: RegisterRequest, request: Request, response: Response) -> AccountRead:
@@ -82,11 +76,9 @@ async def set_session(
     viewer = await credentials.viewer_for_session(opened.secret)
     if viewer is None:
         raise Unauthenticated
-    return account_read(UserRead.of(opened.user), viewer)
+    return account_read(opened.user, viewer)
 
 
-def account_read(user: UserRead, viewer: Viewer) -> AccountRead:
+def account_read(user: UserRow, viewer: Viewer) -> AccountRead:
     """The user, with the permissions of the credential of this request."""
-    return AccountRead(
-        **user.model_dump(), permissions=sorted(viewer.permissions), csrf_token=csrf_token(viewer) or None
-    )
+    return AccountRead.of(user, permissions=sorted(viewer.permissions), csrf_token=csrf_token(viewer) or None)

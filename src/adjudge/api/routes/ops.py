@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Path, Query
 
 from adjudge import __version__
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.schema.ops import (
+from adjudge.api.schema.ops import DeadLetterRequest
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.permissions import Permission
+from adjudge.domain.timestamps import format_timestamp
+from adjudge.schema.ops import (
     AuditEntryRead,
     AuditPage,
     DeadLetterDetail,
     DeadLetterPage,
     DeadLetterRead,
-    DeadLetterRequest,
     JobHistoryRead,
     OutboxStatusRead,
     PriorityQueueRead,
@@ -26,12 +29,9 @@ from adjudge.api.schema.ops import (
     SystemStatusRead,
     WorkerList,
     WorkerRead,
-    dead_letter_fields,
 )
-from adjudge.api.schema.submissions import AttemptRead
-from adjudge.domain.errors import InvalidInput
-from adjudge.domain.permissions import Permission
-from adjudge.services.ops import OpsService
+from adjudge.schema.submissions import AttemptRead
+from adjudge.services.ops import JobHistory, OpsService, SystemStatus
 from adjudge.services.viewer import Viewer
 
 Reader = Annotated[Viewer, require_permission(Permission.OPS_READ)]
@@ -40,6 +40,9 @@ Id = Annotated[str, Path(max_length=64)]
 Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Word = Annotated[str, Query(max_length=64)]
+_TIMESTAMPS: Final = frozenset(
+    {"available_at", "lease_until", "created_at", "updated_at", "queued_at", "started_at", "finished_at"}
+)
 
 
 def router(ops: OpsService) -> APIRouter:
@@ -54,11 +57,16 @@ def _add_state(routes: APIRouter, ops: OpsService) -> None:
     @routes.get("/health", include_in_schema=False)
     @routes.get("/status", summary="Get the system status")
     async def status(_viewer: Reader) -> SystemStatusRead:
-        return SystemStatusRead.of(await ops.get_system_status(), __version__)
+        return _system_status(await ops.get_system_status())
 
     @routes.get("/workers", summary="List online workers")
     async def workers(_viewer: Reader) -> WorkerList:
-        return WorkerList(items=[WorkerRead.of(worker) for worker in await ops.list_workers()])
+        return WorkerList(
+            items=[
+                WorkerRead.of(worker.info, lease_left_sec=round(worker.lease_left_sec, 1))
+                for worker in await ops.list_workers()
+            ]
+        )
 
     @routes.get("/queues", include_in_schema=False)
     @routes.get("/queue", summary="Get the queue status by priority")
@@ -72,7 +80,12 @@ def _add_state(routes: APIRouter, ops: OpsService) -> None:
 
     @routes.get("/config", summary="List effective settings and their sources, secrets redacted")
     async def config(_viewer: Operator) -> SettingList:
-        return SettingList(items=[SettingRead.of(entry) for entry in ops.list_settings()])
+        return SettingList(
+            items=[
+                SettingRead.of(entry, value=str(entry.value), purpose=entry.setting.help)
+                for entry in ops.list_settings()
+            ]
+        )
 
 
 def _add_dead_letters(routes: APIRouter, ops: OpsService) -> None:
@@ -92,9 +105,7 @@ def _add_dead_letters(routes: APIRouter, ops: OpsService) -> None:
     @routes.get("/dead-letters/{letter_id}", summary="Get a dead letter and its attempts")
     async def letter(_viewer: Reader, letter_id: Id) -> DeadLetterDetail:
         found, attempts = await ops.get_dead_letter(letter_id)
-        return DeadLetterDetail.model_validate(
-            dead_letter_fields(found) | {"attempts": [AttemptRead.of(attempt) for attempt in attempts]}
-        )
+        return DeadLetterDetail.of(found, attempts=[AttemptRead.of(attempt) for attempt in attempts])
 
     @routes.post("/dead-letters:replay", summary="Replay dead letters (all or none)")
     async def replay(viewer: Operator, order: DeadLetterRequest) -> ReplayRead:
@@ -129,4 +140,14 @@ def _add_history(routes: APIRouter, ops: OpsService) -> None:
 
     @routes.get("/jobs/{job_id}", summary="Get a job with its attempts and status changes")
     async def job(_viewer: Reader, job_id: Id) -> JobHistoryRead:
-        return JobHistoryRead.of(await ops.get_job_history(job_id))
+        return _job_history(await ops.get_job_history(job_id))
+
+
+def _system_status(state: SystemStatus) -> SystemStatusRead:
+    queues = QueueStatusRead(bands=[PriorityQueueRead.of(queue) for queue in state.queues], running=state.running)
+    return SystemStatusRead.of(state, version=__version__, queues=queues)
+
+
+def _job_history(history: JobHistory) -> JobHistoryRead:
+    row = {name: format_timestamp(value) if name in _TIMESTAMPS else value for name, value in history.job.items()}
+    return JobHistoryRead.of(history, job=row)

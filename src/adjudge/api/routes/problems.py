@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Request
@@ -14,28 +15,25 @@ from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.responses import conditional_response, file_response, request_etag
 from adjudge.api.routes.events import STREAM, encode_stream
-from adjudge.api.schema.problems import (
+from adjudge.api.schema.problems import ProblemUpdate, PublishRequest, RollbackRequest, WithdrawRequest, import_read
+from adjudge.api.sse import EventStreamResponse, SseConnections
+from adjudge.api.uploads import open_upload
+from adjudge.domain.permissions import Permission
+from adjudge.domain.problem_metadata import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
+from adjudge.schema.problems import (
     ImportAccepted,
     ImportPage,
     ImportRead,
     ProblemAdminRead,
     ProblemPage,
     ProblemRead,
-    ProblemUpdate,
-    PublishRequest,
     RevisionDiff,
     RevisionPage,
     RevisionRead,
     RevisionSummary,
     RevisionTests,
-    RollbackRequest,
     TestStatistics,
-    WithdrawRequest,
 )
-from adjudge.api.sse import EventStreamResponse, SseConnections
-from adjudge.api.uploads import open_upload
-from adjudge.domain.permissions import Permission
-from adjudge.domain.problem_metadata import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
 from adjudge.services.problem_imports import ImportRequest, ImportState, ProblemImportService, StartedImport
 from adjudge.services.problem_revisions import MetadataUpdate, ProblemRevisionService
 from adjudge.services.problems import ProblemKey, ProblemService, PublicFile, filter_own
@@ -206,11 +204,11 @@ def _add_imports(routes: APIRouter, imports: ProblemImportService, connections: 
         place = decode_cursor(cursor, [str])
         found = await imports.list_imports(viewer, before=str(place[0]) if place else None, limit=limit + 1)
         more = encode_cursor([found[limit - 1].row.id]) if len(found) > limit else None
-        return ImportPage(items=[ImportRead.of(item) for item in found[:limit]], next=more)
+        return ImportPage(items=[import_read(item) for item in found[:limit]], next=more)
 
     @routes.get("/imports/{import_id}", summary="Get the status and findings of an import")
     async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return ImportRead.of(await imports.get_import(viewer, import_id))
+        return import_read(await imports.get_import(viewer, import_id))
 
     @routes.get(
         "/imports/{import_id}/events",
@@ -227,24 +225,24 @@ def _add_imports(routes: APIRouter, imports: ProblemImportService, connections: 
 
     @routes.post("/imports/{import_id}:cancel", summary="Cancel an import")
     async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
-        return ImportRead.of(await imports.cancel_import(viewer, import_id))
+        return import_read(await imports.cancel_import(viewer, import_id))
 
 
 def _add_management(routes: APIRouter, revisions: ProblemRevisionService) -> None:
     @routes.get("/problems/{problem}/state", summary="Get a problem with its administrative state")
     async def read_state(viewer: Writer, problem: Name) -> ProblemAdminRead:
-        return ProblemAdminRead.model_validate(await revisions.get_problem_admin(viewer, problem))
+        return ProblemAdminRead.of(await revisions.get_problem_admin(viewer, problem))
 
     @routes.patch("/problems/{problem}", summary="Change title, tags or difficulty")
     async def edit_problem(viewer: Writer, problem: Name, patch: ProblemUpdate) -> ProblemAdminRead:
         update = MetadataUpdate(
             patch.version, patch.title, patch.tags, patch.difficulty, "difficulty" in patch.model_fields_set
         )
-        return ProblemAdminRead.model_validate(await revisions.update_metadata(viewer, problem, update))
+        return ProblemAdminRead.of(await revisions.update_metadata(viewer, problem, update))
 
     @routes.post("/problems/{problem}:publish", summary="Publish a revision")
     async def publish(viewer: Publisher, problem: Name, body: PublishRequest) -> ProblemAdminRead:
-        return ProblemAdminRead.model_validate(
+        return ProblemAdminRead.of(
             await revisions.publish_revision(
                 viewer, problem, version=body.version, number=body.revision, reason=body.reason
             )
@@ -252,7 +250,7 @@ def _add_management(routes: APIRouter, revisions: ProblemRevisionService) -> Non
 
     @routes.post("/problems/{problem}:rollback", summary="Roll back to an earlier revision")
     async def roll_back(viewer: Publisher, problem: Name, body: RollbackRequest) -> ProblemAdminRead:
-        return ProblemAdminRead.model_validate(
+        return ProblemAdminRead.of(
             await revisions.publish_revision(
                 viewer,
                 problem,
@@ -265,7 +263,7 @@ def _add_management(routes: APIRouter, revisions: ProblemRevisionService) -> Non
 
     @routes.post("/problems/{problem}:withdraw", summary="Withdraw a problem")
     async def withdraw(viewer: Publisher, problem: Name, body: WithdrawRequest) -> ProblemAdminRead:
-        return ProblemAdminRead.model_validate(
+        return ProblemAdminRead.of(
             await revisions.withdraw_problem(viewer, problem, version=body.version, reason=body.reason)
         )
 
@@ -281,11 +279,11 @@ def _add_revisions(
         before = int(place[0] or 0) if place else None
         found = await revisions.list_revisions(viewer, problem, before=before, limit=limit + 1)
         more = encode_cursor([found[limit - 1].number]) if len(found) > limit else None
-        return RevisionPage(items=[RevisionSummary.model_validate(item) for item in found[:limit]], next=more)
+        return RevisionPage(items=[RevisionSummary.of(item) for item in found[:limit]], next=more)
 
     @routes.get("/problems/{problem}/revisions/{number}", summary="Get a revision")
     async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionRead:
-        return RevisionRead.model_validate(await revisions.get_revision(viewer, problem, number))
+        return RevisionRead.of(await revisions.get_revision(viewer, problem, number))
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/preview",
@@ -311,7 +309,7 @@ def _add_revisions(
     )
     async def test_statistics(viewer: Reader, problem: Name, number: Number) -> RevisionTests:
         found = await revisions.tests(viewer, problem, number)
-        return RevisionTests(items=[TestStatistics.model_validate(item) for item in found])
+        return RevisionTests(items=[TestStatistics.of(item) for item in found])
 
     @routes.get("/problems/{problem}/diff", summary="Compare two revisions")
     async def compare_revisions(
@@ -320,7 +318,7 @@ def _add_revisions(
         old: Annotated[int, Query(ge=1, le=2**53)],
         new: Annotated[int, Query(ge=1, le=2**53)],
     ) -> RevisionDiff:
-        return RevisionDiff.model_validate(await revisions.diff_revisions(viewer, problem, old=old, new=new))
+        return RevisionDiff.of(await revisions.diff_revisions(viewer, problem, old=old, new=new))
 
     @routes.post(
         "/problems/{problem}/revisions/{number}:verify",
@@ -341,8 +339,8 @@ async def _import_events(states: AsyncGenerator[ImportState | None, None]) -> St
             if state is None:
                 yield [BEAT]
                 continue
-            shown = ImportRead.of(state)
-            yield [StreamEvent("import", shown.model_dump(mode="json"))]
+            shown = import_read(state)
+            yield [StreamEvent("import", asdict(shown))]
             if shown.finished_at is not None:
                 yield [StreamEvent("end", {"import_id": shown.id, "state": shown.state})]
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.schema.rejudge import (
-    RejudgeApplyRead,
-    RejudgeApplyRequest,
-    RejudgeBatchPage,
-    RejudgeBatchRead,
-    RejudgeCreate,
-    RejudgeItemRead,
-    RejudgePreviewRead,
-    VerdictChangeCountRead,
-)
+from adjudge.api.schema.rejudge import RejudgeApplyRequest, RejudgeCreate
 from adjudge.api.schema.submissions import ReasonRequest
 from adjudge.domain.permissions import Permission
 from adjudge.domain.timestamps import parse_timestamp
 from adjudge.judge.languages import Languages
+from adjudge.schema.rejudge import (
+    RejudgeApplyRead,
+    RejudgeBatchPage,
+    RejudgeBatchRead,
+    RejudgeItemRead,
+    RejudgePreviewRead,
+    VerdictChangeCountRead,
+)
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import RejudgeSelection
@@ -92,8 +90,8 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
         more = encode_cursor([found.items[limit - 1].submission_id]) if len(found.items) > limit else None
         return RejudgePreviewRead(
             batch=RejudgeBatchRead.of(found.batch),
-            differences=[VerdictChangeCountRead(**asdict(item)) for item in found.differences],
-            items=[RejudgeItemRead(**asdict(item)) for item in found.items[:limit]],
+            differences=[VerdictChangeCountRead.of(item) for item in found.differences],
+            items=[RejudgeItemRead.of(item) for item in found.items[:limit]],
             next=more,
         )
 

@@ -13,10 +13,11 @@ from fastapi.responses import Response
 from starlette.datastructures import FormData, UploadFile
 
 from adjudge.api.auth import require_permission
-from adjudge.api.schema.submissions import SubmissionFileCreate, SubmissionFileList
+from adjudge.api.schema.submissions import SubmissionFileCreate
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.judge.sources import SourceFile
+from adjudge.schema.submissions import SubmissionFileList, SubmissionFileRead
 from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submit import SubmitRequest
 from adjudge.services.submitted_files import decode_source, zip_files
@@ -59,7 +60,8 @@ def router(sources: SubmissionSourceService) -> APIRouter:
 
     @routes.get("/submissions/{submission_id}/files", summary="Get all files of a submission with their contents")
     async def files(submission_id: str, viewer: Reader) -> SubmissionFileList:
-        return SubmissionFileList.of(await sources.get_files(viewer, submission_id))
+        found = await sources.get_files(viewer, submission_id)
+        return SubmissionFileList(entry_point=found.entry_point, items=[_file_read(file) for file in found.files])
 
     @routes.get(
         "/submissions/{submission_id}/files/{name:path}",
@@ -140,3 +142,13 @@ async def read_uploads(values: Sequence[UploadFile | str]) -> tuple[SourceFile, 
     """The uploaded files of a form field; a browser sends one without a name where none was chosen."""
     uploads = [value for value in values if isinstance(value, UploadFile) and value.filename]
     return tuple([SourceFile(upload.filename or "", await upload.read()) for upload in uploads])
+
+
+def _file_read(file: SourceFile) -> SubmissionFileRead:
+    text: str | None = None
+    encoded: str | None = None
+    try:
+        text = file.data.decode()
+    except UnicodeDecodeError:
+        encoded = base64.b64encode(file.data).decode()
+    return SubmissionFileRead.of(file, size_bytes=len(file.data), content=text, content_base64=encoded)

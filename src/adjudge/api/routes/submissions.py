@@ -17,14 +17,7 @@ from adjudge.api.routes.submission_files import FORM, decode_files, form_submit_
 from adjudge.api.schema.submissions import (
     ReasonRequest,
     SubmissionBatchCreate,
-    SubmissionBatchCreated,
     SubmissionCreate,
-    SubmissionCreated,
-    SubmissionPage,
-    SubmissionRead,
-    SubmissionResultsRead,
-    SubmissionStatusChangeList,
-    SubmissionStatusChangeRead,
     SubmissionStatusUpdate,
 )
 from adjudge.domain.errors import InvalidInput
@@ -33,6 +26,15 @@ from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.timestamps import parse_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Languages
+from adjudge.schema.submissions import (
+    SubmissionBatchCreated,
+    SubmissionCreated,
+    SubmissionPage,
+    SubmissionRead,
+    SubmissionResultsRead,
+    SubmissionStatusChangeList,
+    SubmissionStatusChangeRead,
+)
 from adjudge.services.submissions import WAIT_MOST_SEC, SubmissionService
 from adjudge.services.submit import RequestContext, SubmitReply, SubmitRequest, SubmitService
 from adjudge.services.viewer import Viewer

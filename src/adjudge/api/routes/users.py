@@ -8,19 +8,10 @@ from fastapi import APIRouter, Path, Query
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.schema.account import UserRead
-from adjudge.api.schema.users import (
-    InvitationCreate,
-    InvitationCreated,
-    InvitationPage,
-    InvitationRead,
-    ReasonBody,
-    UserCreate,
-    UserCreated,
-    UserPage,
-    UserUpdate,
-)
+from adjudge.api.schema.users import InvitationCreate, ReasonBody, UserCreate, UserUpdate
 from adjudge.domain.permissions import Permission, Role
+from adjudge.schema.account import UserRead
+from adjudge.schema.users import InvitationCreated, InvitationPage, InvitationRead, UserCreated, UserPage
 from adjudge.services.users import UserService, UserSpec
 from adjudge.services.viewer import Viewer
 

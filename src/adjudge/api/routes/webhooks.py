@@ -8,17 +8,9 @@ from fastapi import APIRouter, Query, Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.schema.webhooks import (
-    DeliveryPage,
-    DeliveryQueued,
-    DeliveryRead,
-    WebhookCreate,
-    WebhookCreated,
-    WebhookList,
-    WebhookRead,
-    WebhookUpdate,
-)
+from adjudge.api.schema.webhooks import WebhookCreate, WebhookUpdate
 from adjudge.domain.permissions import Permission
+from adjudge.schema.webhooks import DeliveryPage, DeliveryQueued, DeliveryRead, WebhookCreated, WebhookList, WebhookRead
 from adjudge.services.viewer import Viewer
 from adjudge.services.webhooks import WebhookService
 

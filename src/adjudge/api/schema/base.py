@@ -1,28 +1,41 @@
-"""The base class of all wire models, and the models that belong to no group of routes."""
+"""The base class of request models, the models that belong to no group of routes, and JSON of response models."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from adjudge.domain.timestamps import format_timestamp
+from adjudge.schema.base import ResponseModel
 
-TIMESTAMP_EXAMPLE: Final = "2026-01-31T12:00:00.000Z"
-
-
-def _format_microseconds(value: Any) -> Any:
-    return format_timestamp(value) if isinstance(value, int) else value
-
-
-Timestamp = Annotated[str, BeforeValidator(_format_microseconds)]
-"""RFC 3339 on the wire; converted from microseconds since the Unix epoch."""
+R = TypeVar("R", bound=ResponseModel)
 
 
 class ApiModel(BaseModel):
-    """Base of all schema models: immutable, unknown fields rejected; made of values by ``model_validate``."""
+    """Base of request models: immutable, unknown fields rejected."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+_ADAPTERS: Final[dict[type[ResponseModel], TypeAdapter[Any]]] = {}
+
+
+def _adapter(kind: type[ResponseModel]) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def encode_json(model: ResponseModel) -> bytes:
+    """The body of a response that is cached."""
+    encoded: bytes = _adapter(type(model)).dump_json(model)
+    return encoded
+
+
+def decode_json(kind: type[R], body: bytes) -> R:
+    """The model of a cached response."""
+    decoded: R = _adapter(kind).validate_json(body)
+    return decoded
 
 
 class FieldError(ApiModel):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from adjudge.api.schema.base import ApiModel
-from adjudge.api.schema.chains import ChainRead, Dag, Name, TriggerCreate
+from adjudge.api.schema.chains import Dag, Name, TriggerCreate
 
 
 class ChainApplyRequest(ApiModel):
@@ -20,14 +18,3 @@ class ChainApplyRequest(ApiModel):
     triggers: list[TriggerCreate] = Field(
         default_factory=list, max_length=100, description=("Triggers not listed are deleted.")
     )
-
-
-class ChainApplyRead(ApiModel):
-    """Result of applying a chain."""
-
-    chain: ChainRead
-    outcome: Literal["created", "changed", "unchanged"]
-    triggers: dict[str, Literal["created", "changed", "unchanged", "removed"]] = Field(
-        description=("Keyed by trigger name.")
-    )
-    secrets: dict[str, str] = Field(description="Secrets of new webhook triggers by name; shown once.")

@@ -8,11 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from adjudge.api.schema.base import TIMESTAMP_EXAMPLE, ApiModel
+from adjudge.api.schema.base import ApiModel
 from adjudge.chains.definition_file import CHAIN_NAME_PATTERN, NAME_CHARACTERS, NAME_RULE
-from adjudge.domain.timestamps import format_timestamp
-from adjudge.store.chains import triggers as chain_triggers
-from adjudge.store.chains.models import ChainRow, ChainVersionRow
 
 _DAG_EXAMPLE = {
     "nodes": [
@@ -20,8 +17,6 @@ _DAG_EXAMPLE = {
         {"id": "publish", "type": "noop", "deps": ["check"], "retry": {"max_attempts": 3, "backoff_ms": 2000}},
     ]
 }
-_TIMESTAMP = Field(examples=[TIMESTAMP_EXAMPLE])
-_NEXT = Field(description="Cursor of the next page; null on the last page.")
 
 
 def _validate_name(name: str) -> str:
@@ -58,69 +53,6 @@ class ChainUpdate(ApiModel):
     version: int = Field(ge=1, le=2**53, description="Version that was read; CONFLICT if it is outdated.")
 
 
-class ChainSummary(ApiModel):
-    """A chain in a list."""
-
-    id: str
-    name: str
-    description: str | None
-    enabled: bool
-    version: int
-    created_at: str = _TIMESTAMP
-    updated_at: str = _TIMESTAMP
-
-    @classmethod
-    def of(cls, chain: ChainRow) -> ChainSummary:
-        return cls(**_chain_fields(chain))
-
-
-class ChainRead(ChainSummary):
-    """A chain with its DAG."""
-
-    dag: dict[str, Any]
-
-    @classmethod
-    def whole(cls, chain: ChainRow) -> ChainRead:
-        return cls(**_chain_fields(chain), dag=dict(chain.dag or {}))
-
-
-class ChainNumberedPage(ApiModel):
-    """A numbered page of chains, by name."""
-
-    items: list[ChainSummary]
-    page: int
-    size: int
-    total: int
-
-
-class ChainVersionRead(ApiModel):
-    """An old version of a chain."""
-
-    version: int
-    name: str
-    description: str | None
-    dag: dict[str, Any]
-    actor: str | None
-    created_at: str = _TIMESTAMP
-
-    @classmethod
-    def of(cls, version: ChainVersionRow) -> ChainVersionRead:
-        return cls(
-            version=version.version,
-            name=version.name,
-            description=version.description,
-            dag=dict(version.dag),
-            actor=version.actor,
-            created_at=format_timestamp(version.created_at),
-        )
-
-
-class ChainVersionList(ApiModel):
-    """Versions, newest first."""
-
-    items: list[ChainVersionRead]
-
-
 class TriggerCreate(ApiModel):
     """A new trigger."""
 
@@ -136,86 +68,3 @@ class TriggerUpdate(ApiModel):
     version: int = Field(ge=1, le=2**53)
     spec: dict[str, Any] | None = Field(None, examples=[{"cron": "0 4 * * *", "timezone": "Europe/Berlin"}])
     enabled: bool | None = None
-
-
-class TriggerRead(ApiModel):
-    """A trigger, without its secret."""
-
-    id: str
-    chain_id: str
-    name: str
-    kind: str
-    spec: dict[str, Any]
-    enabled: bool
-    next_at: str | None
-    last_error: str | None
-    version: int
-    created_at: str = _TIMESTAMP
-
-    @classmethod
-    def of(cls, trigger: chain_triggers.TriggerRow) -> TriggerRead:
-        return cls(**_trigger_fields(trigger))
-
-
-class TriggerCreated(TriggerRead):
-    """A new trigger; the secret of a webhook is shown once."""
-
-    secret: str | None
-
-    @classmethod
-    def made(cls, trigger: chain_triggers.TriggerRow, secret: str | None) -> TriggerCreated:
-        return cls(**_trigger_fields(trigger), secret=secret)
-
-
-class TriggerList(ApiModel):
-    """The triggers of a chain."""
-
-    items: list[TriggerRead]
-
-
-class TriggerCallAccepted(ApiModel):
-    """An accepted webhook call."""
-
-    tick: str
-
-
-class ExecutorRead(ApiModel):
-    """A node type."""
-
-    type: str
-    summary: str
-    cfg_schema: dict[str, Any]
-    package: str
-
-
-class ExecutorList(ApiModel):
-    """All node types."""
-
-    items: list[ExecutorRead]
-
-
-def _chain_fields(chain: ChainRow) -> dict[str, Any]:
-    return {
-        "id": chain.id,
-        "name": chain.name,
-        "description": chain.description,
-        "enabled": chain.enabled,
-        "version": chain.version,
-        "created_at": format_timestamp(chain.created_at),
-        "updated_at": format_timestamp(chain.updated_at),
-    }
-
-
-def _trigger_fields(trigger: chain_triggers.TriggerRow) -> dict[str, Any]:
-    return {
-        "id": trigger.id,
-        "chain_id": trigger.chain_id,
-        "name": trigger.name,
-        "kind": trigger.kind,
-        "spec": dict(trigger.spec),
-        "enabled": trigger.enabled,
-        "next_at": format_timestamp(trigger.next_at),
-        "last_error": trigger.last_error,
-        "version": trigger.version,
-        "created_at": format_timestamp(trigger.created_at),
-    }

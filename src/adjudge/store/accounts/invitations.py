@@ -42,6 +42,10 @@ class InvitationRow:
     expires_at: int | None
     revoked_at: int | None
 
+    @property
+    def revoked(self) -> bool:
+        return self.revoked_at is not None
+
 
 INSERT = Statement(
     "invitations.insert",

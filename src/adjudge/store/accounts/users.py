@@ -40,6 +40,10 @@ class UserRow:
     created_at: int
     updated_at: int
 
+    @property
+    def disabled(self) -> bool:
+        return self.disabled_at is not None
+
 
 @dataclass(frozen=True, slots=True)
 class UserWithPassword:

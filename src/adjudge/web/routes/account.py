@@ -10,9 +10,10 @@ from fastapi.responses import Response
 from adjudge.api.auth import current_viewer, require_permission
 from adjudge.api.browser import SESSION_COOKIE, check_origin, delete_cookie, safe_redirect_path, set_cookie
 from adjudge.api.routes.login import client_info
-from adjudge.api.schema.problems import ProblemPage
+from adjudge.api.schema.base import decode_json
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import ALL_SCOPES, Permission
+from adjudge.schema.problems import ProblemPage
 from adjudge.services.account import AccountService, CreatedToken
 from adjudge.services.login import LoginService, NewLogin, Registration
 from adjudge.services.problems import ProblemService
@@ -150,7 +151,7 @@ def _add_profile_routes(
 async def _solved(problems: ProblemService, viewer: Viewer) -> ProblemPage:
     wanted = ProblemFilter(is_solved=True, sort=ProblemSort.TITLE)
     found = await problems.list_problems(viewer, wanted, after=None, limit=_SOLVED)
-    return ProblemPage.model_validate_json(found.body)
+    return decode_json(ProblemPage, found.body)
 
 
 def _add_token_routes(routes: APIRouter, pages: PageRenderer, accounts: AccountService) -> None:

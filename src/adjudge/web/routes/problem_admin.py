@@ -10,10 +10,12 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from adjudge.api.auth import require_permission
-from adjudge.api.schema.problems import ImportRead, ProblemAdminRead, ProblemPage, RevisionRead, RevisionSummary
+from adjudge.api.schema.base import decode_json
+from adjudge.api.schema.problems import import_read
 from adjudge.api.uploads import iter_file
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
+from adjudge.schema.problems import ProblemAdminRead, ProblemPage, RevisionRead, RevisionSummary
 from adjudge.services.problem_imports import ImportRequest, ProblemImportService
 from adjudge.services.problem_revisions import MetadataUpdate, ProblemRevisionService
 from adjudge.services.problems import ProblemService, filter_own
@@ -49,8 +51,8 @@ def _add_import_routes(
             request,
             "problem_admin.html",
             status=error.http_status if error else 200,
-            problems=ProblemPage.model_validate_json(found.body).items,
-            imports=[ImportRead.of(item) for item in await imports.list_imports(viewer, before=None, limit=10)],
+            problems=decode_json(ProblemPage, found.body).items,
+            imports=[import_read(item) for item in await imports.list_imports(viewer, before=None, limit=10)],
             error=error,
         )
 
@@ -91,7 +93,7 @@ def _add_import_routes(
 
 
 async def _import(imports: ProblemImportService, viewer: Viewer, request: Request, import_id: str) -> dict[str, Any]:
-    found = ImportRead.of(await imports.get_import(viewer, import_id))
+    found = import_read(await imports.get_import(viewer, import_id))
     return {"problem_import": found, "jury": found.jury, "plot": _jury_plot(request, found.jury)}
 
 
@@ -101,16 +103,16 @@ def _add_problem_routes(routes: APIRouter, pages: PageRenderer, revisions: Probl
         return await pages.render(
             request,
             "problem_admin_detail.html",
-            problem=ProblemAdminRead.model_validate(await revisions.get_problem_admin(viewer, name)),
+            problem=ProblemAdminRead.of(await revisions.get_problem_admin(viewer, name)),
             revisions=[
-                RevisionSummary.model_validate(item)
+                RevisionSummary.of(item)
                 for item in await revisions.list_revisions(viewer, name, before=None, limit=100)
             ],
         )
 
     @routes.get("/manage/problems/{name}/revisions/{number}")
     async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
-        found = RevisionRead.model_validate(await revisions.get_revision(viewer, name, number))
+        found = RevisionRead.of(await revisions.get_revision(viewer, name, number))
         return await pages.render(
             request,
             "revision.html",

@@ -13,10 +13,11 @@ from fastapi.responses import Response
 from adjudge.api.accept_language import statement_languages
 from adjudge.api.auth import require_permission
 from adjudge.api.routes.problems import problem_key
-from adjudge.api.schema.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
+from adjudge.api.schema.base import decode_json
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import parse_tags, search_words
+from adjudge.schema.problems import LanguageList, LanguageTemplateRead, ProblemPage, ProblemRead
 from adjudge.services.admission import AdmissionController
 from adjudge.services.languages import LanguageService
 from adjudge.services.problem_stats import ProblemStatsService
@@ -63,7 +64,7 @@ def router(page: ProblemPageRenderer) -> APIRouter:
             sort=sort,
         )
         found = await problems.list_problems(viewer, wanted, after=problem_key(cursor, sort), limit=50)
-        shown = ProblemPage.model_validate_json(found.body)
+        shown = decode_json(ProblemPage, found.body)
         asked = {"q": q, "tag": tag, "solved": solved, "sort": sort.value}
         more = urlencode({**asked, "cursor": shown.next}) if shown.next else ""
         tags = sorted({tag for item in shown.items for tag in item.tags})
@@ -107,13 +108,13 @@ class ProblemPageRenderer:
         """Render the page; ``entered`` holds a rejected submission."""
         spoken = statement_languages(entered.lang, request.headers.get("Accept-Language", ""))
         found = await self.problems.get_problem(viewer, name, spoken)
-        shown = ProblemRead.model_validate_json(found.body)
+        shown = decode_json(ProblemRead, found.body)
         recent = []
         if viewer.can(Permission.SUBMISSION_READ) and viewer.user_id is not None:
             recent = await self.submissions.list_submissions(
                 viewer, SubmissionFilter(user_id=viewer.user_id), problem=shown.id, before=None, limit=_RECENT
             )
-        table = LanguageList.model_validate_json((await self.languages.list_languages()).body)
+        table = decode_json(LanguageList, (await self.languages.list_languages()).body)
         return await self.pages.render(
             request,
             "problem.html",
@@ -151,8 +152,8 @@ async def _unavailable_languages(
 
 async def _templates(languages: LanguageService, problem: ProblemRead) -> dict[str, str]:
     """Language → template source."""
-    table = LanguageList.model_validate_json((await languages.list_languages()).body)
+    table = decode_json(LanguageList, (await languages.list_languages()).body)
     allowed = {item.id for item in problem.languages}
     wanted = [item.id for item in table.items if item.has_template and item.id in allowed]
-    found = [LanguageTemplateRead.model_validate_json((await languages.get_template(name)).body) for name in wanted]
+    found = [decode_json(LanguageTemplateRead, (await languages.get_template(name)).body) for name in wanted]
     return {item.language: item.source for item in found}

@@ -1,0 +1,181 @@
+"""Wire models of the operations routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from adjudge.schema.base import NextCursor, ResponseModel, Timestamp, doc
+from adjudge.schema.submissions import AttemptRead, JobStatusChangeRead
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComponentHealthRead(ResponseModel):
+    """Health of one component."""
+
+    name: str = field(metadata=doc(examples=["database"]))
+    status: Literal["ok", "away"]
+    took_ms: float
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityQueueRead(ResponseModel):
+    """Queue of one priority: 0 admins, 1 staff, 2 contestants, 3 services."""
+
+    band: int
+    waiting: int
+    oldest_ms: int = field(metadata=doc("Age of the oldest due row."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueStatusRead(ResponseModel):
+    """Waiting and running jobs."""
+
+    bands: list[PriorityQueueRead]
+    running: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutboxFailureRead(ResponseModel):
+    """A failed outbox delivery."""
+
+    job_id: str
+    attempts: int
+    next_attempt_at: Timestamp
+    last_error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutboxStatusRead(ResponseModel):
+    """Undelivered outbox rows."""
+
+    pending: int
+    due: int
+    oldest_ms: int
+    trouble: list[OutboxFailureRead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemStatusRead(ResponseModel):
+    """System status."""
+
+    sources: ClassVar = {"vitals": "components"}
+    version: str
+    vitals: list[ComponentHealthRead]
+    queues: QueueStatusRead
+    outbox: OutboxStatusRead
+    dead_letters: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerRead(ResponseModel):
+    """An online worker."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    slots: int
+    languages: dict[str, str]
+    isolation: str
+    health: str
+    lease_left_sec: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerList(ResponseModel):
+    """Online workers."""
+
+    items: list[WorkerRead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadLetterRead(ResponseModel):
+    """A dead letter: a job that failed on its last attempt."""
+
+    id: str
+    job_id: str
+    kind: str
+    attempt_id: int
+    error_code: str
+    error: str | None
+    state: Literal["open", "replayed", "discarded"]
+    replayed_by_job_id: str | None
+    resolved_by: str | None
+    note: str | None
+    created_at: Timestamp
+    resolved_at: Timestamp | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadLetterDetail(DeadLetterRead):
+    """A dead letter with the attempts of its job."""
+
+    attempts: list[AttemptRead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadLetterPage(ResponseModel):
+    """Dead letters, oldest first."""
+
+    items: list[DeadLetterRead]
+    next: NextCursor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRead(ResponseModel):
+    """Dead letter ID → ID of the new job."""
+
+    jobs: dict[str, str | None] = field(
+        metadata=doc("null: the node or its run is queued by a concurrency limit and has no job yet.")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntryRead(ResponseModel):
+    """An audit log entry."""
+
+    id: int
+    actor: str = field(metadata=doc("User ID, or `cli:NAME` for local commands."))
+    actor_name: str | None = field(metadata=doc("Username of the actor.", examples=["ada"]))
+    action: str
+    object_kind: str
+    object_id: str
+    reason: str | None
+    details: dict[str, Any]
+    at: Timestamp
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPage(ResponseModel):
+    """Audit log entries, newest first."""
+
+    items: list[AuditEntryRead]
+    next: NextCursor
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobHistoryRead(ResponseModel):
+    """A job with its attempts and status changes."""
+
+    job: dict[str, Any]
+    attempts: list[AttemptRead]
+    log: list[JobStatusChangeRead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingRead(ResponseModel):
+    """An effective setting."""
+
+    name: str = field(metadata=doc(examples=["jobs.lease_sec"]))
+    value: str
+    source: str
+    purpose: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingList(ResponseModel):
+    """All effective settings and their sources."""
+
+    items: list[SettingRead]
