@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -16,9 +16,9 @@ from adjudge.domain.problem import JurySubmission, Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.compile import LanguageMissing
 from adjudge.judge.early_stop import StopPolicy
+from adjudge.judge.jury_programs import program_source
 from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.result_document import JudgeResult
-from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.packages.expectations import (
     TimeLimitSuggestion,
     VerifyCaseResult,
@@ -31,6 +31,7 @@ from adjudge.packages.expectations import (
 from adjudge.packages.jury_runner import JuryRunner, VerifyIssue
 from adjudge.packages.load import Package
 from adjudge.packages.manifest import revision_digest
+from adjudge.sandbox import gather_or_cancel
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -106,7 +107,7 @@ class Verifier:
             self._progress(what, done, len(items))
             return made
 
-        return await _together(one(item) for item in items)
+        return await gather_or_cancel(*(one(item) for item in items))
 
     async def _judged_all(self) -> list[VerifiedSubmission]:
         """Judge every submission; progress counts their tests."""
@@ -127,7 +128,7 @@ class Verifier:
             return judged
 
         self._tested(0)
-        return await _together(one(item) for item in submissions)
+        return await gather_or_cancel(*(one(item) for item in submissions))
 
     def _tested(self, count: int) -> None:
         self._tests_done += count
@@ -140,10 +141,7 @@ class Verifier:
         problem = self._problem
         stretch = problem.limits.time_limit_to_tle if must_exceed_time_limit(item.expectations) else 1.0
         stretched = replace(problem, limits=replace(problem.limits, run=problem.limits.run.scaled(stretch)))
-        files = tuple(
-            SourceFile(ref.name, self._package.files.locate(ref.path).read_bytes()) for ref in item.program.files
-        )
-        submission = SubmittedProgram(ProgramSource(files, item.program.entry_point), item.program.language)
+        submission = SubmittedProgram(program_source(item.program, self._package.files), item.program.language)
         options = JudgeOptions(stop=StopPolicy.NEVER, revision=self._revision)
         try:
             result = await self._judge.judge(stretched, self._package.files, submission, options, watch)
@@ -154,21 +152,6 @@ class Verifier:
         reasons = unmet_expectations(item.expectations, outcome)
         origin = result.provenance
         return VerifiedSubmission(item, outcome, origin.language, result.mem_kb, result.message, reasons)
-
-
-async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
-    """Wait for all; if one fails, cancel the others before raising.
-
-    A coroutine that keeps running would use a sandbox that its owner is about to close.
-    """
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        return list(await asyncio.gather(*tasks))
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 def _outcome(result: JudgeResult, problem: Problem, stretch: float) -> VerifyResult:

@@ -252,73 +252,63 @@ def check_seccomp(machine: HostFacts) -> HostCheck:
     return HostCheck("seccomp support", HostCheckState.OK, actions, "System call filtering is available.")
 
 
+def _advice(name: str, meaning: str, *, problem: str, fine: str, fix: str) -> HostCheck:
+    """A check of something that makes measurements less accurate; ``problem`` is empty if there is none."""
+    if problem:
+        return HostCheck(name, HostCheckState.DEGRADED, problem, meaning, fix)
+    return HostCheck(name, HostCheckState.OK, fine, meaning)
+
+
 def check_swap(machine: HostFacts) -> HostCheck:
     """Swap makes memory and time measurements inaccurate."""
     areas = (machine.read("/proc/swaps") or "").splitlines()[1:]
     meaning = "Swapping makes times unpredictable and memory measurements too low."
-    if areas:
-        return HostCheck("swap", HostCheckState.DEGRADED, f"{len(areas)} swap area(s) active", meaning, "swapoff -a")
-    return HostCheck("swap", HostCheckState.OK, "none", meaning)
+    problem = f"{len(areas)} swap area(s) active" if areas else ""
+    return _advice("swap", meaning, problem=problem, fine="none", fix="swapoff -a")
 
 
 def check_smt(machine: HostFacts) -> HostCheck:
     """Programs on sibling threads of a core slow each other down."""
     meaning = "Hyper-threading: two programs on one core slow each other down by up to half."
-    if machine.read("/sys/devices/system/cpu/smt/active") == "1":
-        fix = "echo off > /sys/devices/system/cpu/smt/control, or pin slots to CPUs of different cores (pin_cpus)."
-        return HostCheck("SMT", HostCheckState.DEGRADED, "active", meaning, fix)
-    return HostCheck("SMT", HostCheckState.OK, "inactive", meaning)
+    problem = "active" if machine.read("/sys/devices/system/cpu/smt/active") == "1" else ""
+    fix = "echo off > /sys/devices/system/cpu/smt/control, or pin slots to CPUs of different cores (pin_cpus)."
+    return _advice("SMT", meaning, problem=problem, fine="inactive", fix=fix)
 
 
 def check_frequency(machine: HostFacts) -> HostCheck:
     """A variable clock frequency makes CPU times vary."""
     meaning = "CPU time of the same work varies with the clock frequency."
-    governors = {machine.read(str(path.relative_to(machine.root))) for path in machine.glob(
-        "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}  # fmt: skip
-    if not governors:
-        return HostCheck("frequency scaling", HostCheckState.OK, "no control on this host", meaning)
-    if governors != {"performance"}:
-        found = "governor " + " ".join(sorted(str(governor) for governor in governors))
-        return HostCheck(
-            "frequency scaling", HostCheckState.DEGRADED, found, meaning, "cpupower frequency-set -g performance"
-        )
-    return HostCheck("frequency scaling", HostCheckState.OK, "governor performance", meaning)
+    files = machine.glob("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+    governors = {str(machine.read(str(path.relative_to(machine.root)))) for path in files}
+    fine = "governor performance" if governors else "no control on this host"
+    problem = "" if governors <= {"performance"} else "governor " + " ".join(sorted(governors))
+    fix = "cpupower frequency-set -g performance"
+    return _advice("frequency scaling", meaning, problem=problem, fine=fine, fix=fix)
 
 
 def check_turbo(machine: HostFacts) -> HostCheck:
     """With turbo, the clock frequency depends on the number of busy cores."""
     meaning = "The clock frequency, and so the CPU time, depends on how many cores are busy."
-    on = (
-        machine.read("/sys/devices/system/cpu/intel_pstate/no_turbo") == "0"
-        or machine.read("/sys/devices/system/cpu/cpufreq/boost") == "1"
-    )
-    if on:
-        fix = (
-            "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > /sys/devices/system/cpu/cpufreq/boost"
-        )
-        return HostCheck("turbo", HostCheckState.DEGRADED, "on", meaning, fix)
-    return HostCheck("turbo", HostCheckState.OK, "off, or no control on this host", meaning)
+    intel, boost = "/sys/devices/system/cpu/intel_pstate/no_turbo", "/sys/devices/system/cpu/cpufreq/boost"
+    problem = "on" if machine.read(intel) == "0" or machine.read(boost) == "1" else ""
+    fix = f"echo 1 > {intel}, or echo 0 > {boost}"
+    return _advice("turbo", meaning, problem=problem, fine="off, or no control on this host", fix=fix)
 
 
 def check_huge_pages(machine: HostFacts) -> HostCheck:
     """Huge pages round memory measurements up."""
-    setting = machine.read("/sys/kernel/mm/transparent_hugepage/enabled") or ""
     meaning = "With huge pages always on, one touched byte may count as 2 MiB."
-    if "[always]" in setting:
-        fix = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-        return HostCheck("huge pages", HostCheckState.DEGRADED, "always", meaning, fix)
-    return HostCheck("huge pages", HostCheckState.OK, "madvise or never", meaning)
+    setting = "/sys/kernel/mm/transparent_hugepage/enabled"
+    problem = "always" if "[always]" in (machine.read(setting) or "") else ""
+    return _advice("huge pages", meaning, problem=problem, fine="madvise or never", fix=f"echo madvise > {setting}")
 
 
 def check_compiler(machine: HostFacts) -> HostCheck:
     """A C compiler, for the build and for most languages."""
-    found = next(filter(None, map(machine.find_program, ("cc", "gcc", "clang"))), None)
     meaning = "Needed for C and C++ submissions, checkers and the launcher build."
-    if found is None:
-        return HostCheck(
-            "compiler", HostCheckState.DEGRADED, "none", meaning, "Install gcc and g++ (Debian: apt install g++)."
-        )
-    return HostCheck("compiler", HostCheckState.OK, found, meaning)
+    path = next(filter(None, map(machine.find_program, ("cc", "gcc", "clang"))), "")
+    fix = "Install gcc and g++ (Debian: apt install g++)."
+    return _advice("compiler", meaning, problem="" if path else "none", fine=path, fix=fix)
 
 
 _HOST_CHECKS: Final[tuple[Callable[[HostFacts], HostCheck], ...]] = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from adjudge.sandbox.report import SandboxRunReport
 from adjudge.sandbox.spec import SandboxRunSpec
+
+T = TypeVar("T")
 
 
 class _Run(Protocol):
@@ -36,7 +38,7 @@ class ReservedSlot:
             self._release()
 
 
-async def gather_or_cancel(*runs: Coroutine[object, object, SandboxRunReport]) -> list[SandboxRunReport]:
+async def gather_or_cancel(*runs: Coroutine[Any, Any, T]) -> list[T]:
     """Wait for runs that depend on each other; if one fails or the wait is canceled, cancel all."""
     tasks = [asyncio.create_task(run) for run in runs]
     try:

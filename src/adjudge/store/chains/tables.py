@@ -23,14 +23,10 @@ from adjudge.store.engine.columns import (
     integer_column,
     json_column,
     log_foreign_key,
+    partial_index,
     text_column,
     timestamp_column,
 )
-
-
-def _partial(name: str, *columns: str, where: str) -> Index:
-    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))
-
 
 chains = Table(
     "chains",
@@ -103,16 +99,11 @@ chain_runs = Table(
     UniqueConstraint("chain_id", "number"),
     Index(None, "chain_id", "id"),
     Index(None, "started_by", "id"),
-    Index(
-        "chain_runs_open",
-        "id",
-        postgresql_where=text("finished_at IS NULL"),
-        sqlite_where=text("finished_at IS NULL"),
-    ),
-    _partial("chain_runs_finished", "finished_at", where="finished_at IS NOT NULL"),
-    _partial("chain_runs_stopping", "stop_requested_at", where="status = 'stopping'"),
-    _partial("chain_runs_parent", "parent_run_id", where="parent_run_id IS NOT NULL"),
-    _partial("chain_runs_slots", "chain_id", "slot", "id", where="slot IS NOT NULL"),
+    partial_index("chain_runs_open", "id", where="finished_at IS NULL"),
+    partial_index("chain_runs_finished", "finished_at", where="finished_at IS NOT NULL"),
+    partial_index("chain_runs_stopping", "stop_requested_at", where="status = 'stopping'"),
+    partial_index("chain_runs_parent", "parent_run_id", where="parent_run_id IS NOT NULL"),
+    partial_index("chain_runs_slots", "chain_id", "slot", "id", where="slot IS NOT NULL"),
 )
 
 chain_nodes = Table(
@@ -153,9 +144,9 @@ chain_nodes = Table(
     text_column("concurrency_pool", nullable=True),
     PrimaryKeyConstraint("run_id", "node_id"),
     check_one_of("status", NodeStatus),
-    _partial("chain_nodes_instances", "run_id", "parent_id", "ordinal", where="parent_id IS NOT NULL"),
-    _partial("chain_nodes_slots", "run_id", "slot", "priority", "ordinal", where="slot IS NOT NULL"),
-    _partial(
+    partial_index("chain_nodes_instances", "run_id", "parent_id", "ordinal", where="parent_id IS NOT NULL"),
+    partial_index("chain_nodes_slots", "run_id", "slot", "priority", "ordinal", where="slot IS NOT NULL"),
+    partial_index(
         "chain_nodes_pools",
         "concurrency_pool",
         "slot",
@@ -165,8 +156,8 @@ chain_nodes = Table(
         "node_id",
         where="concurrency_pool IS NOT NULL AND slot IS NOT NULL",
     ),
-    _partial("chain_nodes_waits", "wait_on", "wait_key", where="wait_on IS NOT NULL"),
-    _partial("chain_nodes_wait_until", "wait_until", where="wait_until IS NOT NULL"),
+    partial_index("chain_nodes_waits", "wait_on", "wait_key", where="wait_on IS NOT NULL"),
+    partial_index("chain_nodes_wait_until", "wait_until", where="wait_until IS NOT NULL"),
 )
 
 chain_secrets = Table(
@@ -244,13 +235,8 @@ chain_triggers = Table(
     json_column("authority", nullable=True),
     check_one_of("kind", TRIGGER_KINDS),
     UniqueConstraint("chain_id", "name"),
-    Index("chain_triggers_due", "next_at", postgresql_where=text("enabled"), sqlite_where=text("enabled")),
-    Index(
-        "chain_triggers_event",
-        "event",
-        postgresql_where=text("event IS NOT NULL"),
-        sqlite_where=text("event IS NOT NULL"),
-    ),
+    partial_index("chain_triggers_due", "next_at", where="enabled"),
+    partial_index("chain_triggers_event", "event", where="event IS NOT NULL"),
 )
 
 chain_trigger_ticks = Table(
@@ -267,10 +253,5 @@ chain_trigger_ticks = Table(
     timestamp_column("settled_at", nullable=True),
     PrimaryKeyConstraint("trigger_id", "tick"),
     check_one_of("state", TICK_STATES),
-    Index(
-        "chain_trigger_ticks_pending",
-        "due_at",
-        postgresql_where=text("state = 'pending'"),
-        sqlite_where=text("state = 'pending'"),
-    ),
+    partial_index("chain_trigger_ticks_pending", "due_at", where="state = 'pending'"),
 )

@@ -34,6 +34,7 @@ from adjudge.store.engine.columns import (
     integer_column,
     json_column,
     log_foreign_key,
+    partial_index,
     text_column,
     timestamp_column,
 )
@@ -126,13 +127,7 @@ contests = Table(
     CheckConstraint("submissions_per_minute > 0", name="submissions_per_minute_positive"),
     CheckConstraint("submissions_per_problem > 0", name="submissions_per_problem_positive"),
     Index(None, "starts_at"),
-    Index(
-        "contests_contest_only_key",
-        "contest_only",
-        unique=True,
-        postgresql_where=text("contest_only"),
-        sqlite_where=text("contest_only"),
-    ),
+    partial_index("contests_contest_only_key", "contest_only", where="contest_only", unique=True),
 )
 
 contest_state_log = Table(
@@ -215,12 +210,8 @@ removed_intervals = Table(
     timestamp_column("created_at"),
     CheckConstraint("to_at IS NULL OR from_at < to_at", name="ends_after_start"),
     Index(None, "contest_id", "from_at"),
-    Index(
-        "removed_intervals_contest_id_key",
-        "contest_id",
-        unique=True,
-        postgresql_where=text("to_at IS NULL AND undone_at IS NULL"),
-        sqlite_where=text("to_at IS NULL AND undone_at IS NULL"),
+    partial_index(
+        "removed_intervals_contest_id_key", "contest_id", where="to_at IS NULL AND undone_at IS NULL", unique=True
     ),
 )
 

@@ -14,9 +14,11 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
+    Index,
     Integer,
     MetaData,
     Text,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.compiler import compiles
@@ -80,6 +82,11 @@ def text_column(name: str, *, nullable: bool = False, default: str | None = None
 
 def json_column(name: str, *, nullable: bool = False, default: TextClause | None = None) -> Column[Any]:
     return Column(name, JSON_TEXT, nullable=nullable, server_default=default)
+
+
+def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """An index of the rows for which ``where`` holds."""
+    return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
 
 
 class DialectCondition(ColumnElement[bool]):

@@ -21,16 +21,13 @@ from adjudge.store.engine.columns import (
     integer_column,
     json_column,
     log_foreign_key,
+    partial_index,
     text_column,
     timestamp_column,
 )
 
 OUTBOX_STATES = ("pending", "delivered", "dropped")
 DEAD_LETTER_STATES = ("open", "replayed", "discarded")
-
-
-def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
 
 
 jobs = Table(
@@ -72,15 +69,17 @@ jobs = Table(
     check_set_exactly_when("lease_until", "status", {JobStatus.RUNNING}),
     CheckConstraint("attempt_id >= 0 AND attempt_id <= max_attempts", name="attempt_id_bounded"),
     # Renewing a lease touches no indexed column, so PostgreSQL can rewrite the row in its page.
-    _partial("jobs_running", "id", where="status = 'running'"),
-    _partial("jobs_queued", "queued_at", where="status = 'queued'"),
-    _partial("jobs_waiting", "priority", "available_at", where="status IN ('pending', 'queued')"),
-    _partial("jobs_dedupe", "kind", "dedupe_key", where="dedupe_key IS NOT NULL", unique=True),
-    _partial("jobs_submission", "submission_id", where="submission_id IS NOT NULL"),
-    _partial("jobs_batch", "rejudge_batch_id", where="rejudge_batch_id IS NOT NULL"),
-    _partial("jobs_node", "chain_run_id", "node_id", where="chain_run_id IS NOT NULL"),
-    _partial("jobs_kept_a_while", "finished_at", where="kind IN ('execute', 'webhook') AND finished_at IS NOT NULL"),
-    _partial("jobs_origin", "origin_job_id", where="origin_job_id IS NOT NULL"),
+    partial_index("jobs_running", "id", where="status = 'running'"),
+    partial_index("jobs_queued", "queued_at", where="status = 'queued'"),
+    partial_index("jobs_waiting", "priority", "available_at", where="status IN ('pending', 'queued')"),
+    partial_index("jobs_dedupe", "kind", "dedupe_key", where="dedupe_key IS NOT NULL", unique=True),
+    partial_index("jobs_submission", "submission_id", where="submission_id IS NOT NULL"),
+    partial_index("jobs_batch", "rejudge_batch_id", where="rejudge_batch_id IS NOT NULL"),
+    partial_index("jobs_node", "chain_run_id", "node_id", where="chain_run_id IS NOT NULL"),
+    partial_index(
+        "jobs_kept_a_while", "finished_at", where="kind IN ('execute', 'webhook') AND finished_at IS NOT NULL"
+    ),
+    partial_index("jobs_origin", "origin_job_id", where="origin_job_id IS NOT NULL"),
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.02"},
 )
 
@@ -129,7 +128,7 @@ outbox = Table(
     timestamp_column("created_at"),
     UniqueConstraint("job_id"),
     check_one_of("state", OUTBOX_STATES),
-    _partial("outbox_due", "priority", "next_attempt_at", "id", where="state = 'pending'"),
+    partial_index("outbox_due", "priority", "next_attempt_at", "id", where="state = 'pending'"),
     postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
 )
 
@@ -151,8 +150,8 @@ dead_letters = Table(
     UniqueConstraint("job_id"),
     check_one_of("state", DEAD_LETTER_STATES),
     CheckConstraint("(resolved_at IS NULL) = (state = 'open')", name="resolved_at_exactly_when"),
-    _partial("dead_letters_open", "created_at", where="state = 'open'"),
-    _partial("dead_letters_replayed_by", "replayed_by_job_id", where="replayed_by_job_id IS NOT NULL"),
+    partial_index("dead_letters_open", "created_at", where="state = 'open'"),
+    partial_index("dead_letters_replayed_by", "replayed_by_job_id", where="replayed_by_job_id IS NOT NULL"),
 )
 
 workers = Table(

@@ -20,7 +20,6 @@ from adjudge.store.engine.statement import Statement
 _COLUMNS = {"user_id": "submissions.user_id", "problem_id": "submissions.problem_id"}
 _FROM = "FROM submission_status_log AS log JOIN submissions ON submissions.id = log.submission_id"
 _BETWEEN = "(log.xid, log.id) >= (:from_xid, :from_id) AND (log.xid, log.id) < (:to_xid, :to_id)"
-_ORDER = "ORDER BY log.xid, log.id LIMIT :limit"
 
 _OFFSET: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 
@@ -86,26 +85,25 @@ SAFE_OFFSET = Statement(
     sqlite_sql="SELECT 0 AS xid, COALESCE(max(id), 0) + 1 AS id FROM submission_status_log",
 )
 
-BETWEEN = Statement(
-    "submission_status_log.between",
-    "List submission status changes between two offsets.",
-    f"SELECT {{columns:log}} {_FROM} WHERE {_BETWEEN} {_ORDER}",
-    row=SubmissionStatusEvent,
-    columns=_COLUMNS,
+
+def _between(name: str, purpose: str, condition: str = "") -> Statement[SubmissionStatusEvent]:
+    return Statement(
+        f"submission_status_log.{name}",
+        purpose,
+        f"SELECT {{columns:log}} {_FROM} WHERE {_BETWEEN} {condition} ORDER BY log.xid, log.id LIMIT :limit",
+        row=SubmissionStatusEvent,
+        columns=_COLUMNS,
+    )
+
+
+BETWEEN = _between("between", "List submission status changes between two offsets.")
+BETWEEN_OF_USER = _between(
+    "between_of_user", "List status changes of one user's submissions between two offsets.", "AND user_id = :user_id"
 )
-BETWEEN_OF_USER = Statement(
-    "submission_status_log.between_of_user",
-    "List status changes of one user's submissions between two offsets.",
-    f"SELECT {{columns:log}} {_FROM} WHERE {_BETWEEN} AND user_id = :user_id {_ORDER}",
-    row=SubmissionStatusEvent,
-    columns=_COLUMNS,
-)
-BETWEEN_OF_SUBMISSION = Statement(
-    "submission_status_log.between_of_submission",
+BETWEEN_OF_SUBMISSION = _between(
+    "between_of_submission",
     "List status changes of one submission between two offsets.",
-    f"SELECT {{columns:log}} {_FROM} WHERE {_BETWEEN} AND log.submission_id = :submission_id {_ORDER}",
-    row=SubmissionStatusEvent,
-    columns=_COLUMNS,
+    "AND log.submission_id = :submission_id",
 )
 CHANGED_SINCE = Statement(
     "submission_status_log.changed_since",

@@ -11,7 +11,6 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     false,
-    text,
 )
 
 from adjudge.domain.programs import SourceFormat
@@ -29,6 +28,7 @@ from adjudge.store.engine.columns import (
     json_column,
     log_foreign_key,
     number_column,
+    partial_index,
     text_column,
     timestamp_column,
 )
@@ -71,20 +71,8 @@ submissions = Table(
     Index(None, "user_id", "id"),
     Index(None, "problem_id", "id"),
     Index(None, "contest_id", "id"),
-    Index(
-        "submissions_judged",
-        "user_id",
-        "problem_id",
-        "verdict",
-        postgresql_where=text("verdict IS NOT NULL"),
-        sqlite_where=text("verdict IS NOT NULL"),
-    ),
-    Index(
-        "submissions_open",
-        "user_id",
-        postgresql_where=text("finished_at IS NULL"),
-        sqlite_where=text("finished_at IS NULL"),
-    ),
+    partial_index("submissions_judged", "user_id", "problem_id", "verdict", where="verdict IS NOT NULL"),
+    partial_index("submissions_open", "user_id", where="finished_at IS NULL"),
 )
 
 case_results = Table(
