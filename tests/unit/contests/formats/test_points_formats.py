@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +39,18 @@ def _points(cell: Cell) -> float:
 def test_every_format_of_the_domain_has_a_module() -> None:
     assert set(FORMATS) == set(ContestFormat)
     assert [item.name for item in FORMATS.values() if item.is_pass_fail] == ["icpc"]
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_field_is_documented(name: str) -> None:
+    """The section of a format names exactly the fields that it accepts."""
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "scoring-rules.md").read_text()
+    section = page.partition(f"(`{name}`)")[2].partition("\n## ")[0]
+    with pytest.raises(InvalidInput) as caught:
+        get_format(name).parse_config({"no_such_field": 1})
+    fields = caught.value.message.partition("fields of this format: ")[2].rstrip(").").split(", ")
+    assert [field for field in fields if f"`{field}`" not in section] == []
+    assert [field for field in re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) if field not in fields] == []
 
 
 # IOI
