@@ -48,4 +48,4 @@ POLICIES: Final = MappingProxyType(
         CacheEntity.SUBMISSION_STATUS: CachePolicy(3.0, 0.0, 1.0, use_redis=False),
     }
 )
-"""A status is believed for 3 seconds, so that nobody ever sees one that is 5 seconds old."""
+"""A status is cached for 3 seconds, because a shown status may be at most 5 seconds old."""

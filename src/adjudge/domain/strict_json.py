@@ -56,12 +56,12 @@ def _find_problem(document: Any, path: str) -> str | None:
                 return f"{path}: {problem}."
         elif isinstance(value, float):
             if value - value != 0:
-                return f"{path}: {value} is no JSON number; give one, or null."
+                return f"{path}: {value} is not a JSON number; use a number or null."
         elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             for key in value if isinstance(value, Mapping) else ():
                 if isinstance(key, str) and (problem := _text_problem(key)) is not None:
-                    return f"{path}: of its names, {problem}."
+                    return f"{path}: invalid key: {problem}."
             waiting += reversed(_below(path, value))
     return None
 

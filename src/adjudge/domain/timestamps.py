@@ -1,4 +1,4 @@
-"""Moments on the wire: RFC 3339, UTC, milliseconds. In the database they are microseconds since the Unix epoch."""
+"""Timestamps in HTTP: RFC 3339, UTC, milliseconds. In the database they are microseconds since the Unix epoch."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def format_timestamp(us: int) -> str: ...
 @overload
 def format_timestamp(us: None) -> None: ...
 def format_timestamp(us: int | None) -> str | None:
-    """A moment as it goes over the wire."""
+    """Format microseconds since the Unix epoch."""
     if us is None:
         return None
     return (_EPOCH + timedelta(microseconds=us)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_timestamp(text: str, field: str) -> int:
-    """A moment as it came over the wire, in microseconds."""
+    """Parse a timestamp; returns microseconds since the Unix epoch."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

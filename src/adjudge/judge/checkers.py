@@ -231,7 +231,7 @@ def read_cms(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
         return CheckResult(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {_text(report.stderr)}")
     line = report.stdout.split(b"\n", 1)[0].decode("ascii", "replace").strip()
     if not _NUMBER.fullmatch(line) or not 0 <= (outcome := Fraction(line)) <= 1:
-        return CheckResult(Verdict.SE, f"the checker's outcome {line[:40]!r} is no number from 0 to 1")
+        return CheckResult(Verdict.SE, f"the checker's outcome {line[:40]!r} is not a number from 0 to 1")
     message = _STOCK_MESSAGES.get(message.removeprefix("translate:"), message)
     verdict = Verdict.WA if outcome == 0 else Verdict.AC
     score = None if outcome in (0, 1) else CheckerScore(outcome, ScoreUnit.FRACTION)
@@ -270,7 +270,7 @@ def _icpc_score(place: Path) -> CheckerScore | str | None:
         return "the output validator wrote both score.txt and score_multiplier.txt"
     text = read_feedback(place, names[0])
     if not _NUMBER.fullmatch(text):
-        return f"the output validator's {names[0]} holds no number: {text[:40]!r}"
+        return f"the output validator's {names[0]} is not a number: {text[:40]!r}"
     value = Fraction(text)
     if names[0] == "score.txt":
         return CheckerScore(value, ScoreUnit.ABSOLUTE)

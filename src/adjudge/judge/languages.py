@@ -203,7 +203,7 @@ class Languages:
             self._versions[language.id] = _first_line(await sandbox.run(spec)) if spec else "unknown"
             if not self._versions[language.id]:
                 tool, package = language.tools[0], language.package
-                missing = f"{tool} does not run in the sandbox; `apt install {package}` brings one"
+                missing = f"{tool} does not run in the sandbox; `apt install {package}` provides one"
                 self._toolchains[language.id] = replace(self.toolchain(language), missing=missing)
         return self._versions[language.id]
 
@@ -235,7 +235,7 @@ def find_toolchain(language: Language, search_path: Sequence[str]) -> Toolchain:
             mounts[str(directory)] = Mount(directory, str(directory))
     for pattern in language.needs:
         if not glob.glob(pattern):  # noqa: PTH207  # the pattern is absolute
-            return Toolchain(language, missing=f"{pattern} is missing; `apt install {language.package}` brings it")
+            return Toolchain(language, missing=f"{pattern} is missing; `apt install {language.package}` provides it")
     for pattern in language.mounts:
         for found in glob.glob(pattern):  # noqa: PTH207  # the pattern is absolute
             mounts[found] = Mount(Path(found), found)

@@ -31,8 +31,8 @@ def read_plain(files: PackageFiles, name: str, findings: Findings) -> Problem:
             findings.warning(path, "is an answer without an input.", "Add the input, or remove it.")
     limits = ProblemLimits(has_explicit_time_limit=False)
     if supplement.FILE not in files:
-        held = f"{limits.run.cpu_ms / 1000:g} s and {limits.run.memory_bytes // MIB} MiB hold"
-        findings.info("", f"states no limits: {held}.", supplement.HOW)
+        held = f"{limits.run.cpu_ms / 1000:g} s and {limits.run.memory_bytes // MIB} MiB apply"
+        findings.info("", f"has no limits: {held}.", supplement.HOW)
     groups = (Group(""), Group("secret"))
     return Problem(name, PackageFormat("plain"), cases=cases, groups=groups, limits=limits)
 

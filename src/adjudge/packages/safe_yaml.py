@@ -135,7 +135,7 @@ class _Builder:
             parent.items.append(node)
         elif key is None:
             if not isinstance(node, YamlScalar):
-                raise _Unusable("has a key that is no text.", node.line)
+                raise _Unusable("has a key that is not a string.", node.line)
             if node.text in parent.items:
                 raise _Unusable(f"has the key {node.text[:60]!r} twice.", node.line)
             self._stack[-1] = (parent, node)

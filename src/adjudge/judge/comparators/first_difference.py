@@ -53,7 +53,7 @@ def first_difference(
         if wanted is None or found is None or key(wanted) != key(found):
             return f"{unit} {number}: {_contrast(wanted, found)}"
     return {
-        StreamDifference.EXTRA: "the output goes on after the end of the answer",
+        StreamDifference.EXTRA: "the output continues after the end of the answer",
         StreamDifference.MISSING: "the output ends before the answer does",
     }.get(kind, f"the output differs from the answer in blanks, or after {_READ_BYTES // 2**20} MiB")
 

@@ -56,7 +56,7 @@ class _MultisetFingerprint:
         for item in self._first - found._first:
             return f": {excerpt(item)} is missing"
         for item in found._first - self._first:
-            return f": {excerpt(item)} is too much"
+            return f": {excerpt(item)} is not expected"
         return ""
 
 

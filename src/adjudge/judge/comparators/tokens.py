@@ -113,7 +113,7 @@ def _ends(wanted: list[bytes], found: list[bytes], index: int, rule: TokenRule) 
         # A sequence checker also parses additional tokens: an invalid one is a format error.
         said = rule.check(found[0], found[0])
         outcome = ComparisonStatus.FORMAT_ERROR if said is not None else rule.extra
-        return Comparison(outcome, f"the output goes on after the last expected token: {excerpt(found[0])}")
+        return Comparison(outcome, f"the output continues after the last expected token: {excerpt(found[0])}")
     return ACCEPTED
 
 

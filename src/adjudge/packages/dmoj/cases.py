@@ -226,7 +226,7 @@ def _generator(reader: _CaseReader, scope: Scope) -> _Generator | None:
         scope.findings.error(FILE, f"generator: {name[:80]!r} is not in the package.", "Add it.", node.line)
         return None
     if "compiler_time_limit" in section:
-        fix = "A program of the jury's is compiled under the problem's own limit."
+        fix = "Jury programs are compiled with the limit of the problem."
         section.warning("compiler_time_limit", "is not used.", fix)
     program = Program(
         sources[0],
@@ -255,12 +255,14 @@ def _read_names(reader: _CaseReader, top: Scope, node: YamlMap | None) -> None:
     points = [parse_number(text) for text in section.take_texts("case_points")]
     for position in sorted(set(inputs) ^ set(outputs), key=_order):
         lonely = inputs.get(position) or outputs[position]
-        top.findings.error(f"{reader.archive}/{lonely}", "has no counterpart.", "Add it, or remove this file.")
+        top.findings.error(
+            f"{reader.archive}/{lonely}", "has no matching input or output file.", "Add it, or remove this file."
+        )
     batches: dict[str, list[tuple[str, str]]] = {}
     for position in sorted(set(inputs) & set(outputs), key=_order):
         batches.setdefault(position[0] or f"case {position[1]}", []).append(position)
     if not batches:
-        top.findings.error(reader.archive, "holds no pair of input and output by its names.", "List the cases.")
+        top.findings.error(reader.archive, "has no pair of input and output files by name.", "List the cases.")
     for index, positions in enumerate(batches.values(), 1):
         value = points[index - 1] if index <= len(points) else None
         worth = value if value is not None else top.number("points", 1.0)

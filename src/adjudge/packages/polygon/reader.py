@@ -84,7 +84,7 @@ def _root(files: PackageFiles, findings: Findings) -> XmlElement:
         raise package_error(FILE, f"is longer than {TEXT_BYTES} bytes.", "Download the package from Polygon again.")
     root = parse_xml(files.locate(FILE).read_bytes(), FILE, findings)
     if root is None or root.tag != "problem":
-        findings.error(FILE, "describes no problem.", "Download the package from Polygon again.")
+        findings.error(FILE, "has no problem element.", "Download the package from Polygon again.")
         raise PackageRefused(findings)
     return root
 

@@ -103,5 +103,5 @@ def run_callbacks(callbacks: Sequence[Callable[[], None]]) -> None:
     for callback in callbacks:
         try:
             callback()
-        except Exception:  # noqa: BLE001 — neither the commit nor the other callbacks may suffer from it
+        except Exception:  # noqa: BLE001 — the other callbacks still run
             _log.exception("on_commit_callback_failed")

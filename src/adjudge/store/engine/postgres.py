@@ -194,7 +194,7 @@ class PostgresDatabase:
                 failures += 1
                 if failures == _TRIES:
                     raise Unavailable(f"Transaction failed after {_TRIES} attempts: {error}.") from error
-                await asyncio.sleep(random.uniform(0, 0.005 * 2**failures))  # noqa: S311 — it only spreads the herd
+                await asyncio.sleep(random.uniform(0, 0.005 * 2**failures))  # noqa: S311 — it only spreads retries
 
     async def _once(self, operation: Operation[T], *, may_commit: bool) -> T:
         committing, tx = False, None

@@ -110,7 +110,7 @@ class PostgresNotifier:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._check_sec):
                             await _wait_any(closed, self._changed)
-                raise ConnectionResetError("The server hung up.")
+                raise ConnectionResetError("The server closed the connection.")
             finally:
                 with suppress(*_FAILURES):  # the connection may be closed already
                     connection.remove_termination_listener(on_closed)

@@ -26,9 +26,9 @@ Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
 _STATEMENTS: Final = 256
+"""Prepared statements per connection: more than any process uses."""
 STATEMENT_BYTES: Final = 256 * 1024
 """Largest SQL text that stays prepared. Scripts are longer than the 15 KiB that asyncpg keeps by default."""
-"""Prepared statements per connection: more than any process uses."""
 TIMEOUT_SEC: Final = 30.0
 """Time limit of a transaction, and of the wait for a connection."""
 _RELEASE_SEC: Final = 5.0
@@ -69,9 +69,9 @@ class ConnectionPool:
         return cls(pool, timeout_sec)
 
     def acquire(self, *, is_limited: bool = True) -> PooledConnection:
-        """A connection for the block alone; ``ConnectionGone`` where the server has hung up, or does not answer.
+        """A connection for the block; ``ConnectionLost`` if the server closed it or does not respond.
 
-        Only who listens may keep one for longer than a transaction may take.
+        ``is_limited=False`` removes the time limit, for a listener.
         """
         return PooledConnection(self, self.timeout_sec if is_limited else None)
 
@@ -91,7 +91,7 @@ class ConnectionPool:
         except asyncpg.InterfaceError as error:
             raise Unavailable(f"No database connection available: {error}.") from error
         except TimeoutError as error:
-            raise Unavailable(f"No connection to the database to be had within {self.timeout_sec:g} s.") from error
+            raise Unavailable(f"No database connection became free within {self.timeout_sec:g} s.") from error
         finally:
             self._wanting -= 1
 
@@ -195,8 +195,8 @@ def connection_errors() -> Iterator[None]:
         yield
     except (ValueError, OverflowError):
         raise InvalidInput(
-            "database_url: cannot be read; give postgresql://USER:PASSWORD@HOST:PORT/NAME, and in the password %2F for "
-            "/, %3A for : and %40 for @.",
+            "database_url: cannot be read; give postgresql://USER:PASSWORD@HOST:PORT/NAME, with %2F for /, "
+            "%3A for : and %40 for @ in the password.",
             field="database_url",
         ) from None
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:

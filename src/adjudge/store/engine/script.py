@@ -131,7 +131,7 @@ class SqliteStep:
 
 @dataclass
 class PostgresScripts:
-    """The scripts of PostgreSQL, each rendered when it is first asked for."""
+    """The scripts of PostgreSQL, each rendered on first use."""
 
     now: str
     _rendered: dict[tuple[str, tuple[bool, ...], bool], PostgresScript] = field(default_factory=dict)

@@ -323,7 +323,7 @@ class SqliteDatabase:
                     run(connection, ticket)
             if connection.in_transaction or not all(ticket.error for ticket in group):
                 connection.execute("COMMIT")  # fails if the transaction has ended
-        except BaseException as error:  # noqa: BLE001 — whatever broke the commit, every waiter must hear of it
+        except BaseException as error:  # noqa: BLE001 — every waiter gets the error, whatever it is
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             unavailable = Unavailable(f"The database could not commit: {error}.")
@@ -336,7 +336,7 @@ class SqliteDatabase:
         self._write_tx.begin(ticket.callbacks)
         try:
             ticket.result = run_to_completion(self._write_tx.run_operation(ticket.operation))
-        except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
+        except BaseException as error:  # noqa: BLE001 — the caller gets it
             if connection.in_transaction:  # already ended, for example by a full disk
                 connection.execute("ROLLBACK")
             ticket.error = error
@@ -348,7 +348,7 @@ class SqliteDatabase:
         try:
             ticket.result = run_to_completion(tx.run_operation(ticket.operation))
             connection.execute("RELEASE operation")
-        except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
+        except BaseException as error:  # noqa: BLE001 — the caller gets it
             connection.execute("ROLLBACK TO operation")
             connection.execute("RELEASE operation")
             ticket.error = error

@@ -47,7 +47,7 @@ class Row(Protocol):
     def __getitem__(self, column: str, /) -> Any: ...
 
     def __iter__(self) -> Iterator[Any]:
-        """Go through the values."""
+        """The values, in the order of the columns."""
         ...
 
 
