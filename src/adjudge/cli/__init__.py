@@ -66,7 +66,7 @@ _SUMMARIES: Final = {
     "run": "Run one program in the sandbox.",
     "scheduler": "Run a scheduler: dispatch, recovery and chain triggers.",
     "secret": "Manage the secrets of chains: set, list, delete, rotate, key.",
-    "status": "Show submissions by ID, or the latest ones.",
+    "status": "Show submissions by number or ID, or the latest ones.",
     "submit": "Submit FILE to a server and show the results live.",
     "up": "Run all roles in one process (API, scheduler, worker).",
     "user": "Manage users in the configured database.",

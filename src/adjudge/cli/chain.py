@@ -18,6 +18,7 @@ from adjudge.cli.connection import open_client
 from adjudge.cli.dag_text import draw
 from adjudge.cli.options import aliased_option, server_option
 from adjudge.cli.output import make_console
+from adjudge.cli.references import find_run_id
 from adjudge.client import TriggerSpec
 from adjudge.domain.chain_parser import parse_dag
 from adjudge.domain.errors import InvalidInput
@@ -157,17 +158,17 @@ def _set_enabled(name: str, server: str | None, *, enabled: bool) -> None:
 
 @command.command()
 @click.argument("name", required=False)
-@click.option("--run", "run_id", help="Draw this run, with nodes coloured by status.")
+@click.option("--run", "reference", metavar="RUN", help="Draw this run, with nodes coloured by status.")
 @server_option
-def graph(name: str | None, run_id: str | None, server: str | None) -> None:
+def graph(name: str | None, reference: str | None, server: str | None) -> None:
     """Draw the DAG of a chain, or of a run with --run."""
-    if bool(name) == bool(run_id):
-        raise InvalidInput("Missing argument: a chain name, or --run with a run ID.", field="name")
+    if bool(name) == bool(reference):
+        raise InvalidInput("Missing argument: a chain name, or --run with a run.", field="name")
     with open_client(server) as client:
-        if run_id:
-            run = client.run(run_id)
+        if reference:
+            run = client.run(find_run_id(client, reference))
             dag = client.chain_version(run.chain_id, run.chain_version).dag
-            states = {node.node_id: node.status for node in client.run_nodes(run_id)}
+            states = {node.node_id: node.status for node in client.run_nodes(run.id)}
         else:
             dag, states = client.chain(str(name)).dag, {}
     _draw(dag, states)

@@ -17,6 +17,7 @@ from rich.table import Table
 from adjudge.cli.connection import open_client
 from adjudge.cli.options import aliased_option, limit_option, reason_option, required_reason_option, server_option
 from adjudge.cli.output import make_console
+from adjudge.cli.references import find_run_id, run_argument, run_reference
 from adjudge.client import Client
 from adjudge.domain.errors import InvalidInput
 from adjudge.schema.chain_runs import ChainRunRead, NodeRead
@@ -123,23 +124,23 @@ def runs(chain: str | None, status: str | None, limit: int, server: str | None) 
     """List runs, newest first."""
     with open_client(server) as client:
         found = client.runs(chain=chain, status=status, limit=limit).items
-    table = Table("status", "chain", "nodes", "started by", "started", "id")
+    table = Table("run", "status", "nodes", "started by", "started", "id")
     for item in found:
         ended = item.nodes_total - item.nodes_open
         who = escape(item.started_by or item.trigger_kind)
-        table.add_row(
-            _state(item.status), escape(item.chain_name), f"{ended}/{item.nodes_total}", who, item.created_at, item.id
-        )
+        called, nodes = escape(run_reference(item)), f"{ended}/{item.nodes_total}"
+        table.add_row(called, _state(item.status), nodes, who, item.created_at, item.id)
     make_console().print(table)
 
 
 @click.command()
-@click.argument("run_id")
+@click.argument("reference", metavar="RUN")
 @click.option("--follow", is_flag=True, help="Follow the run until it finishes.")
 @server_option
-def run(run_id: str, follow: bool, server: str | None) -> None:
-    """Show a run and its nodes. With --follow, exit codes as in `chain start --wait`."""
+def run(reference: str, follow: bool, server: str | None) -> None:
+    """Show a run (CHAIN#NUMBER or ID) and its nodes. With --follow, exit codes as in `chain start --wait`."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         if follow:
             _follow(client, run_id)
             return
@@ -149,69 +150,74 @@ def run(run_id: str, follow: bool, server: str | None) -> None:
 
 
 @click.command()
-@click.argument("run_id")
+@click.argument("reference", metavar="RUN")
 @_reason
 @server_option
-def stop(run_id: str, reason: str, server: str | None) -> None:
+def stop(reference: str, reason: str, server: str | None) -> None:
     """Stop a run."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         found = client.run_stop(run_id, reason=reason)
-    click.echo(f"{found.id}: {found.status}")
+    click.echo(f"{run_reference(found)}: {found.status}")
 
 
 @click.command()
-@click.argument("run_id")
-@click.argument("node_id")
+@click.argument("reference", metavar="RUN")
+@click.argument("node_id", metavar="NODE")
 @_reason
 @server_option
-def retry(run_id: str, node_id: str, reason: str, server: str | None) -> None:
+def retry(reference: str, node_id: str, reason: str, server: str | None) -> None:
     """Retry a failed or stopped node."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         _print_node(client.node_retry(run_id, node_id, reason=reason))
 
 
 @click.command()
-@click.argument("run_id")
-@click.argument("node_id")
+@click.argument("reference", metavar="RUN")
+@click.argument("node_id", metavar="NODE")
 @click.option("--artifact", help="Artifact to store for the node, as JSON.")
 @_reason
 @server_option
-def complete(run_id: str, node_id: str, artifact: str | None, reason: str, server: str | None) -> None:
+def complete(reference: str, node_id: str, artifact: str | None, reason: str, server: str | None) -> None:
     """Mark a failed, stopped or running node as success."""
     try:
         left = json.loads(artifact) if artifact else None
     except ValueError as error:
         raise InvalidInput(f"--artifact: invalid JSON: {error}.", field="artifact") from None
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         _print_node(client.node_complete(run_id, node_id, artifact=left, reason=reason))
 
 
 @click.command()
-@click.argument("run_id")
-@click.argument("node_id")
+@click.argument("reference", metavar="RUN")
+@click.argument("node_id", metavar="NODE")
 @click.option("--yes/--no", "approved", default=True, hidden=True)
 @_decision_reason
 @server_option
-def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str | None) -> None:
+def approve(reference: str, node_id: str, approved: bool, reason: str, server: str | None) -> None:
     """Approve a node that waits for approval."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         decide = client.node_approve if approved else client.node_reject
         _print_node(decide(run_id, node_id, reason=reason))
 
 
 @click.command()
-@click.argument("run_id")
-@click.argument("node_id")
+@click.argument("reference", metavar="RUN")
+@click.argument("node_id", metavar="NODE")
 @_decision_reason
 @server_option
-def reject(run_id: str, node_id: str, reason: str, server: str | None) -> None:
+def reject(reference: str, node_id: str, reason: str, server: str | None) -> None:
     """Reject a node that waits for approval."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         _print_node(client.node_reject(run_id, node_id, reason=reason))
 
 
 @click.command()
-@click.argument("run_id")
+@click.argument("reference", metavar="RUN")
 @aliased_option(
     "--from-node",
     aliases=["--from"],
@@ -220,9 +226,10 @@ def reject(run_id: str, node_id: str, reason: str, server: str | None) -> None:
 @click.option("--wait", is_flag=True, help="Wait until the new run finishes and show its progress.")
 @_reason
 @server_option
-def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: str | None) -> None:
+def rerun(reference: str, from_node: str | None, wait: bool, reason: str, server: str | None) -> None:
     """Rerun a run from the start or from a node. Prints the new run's ID."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         started = client.run_rerun(run_id, from_node=from_node, reason=reason)
         click.echo(started.run_id)
         if wait:
@@ -230,13 +237,14 @@ def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: s
 
 
 @click.command()
-@click.argument("run_id")
-@click.argument("node_id")
+@click.argument("reference", metavar="RUN")
+@click.argument("node_id", metavar="NODE")
 @click.option("--follow", is_flag=True, help="Follow the log until the node finishes.")
 @server_option
-def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
+def logs(reference: str, node_id: str, follow: bool, server: str | None) -> None:
     """Print the log of a node, all attempts."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         last = 0
         while True:
             is_finished = client.node(run_id, node_id).status in _ENDED  # read before its log
@@ -250,8 +258,8 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
 
 
 @click.command()
-@click.argument("run_id")
-@click.argument("node_id")
+@click.argument("reference", metavar="RUN")
+@click.argument("node_id", metavar="NODE")
 @click.option(
     "--file", "digest", metavar="DIGEST", help=("Download this file of the artifact instead of the artifact.")
 )
@@ -259,9 +267,10 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
     "--output", aliases=["--to"], type=click.File("wb"), default="-", help="Output file. Default: standard output."
 )
 @server_option
-def artifact(run_id: str, node_id: str, digest: str | None, output: BinaryIO, server: str | None) -> None:
+def artifact(reference: str, node_id: str, digest: str | None, output: BinaryIO, server: str | None) -> None:
     """Download the artifact of a node as JSON, or one of its files."""
     with open_client(server) as client:
+        run_id = find_run_id(client, reference)
         found = client.node_file(run_id, node_id, digest) if digest else client.node_artifact(run_id, node_id)
     output.write(found if digest else found + b"\n")
 
@@ -280,51 +289,52 @@ def _state(status: str) -> str:
 def _follow(client: Client, run_id: str) -> None:
     """Show the progress of a run: a live table on a terminal, else a line per change."""
     console = make_console()
-    run = _live(console, client, run_id) if console.is_terminal else _lines(console, client, run_id)
-    console.print(f"{_state(run.status)} {escape(run.chain_name)} {run.id}")
+    run = client.run(run_id)
+    run = _live(console, client, run) if console.is_terminal else _lines(console, client, run)
+    console.print(f"{_state(run.status)} {escape(run_reference(run))} {run.id}")
     if run.status != "success":
         raise click.exceptions.Exit(EXIT_NOT_DONE)
 
 
-def _lines(console: Console, client: Client, run_id: str) -> ChainRunRead:
+def _lines(console: Console, client: Client, run: ChainRunRead) -> ChainRunRead:
     said: dict[str, str] = {}
-    for found in client.run_watch(run_id):
-        if isinstance(found, NodeRead) and said.get(found.node_id) != (line := _line(found, run_id)):
+    for found in client.run_watch(run.id):
+        if isinstance(found, NodeRead) and said.get(found.node_id) != (line := _line(found, run)):
             console.print(line)
             said[found.node_id] = line
-    return client.run_wait(run_id)
+    return client.run_wait(run.id)
 
 
-def _line(node: NodeRead, run_id: str) -> str:
+def _line(node: NodeRead, run: ChainRunRead) -> str:
     again = f" (attempt {node.attempt})" if node.attempt > 1 else ""
     failed = f": {escape(node.last_error)}" if node.last_error and node.status in {"failed", "retrying"} else ""
-    return f"{_state(node.status)} {escape(node.node_id)}{again}{failed}{escape(_approval_hint(node, run_id))}"
+    return f"{_state(node.status)} {escape(node.node_id)}{again}{failed}{escape(_approval_hint(node, run))}"
 
 
-def _approval_hint(node: NodeRead, run_id: str) -> str:
+def _approval_hint(node: NodeRead, run: ChainRunRead) -> str:
     """The question of an approval node and the command that approves it."""
     if node.type != "wait_approval" or node.status != "running":
         return ""
     asked = f"{node.artifact['question']}  " if isinstance(node.artifact, dict) and "question" in node.artifact else ""
-    return f"  {asked}approval required: adjudge chain approve {run_id} {node.node_id} --reason …"
+    return f"  {asked}approval required: adjudge chain approve {run_argument(run)} {node.node_id} --reason …"
 
 
-def _live(console: Console, client: Client, run_id: str) -> ChainRunRead:
-    run, nodes = client.run(run_id), dict[str, NodeRead]()
+def _live(console: Console, client: Client, run: ChainRunRead) -> ChainRunRead:
+    nodes: dict[str, NodeRead] = {}
     with Live(_table(run, nodes), console=console, refresh_per_second=8) as live:
-        for found in client.run_watch(run_id):
+        for found in client.run_watch(run.id):
             if isinstance(found, ChainRunRead):
                 run = found
             else:
                 nodes[found.node_id] = found
             live.update(_table(run, nodes))
-    return client.run_wait(run_id)
+    return client.run_wait(run.id)
 
 
 def _table(run: ChainRunRead, nodes: dict[str, NodeRead], limit: int = _ROWS) -> Table:
     ended = run.nodes_total - run.nodes_open
     waits = ", queued (concurrency limit)" if run.place == "wanted" else ""
-    title = f"{escape(run.chain_name)}: {_state(run.status)}{waits}, {ended} of {run.nodes_total} nodes"
+    title = f"{escape(run_reference(run))}: {_state(run.status)}{waits}, {ended} of {run.nodes_total} nodes"
     table = Table("node", "status", "type", "attempt", "", title=title, title_justify="left")
     order = {"running": 0, "retrying": 0, "failed": 1, "stopped": 1}
     shown = list(nodes.values())
@@ -332,6 +342,6 @@ def _table(run: ChainRunRead, nodes: dict[str, NodeRead], limit: int = _ROWS) ->
         shown.sort(key=lambda node: order.get(node.status, 2))
     for node in shown[:limit]:
         waits = "queued (concurrency limit)" if node.place == "wanted" else ""
-        said = escape(node.last_error or waits or _approval_hint(node, run.id).strip())
+        said = escape(node.last_error or waits or _approval_hint(node, run).strip())
         table.add_row(escape(node.node_id), _state(node.status), escape(node.type), str(node.attempt), said)
     return table

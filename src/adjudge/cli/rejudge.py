@@ -13,6 +13,7 @@ from rich.table import Table
 from adjudge.cli.connection import open_client
 from adjudge.cli.options import limit_option, reason_option, required_reason_option, server_option
 from adjudge.cli.output import make_console
+from adjudge.cli.references import find_batch_id, find_submission_id
 from adjudge.client import Client
 from adjudge.domain.errors import InvalidInput
 from adjudge.schema.rejudge import RejudgeBatchRead, RejudgePreviewRead
@@ -29,7 +30,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("submission_ids", nargs=-1, metavar="[ID]...")
+@click.argument("references", nargs=-1, metavar="[NUMBER|ID]...")
 @click.option("--problem", help="Filter by problem (slug or ID).")
 @click.option("--contest", help="Filter by contest.")
 @click.option("--user", help="Filter by user ID.")
@@ -56,7 +57,7 @@ def command() -> None:
 @server_option
 def create(
     *,
-    submission_ids: tuple[str, ...],
+    references: tuple[str, ...],
     policy: str,
     revision: str,
     reason: str,
@@ -64,16 +65,16 @@ def create(
     server: str | None,
     **filters: str | None,
 ) -> None:
-    """Create a rejudge batch from IDs or filters and print its ID.
+    """Create a rejudge batch from submissions or filters and print its ID.
 
     Verdicts change only after `adjudge rejudge apply`.
     """
     wanted: dict[str, Any] = {name: value for name, value in filters.items() if value}
-    if submission_ids:
-        wanted["ids"] = list(submission_ids)
-    if not wanted:
-        raise InvalidInput("Missing argument: submission IDs or at least one filter.", field="filter")
+    if not wanted and not references:
+        raise InvalidInput("Missing argument: submissions or at least one filter.", field="filter")
     with open_client(server) as client:
+        if references:
+            wanted["ids"] = [find_submission_id(client, item) for item in references]
         made = client.rejudge(wanted, reason=reason, policy=policy, revision=revision)
         click.echo(made.id)
         if wait:
@@ -88,58 +89,61 @@ def list_(limit: int, server: str | None) -> None:
     """List rejudge batches, newest first."""
     with open_client(server) as client:
         found = client.rejudge_batches(limit=limit).items
-    table = Table("state", "judged", "policy", "reason", "id")
+    table = Table("number", "state", "judged", "policy", "reason", "id")
     for item in found:
-        table.add_row(item.state, f"{item.ended}/{item.total}", item.policy, escape(item.reason or ""), item.id)
+        judged = f"{item.ended}/{item.total}"
+        table.add_row(f"#{item.number}", item.state, judged, item.policy, escape(item.reason or ""), item.id)
     make_console().print(table)
 
 
 @command.command()
-@click.argument("batch_id")
+@click.argument("reference", metavar="BATCH")
 @click.option("--all", "everything", is_flag=True, help="Include submissions whose verdict would not change.")
 @_wait
 @server_option
-def show(batch_id: str, everything: bool, wait: bool, server: str | None) -> None:
-    """Show a batch: progress and verdict changes."""
+def show(reference: str, everything: bool, wait: bool, server: str | None) -> None:
+    """Show a batch, by number or ID: progress and verdict changes."""
     with open_client(server) as client:
+        batch_id = find_batch_id(client, reference)
         if wait:
             _wait_ready(client, batch_id)
         _show(client.rejudge_preview(batch_id, only_different=not everything, limit=100))
 
 
 @command.command()
-@click.argument("batch_id")
+@click.argument("reference", metavar="BATCH")
 @click.option("--skip-changed", is_flag=True, help="Skip submissions that have changed since, instead of failing.")
 @server_option
-def apply(batch_id: str, skip_changed: bool, server: str | None) -> None:
+def apply(reference: str, skip_changed: bool, server: str | None) -> None:
     """Apply the new verdicts in one transaction."""
     with open_client(server) as client:
-        done = client.rejudge_apply(batch_id, skip_changed=skip_changed)
-    click.echo(f"{done.batch.id}: {done.batch.state}; {done.changed} changed, {done.kept} kept, {done.skipped} skipped")
+        done = client.rejudge_apply(find_batch_id(client, reference), skip_changed=skip_changed)
+    counts = f"{done.changed} changed, {done.kept} kept, {done.skipped} skipped"
+    click.echo(f"#{done.batch.number}: {done.batch.state}; {counts}")
 
 
 @command.command()
-@click.argument("batch_id")
+@click.argument("reference", metavar="BATCH")
 @_reason
 @server_option
-def discard(batch_id: str, reason: str, server: str | None) -> None:
+def discard(reference: str, reason: str, server: str | None) -> None:
     """Discard a batch. Verdicts stay unchanged."""
     with open_client(server) as client:
-        _print_batch(client.rejudge_discard(batch_id, reason=reason))
+        _print_batch(client.rejudge_discard(find_batch_id(client, reference), reason=reason))
 
 
 @command.command()
-@click.argument("batch_id")
+@click.argument("reference", metavar="BATCH")
 @_reason
 @server_option
-def cancel(batch_id: str, reason: str, server: str | None) -> None:
+def cancel(reference: str, reason: str, server: str | None) -> None:
     """Cancel a running batch."""
     with open_client(server) as client:
-        _print_batch(client.rejudge_cancel(batch_id, reason=reason))
+        _print_batch(client.rejudge_cancel(find_batch_id(client, reference), reason=reason))
 
 
 def _print_batch(batch: RejudgeBatchRead) -> None:
-    click.echo(f"{batch.id}: {batch.state}, {batch.ended} of {batch.total} judged")
+    click.echo(f"#{batch.number}: {batch.state}, {batch.ended} of {batch.total} judged")
 
 
 def _wait_ready(client: Client, batch_id: str) -> None:
@@ -159,7 +163,7 @@ def _show(found: RejudgePreviewRead) -> None:
     table = Table("before", "after", "submission", "")
     for item in found.items:
         note = "changed since" if item.has_changed else ""
-        table.add_row(item.old_verdict or "", item.new_verdict or "", item.submission_id, note)
+        table.add_row(item.old_verdict or "", item.new_verdict or "", f"#{item.submission_number}", note)
     if found.items:
         console.print(table)
     if found.next:

@@ -39,7 +39,7 @@ def command(*, file: Path, problem: str, language: str, wait: bool, as_json: boo
     with open_client(server) as client:
         made = client.submit(problem, language or _language(client, file), source)
         if not wait:
-            known = {"submission_id": made.submission_id, "status": made.status}
+            known = {"submission_id": made.submission_id, "number": made.number, "status": made.status}
             click.echo(json.dumps(known) if as_json else made.submission_id)
             return
         console = make_console(stderr=as_json)
@@ -48,7 +48,9 @@ def command(*, file: Path, problem: str, language: str, wait: bool, as_json: boo
         results = client.results(found.id)
     _print_cases(console, seen, (results.document or {}).get("cases", ()))  # those missing in the event stream
     if as_json:
-        click.echo(json.dumps({"id": found.id, "verdict": found.verdict, "result": results.document}))
+        click.echo(
+            json.dumps({"id": found.id, "number": found.number, "verdict": found.verdict, "result": results.document})
+        )
     else:
         print_submission(console, found, results)
     raise click.exceptions.Exit(exit_code(found))

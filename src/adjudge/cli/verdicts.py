@@ -32,7 +32,7 @@ def print_submission(console: Console, found: SubmissionRead, results: Submissio
     console.print(
         f"{styled_verdict_or_status(found.verdict, found.status)} {escape(found.problem)} in {escape(found.language)}"
     )
-    console.print(f"submission  {found.id}")
+    console.print(f"submission  #{found.number} ({found.id})")
     if found.score is not None:
         console.print(f"score       {found.score:g}")
     if found.time_ms is not None:

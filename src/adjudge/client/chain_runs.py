@@ -71,6 +71,11 @@ def run(retry: ClientRetryPolicy, run_id: str) -> Program[ChainRunRead]:
     return (yield from fetch(ChainRunRead, get(path("runs", run_id)), retry))
 
 
+def run_by_number(retry: ClientRetryPolicy, chain: str, number: int) -> Program[ChainRunRead]:
+    """The run that has a number in its chain."""
+    return (yield from fetch(ChainRunRead, get(path("chains", chain, "runs", str(number))), retry))
+
+
 def run_nodes(retry: ClientRetryPolicy, run_id: str) -> Program[tuple[NodeRead, ...]]:
     """The nodes of a run."""
     return (yield from fetch_list(NodeRead, get(path("runs", run_id, "nodes")), retry))

@@ -109,6 +109,7 @@ class Operations:
     chain_start = _Operation(chain_runs_operations.chain_start)
     runs = _Operation(chain_runs_operations.runs)
     run = _Operation(chain_runs_operations.run)
+    run_by_number = _Operation(chain_runs_operations.run_by_number)
     run_nodes = _Operation(chain_runs_operations.run_nodes)
     node = _Operation(chain_runs_operations.node)
     run_watch = _StreamOperation(chain_runs_operations.run_watch)

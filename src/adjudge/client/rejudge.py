@@ -34,7 +34,7 @@ def rejudge_batches(
 
 
 def rejudge_batch(retry: ClientRetryPolicy, batch_id: str) -> Program[RejudgeBatchRead]:
-    """A batch and its progress."""
+    """A batch, by ID or number, and its progress."""
     return (yield from fetch(RejudgeBatchRead, get(path("rejudge-batches", batch_id)), retry))
 
 

@@ -47,7 +47,7 @@ def submit_batch(
 
 
 def submission(retry: ClientRetryPolicy, submission_id: str, *, wait_sec: float = 0) -> Program[SubmissionRead]:
-    """A submission; with ``wait_sec``, returned when it has a verdict or the time is over."""
+    """A submission by ID or number; with ``wait_sec``, returned when it has a verdict or the time is over."""
     request = get(path("submissions", submission_id), query(wait=wait_sec or None), extra_timeout_sec=wait_sec)
     return (yield from fetch(SubmissionRead, request, retry))
 

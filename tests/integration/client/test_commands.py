@@ -82,6 +82,13 @@ def test_submit_exits_with_the_code_of_the_verdict(
     server.do(_judge_latest(published_problem, Verdict.WA))
     shown = _run("status", submission_id)
     assert all(word in shown.output for word in ("WA", "secret", "sample", submission_id))
+    number = listed[0]["number"]
+    assert f"submission  #{number} ({submission_id})" in shown.output
+    assert f"#{number}" in _run("status").output
+    for reference in (str(number), f"#{number}"):
+        assert _run("status", reference).output == shown.output
+        assert _run("status", reference, "--wait").output == shown.output
+    assert (_run("status", str(number + 1)).exit_code, _run("status", "#0").exit_code) == (3, 3)
     assert "sum" in _run("status").output
 
     code, output = _submitted_and_judged(server, published_problem, file, Verdict.AC)
@@ -177,12 +184,16 @@ def test_chain_commands(server: RunningServer, published_problem: PublishedProbl
     run_id = _run("chain", "start", "night", "--param", "n=1", "--param", "who=ada").output.strip()
     assert run_id in _run("chain", "runs", "--chain", "night").output
     assert "pending" in _run("chain", "graph", "--run", run_id).output
-    assert _run("chain", "stop", run_id).output == f"{run_id}: stopped\n"
+    assert "night#1" in _run("chain", "runs", "--chain", "night").output
+    assert "pending" in _run("chain", "graph", "--run", "night#1").output
+    assert _run("chain", "run", "night#1").output == _run("chain", "run", run_id).output
+    assert _run("chain", "run", "night#2").exit_code == 3
+    assert _run("chain", "stop", "night#1").output == "night#1: stopped\n"
     followed = _run("chain", "run", run_id, "--follow")
-    assert (followed.exit_code, "stopped night" in followed.output) == (1, True)
+    assert (followed.exit_code, f"stopped night#1 {run_id}" in followed.output) == (1, True)
     assert _run("chain", "complete", run_id, "check", "--artifact", "{").exit_code == 3
     for node_id in ("left", "right", "check"):
-        assert f"{node_id}: success" in _run("chain", "complete", run_id, node_id).output
+        assert f"{node_id}: success" in _run("chain", "complete", "night#1", node_id).output
     assert _run("chain", "run", run_id, "--follow").exit_code == 0
     assert _run("chain", "retry", run_id, "left").exit_code == 3, "it has succeeded"
     assert _run("chain", "approve", run_id, "left", "--reason", "x").exit_code == 3, "it asks nothing"
@@ -246,15 +257,17 @@ def test_rejudge_commands(server: RunningServer, published_problem: PublishedPro
     assert "running, 0 of 1 judged" in _run("rejudge", "show", batch_id).output
     server.do(_judge_latest(published_problem, Verdict.AC))
     shown = _run("rejudge", "show", batch_id, "--wait").output
-    assert all(word in shown for word in ("ready, 1 of 1 judged", "1: WA → AC", submission_id))
+    number = json.loads(_run("status", submission_id, "--json").stdout)[0]["number"]
+    assert all(word in shown for word in ("#1: ready, 1 of 1 judged", "1: WA → AC", f"#{number}"))
+    assert _run("rejudge", "show", "1").output == shown
     assert all(word in _run("rejudge", "list").output for word in ("ready", "test 7 was wrong"))
-    assert "applied; 1 changed, 0 kept, 0 skipped" in _run("rejudge", "apply", batch_id).output
+    assert "#1: applied; 1 changed, 0 kept, 0 skipped" in _run("rejudge", "apply", "#1").output
     assert "AC" in _run("status", submission_id).output
-    for ending, state in (("discard", "discarded"), ("cancel", "canceled")):
-        made = _run("rejudge", "create", submission_id, "--reason", "once more").output.strip()
+    for called, ending, state in (("#2", "discard", "discarded"), ("#3", "cancel", "canceled")):
+        made = _run("rejudge", "create", f"#{number}", "--reason", "once more").output.strip()
         if ending == "discard":
             server.do(_judge_latest(published_problem, Verdict.WA))
-        assert f"{made}: {state}" in _run("rejudge", ending, made, "--reason", "no").output
+        assert f"{called}: {state}" in _run("rejudge", ending, made, "--reason", "no").output
     assert _run("rejudge", "apply", batch_id).exit_code == 3, "it was applied"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from adjudge.cli import chain, chain_runs, main, workers
+from adjudge.cli import chain, chain_runs, main, references, workers
 from adjudge.registry import LiveWorker, WorkerInfo
 from adjudge.schema.chain_runs import ChainRunRead, NodeRead
 from adjudge.schema.chains import ChainRead, TriggerRead
@@ -45,6 +45,13 @@ class _Server:
         yield from (_node("pending"), _node("pending"), _node("running", {"question": "Publish [b]it[/b]?"}))
         yield from (_node("success", {"approved": True}), RUN)
 
+    def run(self, run_id: str) -> ChainRunRead:
+        return RUN
+
+    def run_by_number(self, chain: str, number: int) -> ChainRunRead:
+        assert (chain, number) == ("release", 12)
+        return RUN
+
     def run_wait(self, run_id: str) -> ChainRunRead:
         return RUN
 
@@ -75,13 +82,22 @@ def _connect(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_followed_run_prints_approvals_and_no_duplicates() -> None:
-    printed = CliRunner().invoke(main, ["chain", "run", "r-1", "--follow"]).output
-    assert printed.splitlines() == [
+    expected = [
         "pending ask",
-        "running ask  Publish [b]it[/b]?  approval required: adjudge chain approve r-1 ask --reason …",
+        "running ask  Publish [b]it[/b]?  approval required: adjudge chain approve release#12 ask --reason …",
         "success ask",
-        "success release r-1",
+        "success release#12 r-1",
     ]
+    for reference in ("r-1", "release#12"):
+        printed = CliRunner().invoke(main, ["chain", "run", reference, "--follow"]).output
+        assert printed.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("release", "release#12"), ("after dark", "'after dark#12'"), ("a#b", "a#b#12")]
+)
+def test_run_reference_is_quoted_where_the_shell_needs_it(name: str, argument: str) -> None:
+    assert references.run_argument(RUN.model_copy(update={"chain_name": name})) == argument
 
 
 def test_webhook_trigger_is_shown_with_its_url() -> None:
