@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,7 +98,7 @@ def test_followed_run_prints_approvals_and_no_duplicates() -> None:
     ("name", "argument"), [("release", "release#12"), ("after dark", "'after dark#12'"), ("a#b", "a#b#12")]
 )
 def test_run_reference_is_quoted_where_the_shell_needs_it(name: str, argument: str) -> None:
-    assert references.run_argument(RUN.model_copy(update={"chain_name": name})) == argument
+    assert references.run_argument(dataclasses.replace(RUN, chain_name=name)) == argument
 
 
 def test_webhook_trigger_is_shown_with_its_url() -> None:
