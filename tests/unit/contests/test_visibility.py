@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,6 +97,12 @@ def _literal() -> dict[str, list[str]]:
 
 def test_every_route_class_has_a_row() -> None:
     assert set(_literal()) == set(RouteClass) == set(TABLE)
+
+
+def test_reference_page_has_the_same_table() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "contest-visibility.md").read_text()
+    lines = [line.strip("| ") for line in page.splitlines() if line.startswith("| `") and line.count("|") == 6]
+    assert [line.replace("`", "", 2) for line in lines] == LITERAL.strip().splitlines()
 
 
 @pytest.mark.parametrize("route", list(RouteClass))

@@ -123,12 +123,13 @@ def _as_naive(cell: Cell) -> NaiveCell:
     )
 
 
+@pytest.mark.parametrize("examples", [50, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("public", [False, True], ids=["jury", "public"])
 @pytest.mark.parametrize("name", sorted(CONFIGS))
-def test_format_equals_naive_implementation(name: str, public: bool) -> None:
+def test_format_equals_naive_implementation(name: str, public: bool, examples: int) -> None:
     scoring = get_format(name)
 
-    @settings(max_examples=50)
+    @settings(max_examples=examples)
     @given(histories(UNITS_US.get(name, 17 * MICRO)), CONFIGS[name], st.integers(-600, 600))
     def check(history: History, cfg: dict[str, Any], adjust_sec: int) -> None:
         config = scoring.parse_config(cfg)
