@@ -10,10 +10,10 @@ import json
 from adjudge.domain.errors import Conflict, NotFound, VersionConflict
 from adjudge.domain.problem_metadata import search_words
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.rows import column_values
+from adjudge.store.engine.rows import column_values, given_columns
 from adjudge.store.engine.statement import Statement
 from adjudge.store.ops import cache_revisions
-from adjudge.store.problems.models import NewProblem, NewRevision
+from adjudge.store.problems.models import ManifestFile, NewProblem, NewRevision
 
 INSERT = Statement(
     "problems.insert",
@@ -80,12 +80,7 @@ INSERT_FILES = Statement(
     INSERT INTO manifest_files (revision_id, path, digest, size_bytes, is_secret)
     SELECT :revision_id, given_path, given_digest, given_size_bytes, given_is_secret FROM {given}
     """,
-    input_columns={
-        "given_path": "text",
-        "given_digest": "text",
-        "given_size_bytes": "bigint",
-        "given_is_secret": "boolean",
-    },
+    input_columns=given_columns(ManifestFile),
 )
 
 SELECT_JUDGING_FILES = Statement(
@@ -192,7 +187,7 @@ async def add_revision(tx: Tx, revision: NewRevision) -> int:
         definition=json.dumps(revision.definition),
         created_by=revision.created_by,
     )
-    files = [(file.path, file.digest, file.size_bytes, file.is_secret) for file in revision.files]
+    files = [(*column_values(file).values(),) for file in revision.files]
     if files:
         await tx.execute(INSERT_FILES, files, revision_id=revision.id)
     return int(rows[0]["number"])
