@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, Page
 
-from adjudge.api.browser import SESSION_COOKIE
+from adjudge.api.cookies import SESSION_COOKIE
 
 _FIRST_PAINT = """() => new Promise((resolve) => {
   const painted = () => performance.getEntriesByName('first-contentful-paint')[0];

@@ -17,7 +17,7 @@ from playwright.async_api import Browser, async_playwright
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from adjudge.api.browser import SESSION_COOKIE  # noqa: E402  # the checkout's own code, whatever is installed
+from adjudge.api.cookies import SESSION_COOKIE  # noqa: E402  # the checkout's own code, whatever is installed
 from tests.support.installation import Installation, start_embedded  # noqa: E402
 from tests.support.problem_packages import EXAMPLES, folder_archive  # noqa: E402
 from tests.support.servers import Browser as BrowserServer  # noqa: E402

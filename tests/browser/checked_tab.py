@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Page, Request, Response, WebError
 
-from adjudge.api.browser import SESSION_COOKIE
+from adjudge.api.cookies import SESSION_COOKIE
 from tests.support.installation import Installation
 
 _LOOPBACK = {"127.0.0.1", "localhost"}

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import httpx
 
-from adjudge.api.browser import SESSION_COOKIE
+from adjudge.api.cookies import SESSION_COOKIE
 
 PASSWORD: Final = "correct horse battery"
 _READY: Final = "Adjudge is running at "

@@ -17,7 +17,8 @@ from typing import Any, Final
 from fastapi import Depends, Request
 from starlette.types import Scope
 
-from adjudge.api.browser import check_csrf, read_session_cookie
+from adjudge.api.cookies import read_session_cookie
+from adjudge.api.csrf import check_csrf
 from adjudge.domain.errors import Unauthenticated
 from adjudge.domain.permissions import Permission
 from adjudge.services.viewer import OUTSIDER, VISITOR, CredentialCache, Viewer

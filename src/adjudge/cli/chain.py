@@ -1,4 +1,4 @@
-"""``adjudge chain``: manages chains on a server; ``chain_runs`` has the commands for runs."""
+"""``adjudge chain``: manages chains on a server. ``chain_runs`` and ``chain_nodes`` have further commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from rich.table import Table
 
 from adjudge.chains import builtin
 from adjudge.chains.definition_file import ChainDefinition, read_definition
-from adjudge.cli.chain_runs import RUN_COMMANDS, STATES
+from adjudge.cli.chain_nodes import NODE_COMMANDS
+from adjudge.cli.chain_progress import STATES
+from adjudge.cli.chain_runs import RUN_COMMANDS
 from adjudge.cli.connection import open_client
 from adjudge.cli.dag_text import draw
 from adjudge.cli.options import aliased_option, server_option
@@ -22,8 +24,7 @@ from adjudge.cli.references import find_run_id
 from adjudge.client import TriggerSpec
 from adjudge.domain.chain_parser import parse_dag
 from adjudge.domain.errors import InvalidInput
-from adjudge.schema.chain_apply import ChainApplyRead
-from adjudge.schema.chains import TriggerRead
+from adjudge.schema.chains import ChainApplyRead, TriggerRead
 
 
 @click.group(name="chain")
@@ -31,7 +32,7 @@ def command() -> None:
     """Manage chains and chain runs on a server."""
 
 
-for _command in RUN_COMMANDS:
+for _command in (*RUN_COMMANDS, *NODE_COMMANDS):
     command.add_command(_command)
 
 

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from adjudge.client.decode import decode
-from adjudge.client.errors import (
-    ApiError,
-    AuthenticationError,
-    BadResponseError,
-    NotFoundError,
-    PermissionDeniedError,
-    UnreachableError,
-    WaitTimeoutError,
-)
 from adjudge.client.models import Page
 from adjudge.client.requests import (
     fetch,
@@ -30,12 +22,10 @@ from adjudge.client.requests import (
     send,
 )
 from adjudge.client.retry import ClientRetryPolicy
-from adjudge.client.sans_io import Delay, Flow, HttpRequest, Program
-from adjudge.client.sse import ServerSentEvent, events
-from adjudge.schema.chain_runs import ChainRunRead, ChainRunStarted, NodeLogLineRead, NodeRead
-from adjudge.schema.files import FileCreated
+from adjudge.client.sans_io import Flow, HttpRequest, Program
+from adjudge.client.sse import ServerSentEvent, events, wait_until_finished
+from adjudge.schema.chain_runs import ChainRunRead, ChainRunStarted, FileCreated, NodeLogLineRead, NodeRead
 
-_POLL_SEC: Final = 1.0
 _TRANSFER_SEC: Final = 300.0
 """Additional time for uploading or downloading a file."""
 
@@ -119,17 +109,8 @@ def run_watch(retry: ClientRetryPolicy, run_id: str) -> Flow[ChainRunRead | Node
 def run_wait(retry: ClientRetryPolicy, run_id: str, *, timeout_sec: float | None = None) -> Program[ChainRunRead]:
     """Wait until a run has finished; raises ``WaitTimeoutError`` after ``timeout_sec``."""
     until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
-    try:
-        yield from _watch_until(retry, run_id, until_sec)
-    except (AuthenticationError, PermissionDeniedError, NotFoundError):
-        raise
-    except (UnreachableError, BadResponseError, ApiError):
-        pass  # a proxy may block event streams; poll instead
-    while not (found := (yield from run(retry, run_id))).is_finished:
-        if retry.clock() >= until_sec:
-            raise WaitTimeoutError(f"Run {run_id} is still {found.status}.")
-        yield Delay(_POLL_SEC)
-    return found
+    watching = _watch_until(retry, run_id, until_sec)
+    return (yield from wait_until_finished(retry, watching, partial(run, retry, run_id), until_sec, "Run"))
 
 
 def _watch_until(retry: ClientRetryPolicy, run_id: str, until_sec: float = math.inf) -> Flow[ChainRunRead | NodeRead]:

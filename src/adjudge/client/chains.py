@@ -10,9 +10,7 @@ from adjudge.client.models import TriggerSpec
 from adjudge.client.requests import fetch, fetch_list, get, path, post, query, send
 from adjudge.client.retry import ClientRetryPolicy
 from adjudge.client.sans_io import HttpRequest, Program
-from adjudge.schema.chain_apply import ChainApplyRead
-from adjudge.schema.chains import ChainRead, ChainSummary, ChainVersionRead, TriggerRead
-from adjudge.schema.secrets import SecretInfo
+from adjudge.schema.chains import ChainApplyRead, ChainRead, ChainSummary, ChainVersionRead, SecretInfo, TriggerRead
 
 
 def chains(

@@ -7,22 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from adjudge.client.decode import decode
-from adjudge.client.errors import (
-    ApiError,
-    AuthenticationError,
-    BadResponseError,
-    NotFoundError,
-    PermissionDeniedError,
-    UnreachableError,
-    WaitTimeoutError,
-)
 from adjudge.client.requests import fetch, get, path, query
 from adjudge.client.retry import ClientRetryPolicy
-from adjudge.client.sans_io import Delay, Flow, HttpRequest, Program
-from adjudge.client.sse import ServerSentEvent, events
+from adjudge.client.sans_io import Flow, HttpRequest, Program
+from adjudge.client.sse import ServerSentEvent, events, wait_until_finished
 from adjudge.schema.problems import ImportAccepted, ImportRead
 
-_POLL_SEC: Final = 1.0
 _UPLOAD_SEC: Final = 300.0
 """Additional time for the response to an upload."""
 
@@ -73,17 +63,10 @@ def import_watch(retry: ClientRetryPolicy, import_id: str) -> Flow[ImportRead]:
 def import_wait(retry: ClientRetryPolicy, import_id: str, *, timeout_sec: float | None = None) -> Program[ImportRead]:
     """Wait until an import has finished; raises ``WaitTimeoutError`` after ``timeout_sec``."""
     until_sec = math.inf if timeout_sec is None else retry.clock() + timeout_sec
-    try:
-        yield from _watch_until(retry, import_id, until_sec)
-    except (AuthenticationError, PermissionDeniedError, NotFoundError):
-        raise
-    except (UnreachableError, BadResponseError, ApiError):
-        pass  # a proxy may block event streams; poll instead
-    while not (found := (yield from import_status(retry, import_id))).is_finished:
-        if retry.clock() >= until_sec:
-            raise WaitTimeoutError(f"Import {import_id} is still {found.state}.")
-        yield Delay(_POLL_SEC)
-    return found
+    watching = _watch_until(retry, import_id, until_sec)
+    return (
+        yield from wait_until_finished(retry, watching, lambda: import_status(retry, import_id), until_sec, "Import")
+    )
 
 
 def _watch_until(retry: ClientRetryPolicy, import_id: str, until_sec: float = math.inf) -> Flow[ImportRead]:

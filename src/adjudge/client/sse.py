@@ -6,15 +6,39 @@ import json
 import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from adjudge.client.errors import ApiError, BadResponseError, ClientError, UnreachableError, error_from_response
+from adjudge.client.errors import (
+    ApiError,
+    AuthenticationError,
+    BadResponseError,
+    ClientError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnreachableError,
+    WaitTimeoutError,
+    error_from_response,
+)
 from adjudge.client.retry import ClientRetryPolicy, is_transient
 from adjudge.client.sans_io import Delay, Emit, Flow, HttpRequest, HttpResponse, OpenStream, Program, ReadLine, Step
 
 E = TypeVar("E")
+
+
+class Finishing(Protocol):
+    """An object that finishes: a run, an import."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def is_finished(self) -> bool: ...
+
+
+F = TypeVar("F", bound=Finishing)
 SILENCE_SEC: Final = 45.0
 """The server sends a keep-alive line every 15 seconds; after three missing ones the stream counts as interrupted."""
+_POLL_SEC: Final = 1.0
 _MEDIA_TYPE: Final = "text/event-stream"
 
 
@@ -121,3 +145,25 @@ def _open(request: HttpRequest, last_id: str) -> Program[None]:
         raise error_from_response(answer)
     if not answer.headers.get("content-type", "").startswith(_MEDIA_TYPE):
         raise BadResponseError("Unexpected response: expected an event stream.")
+
+
+def follow_or_return(stream: Flow[Any]) -> Program[None]:
+    """Follow an event stream to its end. If streams do not work (a proxy may block them), return: the caller polls."""
+    try:
+        yield from stream
+    except (AuthenticationError, PermissionDeniedError, NotFoundError):
+        raise
+    except (UnreachableError, BadResponseError, ApiError):
+        pass
+
+
+def wait_until_finished(
+    retry: ClientRetryPolicy, stream: Flow[Any], read: Callable[[], Program[F]], until_sec: float, name: str
+) -> Program[F]:
+    """Follow an event stream, then poll until the object has finished; raise ``WaitTimeoutError`` at ``until_sec``."""
+    yield from follow_or_return(stream)
+    while not (found := (yield from read())).is_finished:
+        if retry.clock() >= until_sec:
+            raise WaitTimeoutError(f"{name} {found.id} has not finished.")
+        yield Delay(_POLL_SEC)
+    return found

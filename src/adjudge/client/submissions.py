@@ -8,19 +8,13 @@ from typing import Final
 
 from adjudge.client.decode import decode
 from adjudge.client.errors import (
-    ApiError,
-    AuthenticationError,
-    BadResponseError,
-    NotFoundError,
-    PermissionDeniedError,
-    UnreachableError,
     WaitTimeoutError,
 )
 from adjudge.client.models import Page, SubmissionEventRead, SubmissionSpec
 from adjudge.client.requests import fetch, fetch_list, fetch_page, get, path, post, post_idempotent, query
 from adjudge.client.retry import ClientRetryPolicy, send_with_retries
 from adjudge.client.sans_io import Flow, Program
-from adjudge.client.sse import ServerSentEvent, events
+from adjudge.client.sse import ServerSentEvent, events, follow_or_return
 from adjudge.schema.submissions import SubmissionCreated, SubmissionRead, SubmissionResultsRead
 
 _POLL_AT_END_SEC: Final = 20.0
@@ -108,12 +102,7 @@ def _wait_finished(retry: ClientRetryPolicy, submission_id: str, until_sec: floa
     found = yield from submission(retry, submission_id)
     if not found.is_finished and retry.clock() < until_sec - _POLL_AT_END_SEC:
         where = path("submissions", submission_id, "events")
-        try:
-            yield from events(retry, where, _event, until_sec=until_sec - _POLL_AT_END_SEC)
-        except (AuthenticationError, PermissionDeniedError, NotFoundError):
-            raise
-        except (UnreachableError, BadResponseError, ApiError):
-            pass  # a proxy may block event streams; poll instead
+        yield from follow_or_return(events(retry, where, _event, until_sec=until_sec - _POLL_AT_END_SEC))
         found = yield from submission(retry, submission_id)
     while not found.is_finished:
         left_sec = until_sec - retry.clock()

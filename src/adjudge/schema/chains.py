@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from adjudge.schema.base import ResponseModel, Timestamp
+from adjudge.schema.base import ResponseModel, Timestamp, doc
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,3 +109,33 @@ class ExecutorList(ResponseModel):
     """All node types."""
 
     items: list[ExecutorRead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainApplyRead(ResponseModel):
+    """Result of applying a chain."""
+
+    chain: ChainRead
+    outcome: Literal["created", "changed", "unchanged"]
+    triggers: dict[str, Literal["created", "changed", "unchanged", "removed"]] = field(
+        metadata=doc("Keyed by trigger name.")
+    )
+    secrets: dict[str, str] = field(metadata=doc("Secrets of new webhook triggers by name; shown once."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretInfo(ResponseModel):
+    """What may be known of a secret."""
+
+    name: str = field(metadata=doc(examples=["CI_TOKEN"]))
+    created_by: str | None = field(metadata=doc(examples=["ada"]))
+    created_at: Timestamp
+    updated_by: str | None = field(metadata=doc(examples=["ada"]))
+    updated_at: Timestamp
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretList(ResponseModel):
+    """Secrets by name."""
+
+    items: list[SecretInfo]

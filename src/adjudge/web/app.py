@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from adjudge.api.container import Services
 from adjudge.domain.errors import NotFound
-from adjudge.web.render import PageRenderer
+from adjudge.web.render import PageRenderer, page_router
 from adjudge.web.routes import (
     account,
     api_reference,
@@ -23,7 +23,6 @@ from adjudge.web.routes import (
     submissions,
     webhooks,
 )
-from adjudge.web.routes.router import page_router
 
 
 def install(app: FastAPI, services: Services) -> None:

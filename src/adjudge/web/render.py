@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from adjudge import __version__
 from adjudge.api.auth import current_viewer
-from adjudge.api.browser import CSRF_FIELD, csrf_token
+from adjudge.api.csrf import CSRF_FIELD, csrf_token
 from adjudge.api.errors import MOST_TOLD
 from adjudge.domain.errors import (
     AdjudgeError,
@@ -190,3 +190,8 @@ def _html(request: Request, text: str, status: int, language: str, nonce: str) -
     if len(body) > _PACK_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
         body, headers["Content-Encoding"] = gzip.compress(body, 1, mtime=0), "gzip"
     return Response(body, status, headers, "text/html")
+
+
+def page_router(pages: PageRenderer) -> APIRouter:
+    """A router whose routes are not in the OpenAPI document and render errors as pages."""
+    return APIRouter(include_in_schema=False, route_class=page_route(pages))

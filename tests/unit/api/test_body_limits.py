@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adjudge.api.browser import SESSION_COOKIE
+from adjudge.api.cookies import SESSION_COOKIE
 from adjudge.api.middleware import RequestLimiter, RequestLimits
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.store_harness import StoreHarness

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.api.browser import safe_redirect_path
+from adjudge.api.csrf import safe_redirect_path
 from adjudge.web.static_files import Assets
 from tests.support.asgi_app import AsgiApp
 

@@ -11,7 +11,7 @@ from adjudge.api.auth import require_permission
 from adjudge.api.responses import file_response
 from adjudge.api.routes.chains import Controller
 from adjudge.domain.permissions import Permission
-from adjudge.schema.files import FileCreated
+from adjudge.schema.chain_runs import FileCreated
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.viewer import Viewer
 

@@ -7,16 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Request
 
 from adjudge.api.auth import require_permission
-from adjudge.api.schema.chain_apply import ChainApplyRequest
 from adjudge.api.schema.chain_runs import ChainRunCreate
-from adjudge.api.schema.chains import ChainCreate, ChainUpdate, TriggerCreate, TriggerUpdate
+from adjudge.api.schema.chains import ChainApplyRequest, ChainCreate, ChainUpdate, TriggerCreate, TriggerUpdate
 from adjudge.chains.definition_file import ChainDefinition as ChainFile
 from adjudge.chains.definition_file import TriggerDefinition
 from adjudge.chains.executor_registry import installed_executors
 from adjudge.domain.permissions import Permission
-from adjudge.schema.chain_apply import ChainApplyRead
 from adjudge.schema.chain_runs import ChainRunStarted
 from adjudge.schema.chains import (
+    ChainApplyRead,
     ChainNumberedPage,
     ChainRead,
     ChainSummary,

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.auth import client_address, require_permission
-from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, delete_cookie, set_cookie
+from adjudge.api.cookies import SESSION_COOKIE, delete_cookie, set_cookie
+from adjudge.api.csrf import check_origin, csrf_token
 from adjudge.api.schema.account import LoginRequest, RegisterRequest, TokenLoginRequest
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
 from adjudge.domain.permissions import ALL_SCOPES, Permission

@@ -7,7 +7,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse
 
-from adjudge.api.browser import SESSION_COOKIE, cookie_name, delete_cookie, safe_redirect_path, set_cookie
+from adjudge.api.cookies import SESSION_COOKIE, cookie_name, delete_cookie, set_cookie
+from adjudge.api.csrf import safe_redirect_path
 from adjudge.api.routes.login import client_info
 from adjudge.domain.errors import LoginFailed, NotFound
 from adjudge.services.login import LoginService

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.auth import require_permission
-from adjudge.api.schema.secrets import SecretBody
+from adjudge.api.schema.chains import SecretBody
 from adjudge.domain.permissions import Permission
-from adjudge.schema.secrets import SecretInfo, SecretList
+from adjudge.schema.chains import SecretInfo, SecretList
 from adjudge.services.secrets import SecretService
 from adjudge.services.viewer import Viewer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from adjudge.api.schema.base import ApiModel
@@ -68,3 +68,24 @@ class TriggerUpdate(ApiModel):
     version: int = Field(ge=1, le=2**53)
     spec: dict[str, Any] | None = Field(None, examples=[{"cron": "0 4 * * *", "timezone": "Europe/Berlin"}])
     enabled: bool | None = None
+
+
+class ChainApplyRequest(ApiModel):
+    """Desired state of a chain and its triggers."""
+
+    name: Name
+    description: str | None = Field(default=None, max_length=4000)
+    dag: Dag
+    enabled: bool = Field(default=True, description="Used only on creation; a disabled chain stays disabled.")
+    triggers: list[TriggerCreate] = Field(
+        default_factory=list, max_length=100, description=("Triggers not listed are deleted.")
+    )
+
+
+class SecretBody(ApiModel):
+    """The value of a secret."""
+
+    value: SecretStr = Field(
+        description="8 to 8192 characters. It is encrypted, and no route answers with it.",
+        examples=["correct-horse-battery"],
+    )

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.auth import current_viewer, require_permission
-from adjudge.api.browser import SESSION_COOKIE, check_origin, delete_cookie, safe_redirect_path, set_cookie
+from adjudge.api.cookies import SESSION_COOKIE, delete_cookie, set_cookie
+from adjudge.api.csrf import check_origin, safe_redirect_path
 from adjudge.api.routes.login import client_info
 from adjudge.api.schema.base import decode_json
 from adjudge.domain.errors import AdjudgeError, InvalidInput
@@ -20,8 +21,7 @@ from adjudge.services.problems import ProblemService
 from adjudge.services.viewer import Viewer
 from adjudge.store.problems.models import ProblemFilter, ProblemSort
 from adjudge.web import forms
-from adjudge.web.render import PageRenderer, no_store, redirect
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, no_store, page_router, redirect
 
 _REGISTERED: Final = ("name", "email", "display_name", "invitation")
 """Registration fields that are kept in the form after an error."""

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.web.api_reference import ApiReference, build_reference
-from adjudge.web.render import PageRenderer
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router
 
 
 def router(pages: PageRenderer) -> APIRouter:

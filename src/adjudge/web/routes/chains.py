@@ -29,8 +29,7 @@ from adjudge.web import forms
 from adjudge.web.dag_svg import render_dag
 from adjudge.web.i18n import Translations
 from adjudge.web.plots import GanttSpan, gantt
-from adjudge.web.render import PageRenderer, redirect, request_translations
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router, redirect, request_translations
 from adjudge.web.status_style import status_class
 
 Reader = Annotated[Viewer, require_permission(Permission.CHAIN_READ)]

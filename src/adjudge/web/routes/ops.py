@@ -18,8 +18,7 @@ from adjudge.services.viewer import Viewer
 from adjudge.web import forms, time_series
 from adjudge.web.i18n import Translations
 from adjudge.web.plots import TimeWindow, format_duration, lines
-from adjudge.web.render import PageRenderer, redirect, request_translations
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router, redirect, request_translations
 
 Reader = Annotated[Viewer, require_permission(Permission.OPS_READ)]
 Operator = Annotated[Viewer, require_permission(Permission.OPS_CONTROL)]

@@ -7,11 +7,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from adjudge.api.browser import safe_redirect_path
+from adjudge.api.csrf import safe_redirect_path
 from adjudge.domain.errors import InvalidInput
 from adjudge.web import i18n
-from adjudge.web.render import PageRenderer, redirect
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router, redirect
 
 _YEAR_SEC: Final = 365 * 24 * 3600
 

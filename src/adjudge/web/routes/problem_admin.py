@@ -23,8 +23,7 @@ from adjudge.services.viewer import Viewer
 from adjudge.store.problems.models import ProblemFilter
 from adjudge.web import forms
 from adjudge.web.plots import Bar, rows
-from adjudge.web.render import PageRenderer, redirect, request_translations
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router, redirect, request_translations
 
 Writer = Annotated[Viewer, require_permission(Permission.PROBLEM_WRITE)]
 Publisher = Annotated[Viewer, require_permission(Permission.PROBLEM_PUBLISH)]

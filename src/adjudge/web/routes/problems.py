@@ -28,8 +28,7 @@ from adjudge.store.judging.models import SubmissionFilter
 from adjudge.store.problems.models import ProblemFilter, ProblemSort
 from adjudge.store.problems.stats import ProblemStats
 from adjudge.web.mathml import render_math
-from adjudge.web.render import PageRenderer, redirect
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router, redirect
 
 Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 _RECENT = 5

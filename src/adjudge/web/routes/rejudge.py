@@ -16,8 +16,7 @@ from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.web import forms
-from adjudge.web.render import PageRenderer, redirect
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router, redirect
 
 Reader = Annotated[Viewer, require_permission(Permission.REJUDGE_READ)]
 Writer = Annotated[Viewer, require_permission(Permission.REJUDGE_WRITE)]

@@ -14,8 +14,7 @@ from adjudge.domain.permissions import Permission
 from adjudge.services.secrets import SecretService
 from adjudge.services.viewer import Viewer
 from adjudge.web import forms
-from adjudge.web.render import PageRenderer, redirect
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, page_router, redirect
 
 Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 ROOT: Final = "/ops/secrets"

@@ -31,9 +31,8 @@ from adjudge.services.users import UserService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import SubmissionFilter, SubmissionRow
 from adjudge.web import forms
-from adjudge.web.render import PageRenderer, redirect, request_translations
+from adjudge.web.render import PageRenderer, page_router, redirect, request_translations
 from adjudge.web.routes.problems import ProblemPageRenderer, SubmitForm
-from adjudge.web.routes.router import page_router
 from adjudge.web.submission_result import OWN_WORDS, build_result_view
 
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]

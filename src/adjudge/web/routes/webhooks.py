@@ -18,8 +18,7 @@ from adjudge.services.webhooks import WebhookService
 from adjudge.store.webhooks.commands import EVENTS
 from adjudge.store.webhooks.models import WebhookDeliveryRow, WebhookRow
 from adjudge.web import forms
-from adjudge.web.render import PageRenderer, no_store, redirect
-from adjudge.web.routes.router import page_router
+from adjudge.web.render import PageRenderer, no_store, page_router, redirect
 
 Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 ROOT: Final = "/me/webhooks"

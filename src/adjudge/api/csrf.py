@@ -1,9 +1,9 @@
-"""Session cookies, and protection against cross-site requests (CSRF).
+"""Protection against cross-site requests (CSRF).
 
-A browser sends the cookie with requests of any page. Therefore an unsafe request with a session needs two more things:
-it must come from our origin (``Sec-Fetch-Site`` and ``Origin``, which pages cannot forge), and it must contain the CSRF
-token of the session (the header ``X-CSRF-Token`` or the form field ``csrf_token``), which other origins cannot read.
-Requests with an API token need neither, because browsers do not send API tokens on their own.
+A browser sends the session cookie with requests of any page. Therefore an unsafe request with a session needs two more
+things: it must come from our origin (``Sec-Fetch-Site`` and ``Origin``, which pages cannot forge), and it must contain
+the CSRF token of the session (the header ``X-CSRF-Token`` or the form field ``csrf_token``), which other origins cannot
+read. Requests with an API token need neither, because browsers do not send API tokens on their own.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fastapi import Request
-from fastapi.responses import Response
 
 from adjudge.domain.errors import CsrfRefused
 from adjudge.services.viewer import Viewer
 
-SESSION_COOKIE: Final = "adjudge_session"
 CSRF_HEADER: Final = "X-CSRF-Token"
 CSRF_FIELD: Final = "csrf_token"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -30,36 +28,6 @@ def csrf_token(viewer: Viewer) -> str:
     return viewer.csrf or ""
 
 
-def is_https(request: Request) -> bool:
-    """Whether the browser uses https to this server or to the proxy in front of it."""
-    public_url: str = request.app.state.public_url
-    return public_url.startswith("https:") or request.url.scheme == "https"
-
-
-def cookie_name(name: str, request: Request) -> str:
-    """The cookie name; the prefix under https makes browsers reject the cookie from other hosts and plain http."""
-    return f"__Host-{name}" if is_https(request) else name
-
-
-def set_cookie(response: Response, request: Request, name: str, value: str, *, max_age_sec: int) -> None:
-    """Set a cookie that scripts cannot read and that is not sent with requests of other sites."""
-    response.set_cookie(
-        cookie_name(name, request),
-        value,
-        max_age=max_age_sec,
-        path="/",
-        secure=is_https(request),
-        httponly=True,
-        samesite="lax",
-    )
-
-
-def delete_cookie(response: Response, request: Request, name: str) -> None:
-    response.delete_cookie(
-        cookie_name(name, request), path="/", secure=is_https(request), httponly=True, samesite="lax"
-    )
-
-
 def safe_redirect_path(wanted: str) -> str:
     """Return ``wanted`` if it is a path of this server, else the front page; this prevents open redirects.
 
@@ -68,11 +36,6 @@ def safe_redirect_path(wanted: str) -> str:
     """
     is_plain = wanted.isascii() and wanted.isprintable() and not set(wanted) & set(' ",;\\')
     return wanted if is_plain and wanted.startswith("/") and not wanted.startswith("//") else "/"
-
-
-def read_session_cookie(request: Request) -> str | None:
-    """The session secret in the cookie, if any."""
-    return request.cookies.get(cookie_name(SESSION_COOKIE, request)) or None
 
 
 def check_origin(request: Request) -> None:
