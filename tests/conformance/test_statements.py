@@ -177,6 +177,8 @@ LARGE = {
     *("submissions", "submission_status_log", "case_results", "source_texts", "executions", "execution_runs"),
     *("chain_runs", "chain_nodes", "chain_node_logs", "chain_status_log", "chain_checkpoints"),
     *("rejudge_items", "webhook_deliveries", "audit_log"),
+    *("contest_submissions", "participants", "participant_members", "scoreboard_cells", "scoreboard_rows"),
+    *("scoreboard_log", "clarifications", "balloons", "teams", "team_members"),
 }
 
 

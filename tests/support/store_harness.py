@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.ids import new_id
 from adjudge.observe import metrics
 from adjudge.store import Database, Tx, migrations
@@ -63,7 +64,7 @@ class ManualClock:
 
 def _listeners() -> dict[str, JobListener]:
     return {
-        "judge": judge_run_listeners(),
+        "judge": judge_run_listeners(CONTEST_LISTENER),
         "import": ImportListener(),
         JOB_KIND_EXECUTE: ExecutionListener(),
         JOB_KIND_WEBHOOK: WebhookDeliveryListener(),
@@ -87,7 +88,7 @@ class StoreHarness:
     @property
     def submissions(self) -> SubmissionCommands:
         """The operations on submissions."""
-        return SubmissionCommands(self.jobs)
+        return SubmissionCommands(self.jobs, listener=CONTEST_LISTENER)
 
     async def transact(self, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """Run one transaction."""
@@ -183,9 +184,10 @@ async def _set_up_clock(tx: Tx) -> None:
 
 
 async def truncate_all(url: str) -> None:
-    """Take every row out of a PostgreSQL database."""
+    """Take every row out of a PostgreSQL database, without its triggers: some rows may not be deleted one by one."""
     connection = await asyncpg.connect(url)
     try:
+        await connection.execute("SET session_replication_role = replica")
         await connection.execute(";".join(f"DELETE FROM {table}" for table in reversed(METADATA.sorted_tables)))
     finally:
         await connection.close()

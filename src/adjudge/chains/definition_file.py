@@ -26,7 +26,10 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.strict_json import encode_json
 
 CHAIN_NAME_PATTERN: Final = r"^[^\s/.\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$"
-"""Names of chains and triggers: one line, in any script, that can be a URL path segment (so not ``..``)."""
+"""Of chains and triggers: whatever can stand in an address and on a line. Letters are anybody's.
+
+No dot stands in front: ``..`` would be taken for the place above.
+"""
 NAME_RULE: Final = "must not contain slashes or control characters, start with a dot, or start or end with a space"
 NAME_CHARACTERS: Final = 128
 _NAME: Final = {
@@ -74,7 +77,7 @@ class TriggerDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ChainDefinition:
-    """The content of a chain file. ``map`` nodes of the DAG are expanded; node types and cfg are not validated yet."""
+    """A chain as a file has it; its DAG has no sugar left and is still to be checked against the executors."""
 
     name: str
     dag: Mapping[str, Any]
@@ -84,7 +87,7 @@ class ChainDefinition:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without timestamps and ``on``/``off`` as booleans, so that values are those of JSON."""
+    """YAML's plain values, but for moments and ``on``/``off``: a chain is JSON that is written comfortably."""
 
 
 _BOOL: Final = "tag:yaml.org,2002:bool"
@@ -97,7 +100,7 @@ _Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false|True|False)$"), 
 
 
 def read_definition(text: str, place: str = "chain") -> ChainDefinition:
-    """Parse the text of a chain file; errors name the line or the field."""
+    """Read a file's text; say what is wrong with its line, or with its fields."""
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader with fewer types
     except yaml.YAMLError as error:
@@ -118,7 +121,7 @@ def read_definition(text: str, place: str = "chain") -> ChainDefinition:
 
 
 def check_unique_trigger_names(triggers: Sequence[TriggerDefinition], place: str = "") -> None:
-    """Refuse two triggers with the same name."""
+    """Refuse triggers of one name."""
     names = [item.name for item in triggers]
     for twice in sorted({name for name in names if names.count(name) > 1}):
         raise InvalidInput(f"{place}triggers: the name {twice!r} is used twice; rename one.", field=f"{place}triggers")

@@ -1,9 +1,10 @@
-"""The interface of node types (executors) and of waits.
+"""What a node type is to the engine: the contract between chains and whatever they run.
 
-An executor does one kind of work and knows nothing of rows, leases or DAGs. It gets a context and returns a
-``NodeResult``, or ``NodeWaiting`` if the work continues elsewhere. Exceptions are classified as for all jobs
-(``domain.retry.classify``): an error that the author of the chain has to fix (``InvalidInput``, ``NotFound``,
-``Conflict``) fails the node; everything else, ``NodeFailed`` included, is retried as the ``retry`` of the node allows.
+An executor does one kind of work and knows nothing of rows, leases or DAGs. It is handed a context and answers with a
+``NodeResult``, or with ``Waiting`` when the rest happens elsewhere. What it raises is classified where all failures
+are (``adjudge.domain.retry.classify``): a domain error that the caller would have to fix (``InvalidInput``,
+``NotFound``, ``Conflict``) is final; everything else, ``NodeFailed`` included, is tried again for as long as the node's
+``retry`` allows.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class NodeResult:
 
 @dataclass(frozen=True, slots=True)
 class NodeWaiting:
-    """The work continues elsewhere: the node stays ``running`` and holds no worker until it is resumed.
+    """The work goes on elsewhere: the node stays ``running`` and holds no worker until somebody resumes it.
 
-    The wait is stored in the transaction that ends the execution. The same transaction calls the probe of the kind, so
-    an object that finished before the wait was stored is not missed.
+    The wait is recorded in the transaction that ends the execution, and the kind's probe is asked in the same
+    transaction, so a thing that ended before the wait was recorded is not missed.
     """
 
     wait_kind: str
-    """The kind of object: ``run``, ``submission``, ``approval``, ``timer``…; it must have a probe."""
+    """The kind of thing awaited: ``run``, ``submission``, ``approval``, ``timer``…; it must have a probe."""
     wait_key: str
     """The key of the object."""
     artifact: Any = None
@@ -136,21 +137,21 @@ class Executor(Protocol):
     of the type in its free slots, without a message for each. ``can_be_killed = True`` if nothing is lost by
     cancellation; the node is then canceled as soon as its run is stopped, not after the grace period.
 
-    ``permissions`` are those that the user of the run needs for any node of the type. ``execute`` checks those that
-    depend on the cfg of the node (``executors.impersonation``).
+    ``permissions`` names what whoever the run acts for must be allowed before a node is executed; what depends on the
+    node's cfg is for ``execute`` to check (``executors.impersonation``).
     """
 
     @property
     def type(self) -> str:
-        """Its name in DAGs."""
+        """The name that DAGs call it by."""
         ...
 
     @property
     def cfg_schema(self) -> Mapping[str, Any]:
         """JSON Schema (draft 2020-12) of its cfg.
 
-        Checked when a chain is saved, where a string with ``{{ … }}`` is accepted for any type, and before a node runs,
-        with templates replaced.
+        Checked when a chain is defined, where a string that holds ``{{ … }}`` passes for anything, and again on the
+        filled-in cfg before the node runs.
         """
         ...
 
@@ -169,13 +170,13 @@ class WaitResult:
 
 
 WaitProbe = Callable[[Tx, str], Awaitable[WaitResult | None]]
-"""Returns the result of the object ``key`` if it has finished, in the transaction that stores the wait.
+"""Looks whether the thing called ``key`` has ended, in the transaction that records the wait.
 
-It must lock the row that it reads (``FOR SHARE`` on PostgreSQL). A transaction that finishes the object must write that
-row before it calls ``resume``. Then one of the two transactions sees the other.
+It must lock the row that it reads (``FOR SHARE`` on PostgreSQL) and whoever ends the thing must write that row before
+calling ``resume``: then one of the two always sees the other.
 """
 
 
 async def never_missed(_tx: Tx, _key: str) -> WaitResult | None:
-    """The probe of objects that cannot finish before the wait is stored."""
+    """The probe of a thing that cannot end before the wait for it is recorded: there is nothing to look for."""
     return None

@@ -89,12 +89,12 @@ class ExecutorRegistry:
 
 @cache
 def installed_executors() -> ExecutorRegistry:
-    """The executors of this installation, discovered once, on first use."""
+    """The executors of this installation, looked for once, when somebody first asks."""
     return discover_executors()
 
 
 def discover_executors(points: Iterable[EntryPoint] | None = None) -> ExecutorRegistry:
-    """Load executors from entry points. Of several for one type, the built-in or first one is used."""
+    """Look for executors. The first of a type stands, ours before others'; a second is disabled."""
     known: dict[str, ExecutorDescriptor] = {}
     disabled: dict[str, DisabledExecutor] = {}
     every = entry_points(group=GROUP) if points is None else points

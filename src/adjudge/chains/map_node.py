@@ -1,4 +1,4 @@
-"""The node type ``map``: runs a node for every item of a list. It is rewritten to the node attribute ``map``.
+"""``map`` as a type: what to run for every item of a list, rewritten to the node attribute that the engine knows.
 
 ::
 
@@ -7,7 +7,7 @@
     {"id": "each", "type": "map", "cfg": {"over": […], "chain": "verify-one", "parameters": {"slug": "{{ item }}"}}}
 
 Both become a node of the inner type (the second of type ``chain``) with ``map``: ``over``, ``as``, ``max_parallel``.
-Definitions are rewritten whenever they are read, so the engine never sees the type.
+Definitions are rewritten whenever they are read, so nothing else ever meets the type.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MAP_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def expand_map_nodes(document: Any) -> Any:
-    """The DAG with every ``map`` node rewritten; other errors are left to the parser."""
+    """The DAG with every ``map`` node rewritten; whatever is wrong in other ways is left for the reader to say."""
     if not isinstance(document, Mapping) or not isinstance(document.get("nodes"), list):
         return document
     return {**document, "nodes": [_rewritten(node) for node in document["nodes"]]}

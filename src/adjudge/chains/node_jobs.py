@@ -14,7 +14,7 @@ HAS_CROSS_RUN_LIMITS: Final = "shares"
 NODE_TIMEOUT_MS: Final = 3_600_000
 """Default timeout of an attempt of a node without ``timeout_ms``."""
 _TIMEOUT_MARGIN_MS: Final = 10_000
-"""The handler enforces the timeout of a node; the job gets this much longer."""
+"""A node's own deadline is kept by its handler; the worker's net hangs this much lower."""
 
 
 def node_job(

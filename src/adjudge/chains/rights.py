@@ -33,8 +33,10 @@ class Rights:
         if self.may(permission):
             return
         if self.user_id is None:
-            raise NodeRefused(f"The run may not {what}: its user is disabled or deleted, or the API token was revoked.")
-        raise NodeRefused(f"The user of the run may not {what}: that needs the permission {permission}.")
+            raise NodeRefused(
+                f"The run may not {what}: whoever it acts for is disabled, or the token they used was revoked."
+            )
+        raise NodeRefused(f"Whoever started the run may not {what}: that needs the permission {permission}.")
 
     def require_type(self, type_name: str, executor: object) -> None:
         """Refuse a node whose executor requires a permission that the user does not have."""

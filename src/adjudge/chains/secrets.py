@@ -1,8 +1,8 @@
-"""Named secrets: encryption, references in a cfg, and redaction.
+"""Named secrets: how they are encrypted, referred to in a cfg, and kept out of everything that is written down.
 
-A cfg refers to a secret as ``{{ secrets.NAME }}``, in the fields that its executor lists as ``secret_fields``. Only the
-worker that runs the node decrypts the value. It is replaced by ``***`` in everything that the node writes: artifact,
-checkpoint, log lines and errors.
+A cfg refers to one as ``{{ secrets.NAME }}``, in the fields that its executor names as ``secret_fields``. The value is
+decrypted by the worker that runs the node and by nobody else, and is replaced by ``***`` in what the node leaves
+behind: artifact, checkpoint, log lines and errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from adjudge.domain.errors import AdjudgeError, InvalidInput, NodeFailed, NodeRe
 SECRETS: Final = "secrets"
 HIDDEN: Final = "***"
 VALUE_MIN: Final = 8
-"""Redaction would replace shorter values in ordinary text too."""
+"""Shorter values could not be told from ordinary text where they are hidden."""
 VALUE_MAX: Final = 8_192
 _CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 _PASSWORD: Final = re.compile(r"[a-z]+://[^/@{}]*:[^/@{}]+@")
@@ -137,9 +137,9 @@ class Keyring:
             ) from None
 
     def _create(self) -> None:
-        """Create the first key; if two processes do so at the same time, both use that of the first.
+        """Make the first key; should two processes do so at once, the first one's counts.
 
-        A complete file is linked to the name, so that no process reads an empty one.
+        The file gets its name only once it is complete: nobody may read an empty one.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle, fresh = tempfile.mkstemp(prefix=f".{self.path.name}-", dir=self.path.parent)  # mode 0600
@@ -178,7 +178,7 @@ def used_by(dag: Mapping[str, Any]) -> set[str]:
 
 
 def misplaced(cfg: Any, allowed: Collection[str], place: str = "cfg") -> Iterable[str]:
-    """The errors in references to secrets in a cfg."""
+    """Say what is wrong with the references to secrets in a cfg."""
     for item in references(cfg, place):
         if item.path[0] != SECRETS:
             continue
@@ -191,7 +191,7 @@ def misplaced(cfg: Any, allowed: Collection[str], place: str = "cfg") -> Iterabl
 
 
 def literal_credentials(cfg: Mapping[str, Any], allowed: Collection[str]) -> Iterable[str]:
-    """The errors for credentials in plain text, which every user with chain:read could read."""
+    """Name credentials that stand in a definition as they are, where everybody with chain:read would read them."""
     headers = cfg.get("headers") if "headers" in allowed else None
     for name, value in headers.items() if isinstance(headers, Mapping) else ():
         if str(name).lower() in _CREDENTIALS and "{{" not in str(value):

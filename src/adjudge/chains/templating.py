@@ -1,7 +1,8 @@
 """Templates in a node's cfg: ``{{ artifacts.build.tests[0] }}`` inside JSON strings.
 
-Parses expressions and looks up paths in a scope of JSON values, which the caller gives. An expression is a path, a
-literal, or the first of several that exists (``a ?? b``); it cannot compute, so it cannot run code or take long.
+What belongs here: reading expressions and looking names up in a scope of plain JSON. What does not: what the scope
+holds (the engine's), and anything that computes: an expression is a path, a literal, or the first of several that
+exists (``a ?? b``), so a template can neither run code nor take long.
 
 Grammar, inside double braces::
 
@@ -9,8 +10,8 @@ Grammar, inside double braces::
     operand    = path | JSON string, number, true, false, null
     path       = name { "." name | "[" index "]" | "[" JSON string "]" }
 
-A string that is exactly one expression becomes the value with its JSON type. Within longer text, a string is inserted
-as it is and any other value as JSON. A literal ``{{`` is written ``{{ "{{" }}``. Object keys are not templates.
+A string that is exactly one expression becomes the value with its JSON type; within longer text a string is put in as
+it is and anything else as JSON. A literal ``{{`` is written ``{{ "{{" }}``. Names of objects are never templated.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ _SHOWN_NAMES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class TemplateLiteral:
-    """A literal value."""
+    """A value that stands in the template itself."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class TemplatePath:
-    """A path: keys and indexes to follow from the scope."""
+    """Names and indexes to follow from the scope."""
 
     steps: tuple[str | int, ...]
 
@@ -57,27 +58,27 @@ class TemplatePath:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Operands; the first that exists is the value."""
+    """The first operand that exists is the value."""
 
     operands: tuple[TemplatePath | TemplateLiteral, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateReference:
-    """A path in a template, and its place in the document."""
+    """A path that a template names, and where in the document it does."""
 
     place: str
     path: tuple[str | int, ...]
     is_optional: bool
-    """Whether another operand is used if it does not exist."""
+    """Something stands behind it that takes its place where it does not exist."""
 
 
 class _Missing(Exception):
-    """A path does not exist; the message names the last part that does."""
+    """A path leads nowhere; the message says where it ends and what is there instead."""
 
 
 def is_templated(value: object) -> bool:
-    """Whether a value is a string with an expression."""
+    """Whether a string holds an expression."""
     return isinstance(value, str) and _OPEN in value
 
 
@@ -93,7 +94,7 @@ def render(value: Any, scope: Mapping[str, Any], place: str = "cfg") -> Any:
 
 
 def references(value: Any, place: str = "cfg") -> Iterator[TemplateReference]:
-    """Every path in the templates of ``value``; an invalid template is refused."""
+    """Name every path that the templates in ``value`` follow; a template that cannot be read is refused."""
     if isinstance(value, str):
         for part in _parts(value, place):
             if isinstance(part, Expression):

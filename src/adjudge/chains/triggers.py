@@ -1,11 +1,11 @@
-"""Triggers: start runs automatically, exactly once for each tick, with any number of schedulers.
+"""Triggers: what starts runs without a person, exactly once for each tick however many schedulers there are.
 
-Kinds: ``cron`` (a schedule in a time zone), ``delay`` (once, at a time), ``event`` (a problem was published, a contest
-ended, a rejudge was applied), ``webhook`` (an HTTP call with the secret), ``chain`` (a run of another chain finished).
-This module validates their specs and runs the scheduler; rows and events are in ``store.chains.triggers``.
+Kinds: ``cron`` (a timetable in a time zone), ``delay`` (once, at a moment), ``event`` (a problem published, a contest
+ended, a rejudge applied), ``webhook`` (a call that knows the secret), ``chain`` (another chain ended). Reading and
+checking their specs is here, and the scheduler's round; rows and events are ``store.chain_triggers``.
 
-Nothing is lost during downtime: events and calls are stored as ticks, cron triggers follow their misfire policy, a
-delay fires late, and contests that ended within the last week are found.
+After downtime nothing is lost: events and calls were written down as ticks; timetables follow their misfire rule; a
+delay fires however late; contests that ended within the last week are noticed.
 """
 
 from __future__ import annotations
@@ -54,20 +54,10 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
         "type": "object",
         "properties": {
             "cron": {"type": "string", "description": "Minute, hour, day of the month, month, day of the week."},
-            "timezone": {"type": "string", "description": "Such as Europe/Berlin. Default: UTC."},
-            "misfire": {**_MISFIRE, "description": "What to do about missed times: skip, once (default), all."},
-            "misfire_cap": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 1000,
-                "description": "With all: the maximum number.",
-            },
-            "grace_sec": {
-                "type": "number",
-                "minimum": 1,
-                "maximum": 86400,
-                "description": "A start later than this is missed.",
-            },
+            "timezone": {"type": "string", "description": "As in Europe/Berlin; UTC where it is left out."},
+            "misfire": {**_MISFIRE, "description": "What becomes of missed moments: skip, once (the usual), all."},
+            "misfire_cap": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Of all: how many."},
+            "grace_sec": {"type": "number", "minimum": 1, "maximum": 86400, "description": "Later than that: missed."},
             "parameters": _PARAMETERS,
         },
         "required": ["cron"],
@@ -76,8 +66,8 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
     "delay": {
         "type": "object",
         "properties": {
-            "at": {"type": "string", "description": "RFC 3339 timestamp: 2026-05-01T18:00:00+02:00."},
-            "after_sec": {"type": "number", "minimum": 0, "maximum": 3.2e8, "description": "After its creation."},
+            "at": {"type": "string", "description": "A moment with its offset: 2026-05-01T18:00:00+02:00."},
+            "after_sec": {"type": "number", "minimum": 0, "maximum": 3.2e8, "description": "From its creation on."},
             "parameters": _PARAMETERS,
         },
         "oneOf": [{"required": ["at"]}, {"required": ["after_sec"]}],
@@ -106,10 +96,7 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
         "type": "object",
         "properties": {
             "chain_id": {"type": "string", "description": "The chain whose runs are watched, by name or id."},
-            "on": {
-                "enum": ["success", "failure", "any"],
-                "description": "Which results start a run. Default: success.",
-            },
+            "on": {"enum": ["success", "failure", "any"], "description": "Which ends count; success is the usual."},
             "parameters": _PARAMETERS,
         },
         "required": ["chain_id"],

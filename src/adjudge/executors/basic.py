@@ -26,9 +26,9 @@ class NoopExecutor:
 
 
 class SleepExecutor:
-    """Waits for a duration or until a time. It holds no worker meanwhile, survives restarts, and ends when stopped.
+    """Waits for a while, or until a moment. It holds no worker meanwhile, survives restarts, and ends when stopped.
 
-    Times are those of the database clock, which is the same for all workers.
+    Moments are by the database's clock: that of a worker may differ, and of the next attempt's worker differ again.
     """
 
     type: ClassVar[str] = "sleep"

@@ -31,11 +31,11 @@ _TIMEOUT: Final = {
 
 
 class HttpExecutor:
-    """Sends an HTTP request. The artifact is the response: `status`, `headers`, and `json` or `text`.
+    """Calls a URL and hands on its answer: `status`, `headers`, and `json` or `text`.
 
-    Only hosts of the setting `chains.http_allow` can be called. Requests are signed with `chains.http_secret` and have
-    an `Idempotency-Key` that is the same for all attempts of the node. An unexpected response with 5xx, 408, 425 or 429
-    is retried; any other unexpected response fails the node without retry.
+    Only hosts of the setting `chains.http_allow` can be called. Calls are signed with `chains.http_secret` and carry
+    an `Idempotency-Key` that stays the same over all attempts of the node. An answer of 5xx, 408, 425 or 429 that is
+    not expected is tried again; any other that is not expected fails the node for good.
     """
 
     type: ClassVar[str] = "http"

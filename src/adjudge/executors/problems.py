@@ -65,10 +65,10 @@ async def _open_package(blobs: BlobStore, digest: str, name: str) -> AsyncIterat
 
 
 class ProblemCheckExecutor:
-    """Validates a package: metadata, files, tests, line endings. No program of it is run.
+    """Checks a package's form: metadata, files, tests, line ends. Nothing of it is run.
 
     The artifact has `ok`, `findings` (severity, path, line, message, fix), `title`, `format`, `tests`, `submissions`
-    and `to_be_made`. A package with errors fails the node without retry; the log has every finding.
+    and `to_be_made`. A package with errors fails the node for good, with every finding in the log.
     """
 
     type: ClassVar[str] = "problem.check"
@@ -112,9 +112,9 @@ class ProblemCheckExecutor:
 
 
 class ProblemGenerateExecutor:
-    """Generates missing files of a package in the sandbox: tests by its generators, answers by its main solution.
+    """Makes what a package only describes (tests by its generators, answers by its main solution), in the sandbox.
 
-    The result is stored as a new draft revision; a problem that does not exist yet is created. The artifact has
+    The whole is stored as a new draft revision; a problem that does not exist yet is created. The artifact has
     `problem_id`, `slug`, `revision_id`, `number`, `manifest_digest`, `tests` and `made`.
     """
 
@@ -170,7 +170,7 @@ async def _add_revision(tx: Tx, revision: NewRevision, slug: str, title: str) ->
         await problem_rows.insert(tx, NewProblem(problem_id, slug, title, revision.created_by))
     elif problem.owner_id != revision.created_by:
         raise NodeRefused(
-            f"The problem {slug!r} belongs to another user; choose another slug, or name its owner in user."
+            f"The problem {slug!r} belongs to somebody else; choose another slug, or name its owner in user."
         )
     else:
         problem_id = problem.id
@@ -184,8 +184,8 @@ class ProblemVerifyExecutor:
     """Verifies a revision: input validators on every test, the jury's own tests, every jury solution on every test.
 
     The artifact is the table: `ok`, `complaints`, `submissions` (path, language, expected, verdict, score, time_ms,
-    mem_kb, ok, reasons) and the `time_limit` that the jury's times suggest. A revision that does not meet the
-    expectations of its package fails the node without retry, unless `report_only` is true.
+    mem_kb, ok, reasons) and the `time_limit` that the jury's times suggest. A revision that is not as its package says
+    fails the node for good, unless `report_only` is true.
     """
 
     type: ClassVar[str] = "problem.verify"
@@ -255,10 +255,10 @@ async def _find_verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> s
 
 
 class ProblemPublishExecutor:
-    """Publishes a revision, which new submissions are judged against, and fires the triggers of `problem.published`.
+    """Publishes a revision: new submissions are judged against it from then on. Chains that wait for that are told.
 
-    The artifact has `problem_id`, `slug`, `revision_id`, `number` and `version`. If the revision is already published,
-    the node succeeds without a change.
+    The artifact has `problem_id`, `slug`, `revision_id`, `number` and `version`. A revision that is published already
+    stays so, and the node succeeds.
     """
 
     type: ClassVar[str] = "problem.publish"

@@ -23,12 +23,12 @@ _ABANDONED_STATES: Final = ("discarded", "canceled")
 
 
 class RejudgeExecutor:
-    """Judges submissions again, in two steps: `preview` judges them as a batch, `apply` applies the new verdicts.
+    """Judges submissions again, in two steps: `preview` makes a batch and waits until it is judged, `apply` applies it.
 
-    New verdicts are not visible before they are applied. The artifact of a preview has `batch_id`, `total`, `changes`
-    (the number of verdicts that would change) and `differences` (old, new, count); if no submission matches, `batch_id`
-    is null and applying it does nothing. The artifact of `apply` has `batch_id`, `changed`, `kept` and `skipped`.
-    `discard` keeps all old verdicts.
+    Nobody sees a new verdict before it is applied. The artifact of a preview has `batch_id`, `total`, `changes` (how
+    many verdicts would change) and `differences` (old, new, count); where no submission matches, `batch_id` is null and
+    applying it does nothing. The artifact of an application has `batch_id`, `changed`, `kept` and `skipped`. `discard`
+    lets everything stay as it is.
     """
 
     type: ClassVar[str] = "rejudge"

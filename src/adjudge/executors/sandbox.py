@@ -22,21 +22,21 @@ _MAX_OUTPUT_BYTES: Final = 64 * 1024
 """Maximum size of each output in the artifact; for longer ones use `collect` or redirect the output to a file."""
 _DIGEST: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "A file of the file store."}
 _LIMITS: Final = {
-    "cpu_ms": ("CPU time limit.", 600_000),
-    "wall_ms": ("Wall-clock time limit.", 1_200_000),
-    "memory_mib": ("Memory limit.", 65_536),
-    "processes": ("Limit of processes and threads.", 4_096),
-    "output_bytes": ("Limit of standard output and standard error together.", 1 << 30),
+    "cpu_ms": ("How much processor time.", 600_000),
+    "wall_ms": ("How long.", 1_200_000),
+    "memory_mib": ("How much memory.", 65_536),
+    "processes": ("How many processes and threads.", 4_096),
+    "output_bytes": ("Standard output and error together.", 1 << 30),
 }
 
 
 class SandboxExecutor:
-    """Runs a program in the sandbox, isolated and limited as submissions are: no network, no access to the host.
+    """Runs a program in the sandbox, isolated and limited as submissions are: no network, nothing of the host's.
 
     The artifact has `verdict` (OK TLE MLE OLE RE), `exit_code`, `exit_signal`, `time_ms`, `wall_ms`, `memory_kb`,
     `stdout`, `stderr` (each up to 64 KiB, with `stdout_truncated` and `stderr_truncated`), and `files`: name → `digest`
-    and `size_bytes` of the files in `collect`. A program that fails fails the node without retry, unless `check` is
-    false; an error of the sandbox is retried.
+    and `size_bytes` of what `collect` asked for. A program that fails fails the node for good, unless `check` is
+    false; a sandbox that fails is tried again.
     """
 
     type: ClassVar[str] = "sandbox"

@@ -34,27 +34,27 @@ class JudgeRunWakeupListener:
     is a callable, because the engine that resumes nodes is itself built on jobs and their listeners.
     """
 
-    def __init__(self, wrapped: JobListener, resume: Callable[[], ResumeNodes]) -> None:
-        self._wrapped = wrapped
+    def __init__(self, owner: JobListener, resume: Callable[[], ResumeNodes]) -> None:
+        self._owner = owner
         self._resume = resume
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        await self._wrapped.on_started(tx, jobs)
+        await self._owner.on_started(tx, jobs)
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        await self._wrapped.on_released(tx, jobs)
+        await self._owner.on_released(tx, jobs)
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Write the verdicts, then resume the nodes that wait for these submissions or for a completed batch."""
-        await self._wrapped.on_finished(tx, ended)
+        await self._owner.on_finished(tx, ended)
         jobs = [item.job for item in ended]
-        objects = {(WAIT_SUBMISSION, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
-        objects |= {(WAIT_REJUDGE, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
-        for on, key in await waits.find_awaited(tx, [(on, key) for on, key in objects if key is not None]):
-            result = await WAIT_PROBES[on](tx, key)
-            if result is not None:
+        things = {(WAIT_SUBMISSION, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
+        things |= {(WAIT_REJUDGE, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
+        for on, key in await waits.find_awaited(tx, [(on, key) for on, key in things if key is not None]):
+            outcome = await WAIT_PROBES[on](tx, key)
+            if outcome is not None:
                 await self._resume()(
-                    tx, on=on, key=key, success=result.success, artifact=result.artifact, error=result.error
+                    tx, on=on, key=key, success=outcome.success, artifact=outcome.artifact, error=outcome.error
                 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from adjudge.cache.policies import CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
+from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import IdFactory, new_id, parse_number
 from adjudge.services.admission import AdmissionController
@@ -107,7 +108,7 @@ class RejudgeService:
         self, viewer: Viewer, batch_id: str, *, skip_changed: bool
     ) -> tuple[RejudgeBatchRow, RejudgeApplyResult]:
         """Apply the new verdicts to the submissions, in one transaction."""
-        operations = RejudgeCommands(self.jobs, self.new_id)
+        operations = RejudgeCommands(self.jobs, self.new_id, listener=CONTEST_LISTENER)
         applied = await self.database.transact(
             lambda tx: operations.apply(tx, batch_id, actor=viewer.id, skip_changed=skip_changed)
         )

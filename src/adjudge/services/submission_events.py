@@ -129,7 +129,6 @@ def _encode(event: Event, sees_all: bool) -> StreamEvent:
 def _status(change: SubmissionStatusEvent) -> StreamEvent:
     data = {
         "submission_id": change.submission_id,
-        "number": change.number,
         "user_id": change.user_id,
         "problem_id": change.problem_id,
         "from": change.from_status,

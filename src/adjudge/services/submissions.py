@@ -10,6 +10,7 @@ from typing import Any
 
 from adjudge.cache.policies import POLICIES, CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
+from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.errors import Forbidden, NotFound, VersionConflict
 from adjudge.domain.ids import parse_number, uuid7
 from adjudge.domain.permissions import Permission
@@ -282,7 +283,7 @@ class SubmissionService:
         """Change a status manually; it is guarded by the version and recorded in the audit log."""
 
         async def operation(tx: Tx) -> None:
-            await SubmissionCommands(self.jobs).change_status(
+            await SubmissionCommands(self.jobs, listener=CONTEST_LISTENER).change_status(
                 tx, submission_id, version=version, status=status, actor=viewer.id, reason=reason, verdict=verdict
             )
             details = {submission_id: {"status": status, "verdict": verdict, "version": version}}

@@ -11,6 +11,7 @@ from typing import Any
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.rights import rights_of
 from adjudge.chains.triggers import StartTriggeredRun
+from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.authority import Authority
 from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission
@@ -43,7 +44,7 @@ def node_timeout_ms(settings: Settings) -> int:
 def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, JobListener]:
     """What each kind of job belongs to."""
     return {
-        JOB_KIND_JUDGE: JudgeRunWakeupListener(judge_run_listeners(), lambda: engine.resume),
+        JOB_KIND_JUDGE: JudgeRunWakeupListener(judge_run_listeners(CONTEST_LISTENER), lambda: engine.resume),
         JOB_KIND_NODE: engine.job_listener,
         imports.JOB_KIND_IMPORT: ImportListener(),
         JOB_KIND_EXECUTE: ExecutionListener(),

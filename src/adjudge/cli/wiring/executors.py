@@ -9,6 +9,7 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.chains import executor_registry
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import Executor
+from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.judge.pipeline import Judge
 from adjudge.services.http_client import GuardedHttpClient, HostAllowList
 from adjudge.settings import Settings
@@ -32,8 +33,8 @@ def make_executors(
     parts: dict[str, Any] = {
         "database": database,
         "jobs": jobs,
-        "submissions": SubmissionCommands(jobs),
-        "rejudging": RejudgeCommands(jobs),
+        "submissions": SubmissionCommands(jobs, listener=CONTEST_LISTENER),
+        "rejudging": RejudgeCommands(jobs, listener=CONTEST_LISTENER),
         "start_chain": engine.start,
         "blobs": blobs,
         "cache": cache,

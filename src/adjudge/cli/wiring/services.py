@@ -11,6 +11,7 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.cache.two_tier import TwoTierCache
 from adjudge.chains.engine import ChainEngine
+from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.judge.languages import Languages
 from adjudge.packages.source_archive import FileLimits
@@ -107,7 +108,7 @@ def compose_services(
             languages,
             admission,
             rules,
-            SubmitBatcher(database, jobs),
+            SubmitBatcher(database, jobs, CONTEST_LISTENER),
             FileLimits(settings.server.submission_files, settings.server.submission_bytes),
             new_id,
         ),

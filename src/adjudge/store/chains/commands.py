@@ -61,7 +61,7 @@ SAVE_CHECKPOINT = Statement(
 
 LOCK_OLD_RUNS = Statement(
     "chain_runs.lock_old",
-    "Lock runs past their retention, so that none is reopened before it is deleted.",
+    "Lock runs past their retention so that nobody reopens one before it is deleted.",
     """
     SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_than_us
     ORDER BY finished_at LIMIT :limit
@@ -194,8 +194,25 @@ async def finish_runs(tx: Tx, ends: Iterable[tuple[str, ChainRunStatus, str]]) -
 
 
 async def insert_nodes(tx: Tx, nodes: Sequence[NewNode]) -> None:
-    if nodes:
-        await tx.execute(sql.INSERT_NODES, nodes)
+    """Insert nodes of runs."""
+    rows = [
+        (
+            node.run_id,
+            node.node_id,
+            node.type,
+            node.ordinal,
+            node.priority,
+            node.waiting_on,
+            node.deps_success,
+            node.job_id,
+            node.parent_id,
+            node.item,
+            node.pool,
+        )
+        for node in nodes
+    ]
+    if rows:
+        await tx.execute(sql.INSERT_NODES, rows)
 
 
 async def copy_nodes(tx: Tx, run_id: str, node_ids: Collection[str], *, origin_run_id: str, pool: str | None) -> None:

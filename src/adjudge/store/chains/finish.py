@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from adjudge.domain.states import JobStatus
 from adjudge.store.chains.models import CountedNode, FinishedNode, LockedChainRun, LockedRuns, SlotState
@@ -262,8 +262,9 @@ START_NODES = Script(
 )
 
 
-class NodeStart(NamedTuple):
-    """The input row of ``chains.start_nodes``: a node that gets a job, and the worker that claims the job."""
+@dataclass(frozen=True, slots=True)
+class NodeStart:
+    """A node that gets a job, and the worker that claims the job."""
 
     run_id: str
     node_id: str
@@ -350,8 +351,8 @@ async def start_nodes(
     tx: Tx, starts: Sequence[NodeStart], new_jobs: Sequence[tuple[object, ...]], *, lease_ms: int
 ) -> list[CreatedJob]:
     """Assign jobs to ready nodes, and create the jobs."""
-    inputs = {"start": sorted(starts), "new_job": new_jobs}
-    rows = await tx.run(START_NODES, inputs, lease_us=lease_ms * MILLISECOND)
+    assigned = sorted((item.run_id, item.node_id, item.job_id, item.slot, item.attempt, item.worker) for item in starts)
+    rows = await tx.run(START_NODES, {"start": assigned, "new_job": new_jobs}, lease_us=lease_ms * MILLISECOND)
     return [_build_created(row) for row in rows["created_job"]]
 
 

@@ -283,8 +283,9 @@ class NodeCountDelta:
     failed: int = 0
 
 
-class NewNode(NamedTuple):
-    """The input row of ``chain_nodes.insert``: a node of the DAG, or an instance of a mapped node."""
+@dataclass(frozen=True, slots=True)
+class NewNode:
+    """A node to be inserted: a node of the DAG, or an instance of a mapped node."""
 
     run_id: str
     node_id: str

@@ -16,7 +16,6 @@ class NewContestSubmission:
     contest_id: str
     participant_id: str
     problem_id: str
-    official: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,7 @@ class ContestSubmissionRow:
     number: int
     received_at: int
     official: bool
+    """Counts by decision of the jury although it is outside the participant's time."""
     score_micro: int | None
     max_score_micro: int | None
     subtasks: Mapping[str, int] | None

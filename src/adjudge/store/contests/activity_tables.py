@@ -10,6 +10,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
     true,
 )
@@ -47,7 +48,7 @@ contest_submissions = Table(
     foreign_key("problem_id", "problems"),
     integer_column("number", None),
     timestamp_column("received_at"),
-    Column("official", Boolean, nullable=False, server_default=true()),
+    Column("official", Boolean, nullable=False, server_default=false()),
     # The result of the judge run that counts, as integers: sums of floats depend on their order.
     integer_column("score_micro", None, nullable=True),
     integer_column("max_score_micro", None, nullable=True),

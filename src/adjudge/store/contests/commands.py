@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, fields
 from enum import StrEnum
 from typing import Any
 
-from adjudge.domain.errors import VersionConflict
+from adjudge.domain.contest import ContestRole, ParticipantKind
+from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.states import CONTEST, ContestState
 from adjudge.store.contests import statements as sql
-from adjudge.store.contests.models import ContestRow, ContestSettings
+from adjudge.store.contests.models import ContestInvitationRow, ContestProblem, ContestRow, ContestSettings
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.ops import audit_log
 
@@ -80,6 +81,116 @@ async def set_times(
     )
     _check_version(changed, contest)
     await _audit(tx, actor, "set_times", contest.id, reason, **times)
+
+
+async def set_problems(tx: Tx, contest_id: str, problems: Sequence[ContestProblem], *, actor: str, reason: str) -> None:
+    """Replace the problems of a contest; the caller refolds the scoreboard."""
+    kept = {item.problem_id for item in problems}
+    known = await tx.fetch(sql.PROBLEMS, contest_id=contest_id)
+    gone = [(row.problem.problem_id,) for row in known if row.problem.problem_id not in kept]
+    if gone:
+        await tx.execute(sql.DELETE_PROBLEMS, gone, contest_id=contest_id)
+    if kept & {row.problem.problem_id for row in known}:
+        await tx.execute(sql.PARK_PROBLEMS, contest_id=contest_id)
+    if problems:
+        await tx.execute(sql.UPSERT_PROBLEMS, [tuple(map(_column_value, astuple(item))) for item in problems])
+    await _audit(
+        tx, actor, "set_problems", contest_id, reason, problems={item.label: item.problem_id for item in problems}
+    )
+
+
+async def grant_roles(
+    tx: Tx, contest_id: str, grants: Sequence[tuple[str, ContestRole]], *, actor: str, granted_by: str | None = None
+) -> None:
+    """Grant roles (user, role); those that exist are kept."""
+    if grants:
+        rows = [(user_id, str(role)) for user_id, role in grants]
+        await tx.execute(sql.GRANT_ROLES, rows, contest_id=contest_id, granted_by=granted_by)
+        await _audit(tx, actor, "grant_roles", contest_id, "", roles=[list(row) for row in rows])
+
+
+async def revoke_role(tx: Tx, contest_id: str, user_id: str, role: ContestRole, *, actor: str) -> None:
+    """Revoke a role."""
+    if not await tx.execute(sql.REVOKE_ROLES, contest_id=contest_id, user_id=user_id, role=str(role)):
+        raise NotFound("role", f"{role} of {user_id}")
+    await _audit(tx, actor, "revoke_role", contest_id, "", user_id=user_id, role=str(role))
+
+
+async def insert_interval(
+    tx: Tx,
+    contest_id: str,
+    interval_id: str,
+    *,
+    from_at: int,
+    to_at: int | None,
+    created_by: str | None,
+    actor: str,
+    reason: str,
+) -> None:
+    """Add a removed interval; a second open one is a Conflict."""
+    await tx.execute(
+        sql.INSERT_INTERVAL,
+        id=interval_id,
+        contest_id=contest_id,
+        from_at=from_at,
+        to_at=to_at,
+        reason=reason,
+        created_by=created_by,
+    )
+    await _audit(tx, actor, "remove_interval", contest_id, reason, from_at=from_at, to_at=to_at)
+
+
+async def close_interval(tx: Tx, contest_id: str, interval_id: str, *, to_at: int, actor: str, reason: str) -> None:
+    """End an open removed interval."""
+    await tx.execute(sql.CLOSE_INTERVAL, id=interval_id, contest_id=contest_id, to_at=to_at)
+    await _audit(tx, actor, "resume", contest_id, reason, interval_id=interval_id, to_at=to_at)
+
+
+async def undo_interval(tx: Tx, contest_id: str, interval_id: str, *, actor: str, reason: str) -> bool:
+    """Undo a removed interval; return whether it existed and counted."""
+    changed = await tx.execute(sql.UNDO_INTERVAL, id=interval_id, contest_id=contest_id)
+    if changed:
+        await _audit(tx, actor, "undo_interval", contest_id, reason, interval_id=interval_id)
+    return bool(changed)
+
+
+async def insert_invitation(
+    tx: Tx,
+    contest_id: str,
+    invitation_id: str,
+    code_hash: str,
+    *,
+    kind: ParticipantKind,
+    created_by: str | None,
+    user_id: str | None = None,
+    note: str | None = None,
+    max_uses: int = 1,
+    expires_at: int | None = None,
+) -> None:
+    """Create an invitation."""
+    await tx.execute(
+        sql.INSERT_INVITATION,
+        id=invitation_id,
+        contest_id=contest_id,
+        code_hash=code_hash,
+        kind=str(kind),
+        user_id=user_id,
+        note=note,
+        max_uses=max_uses,
+        created_by=created_by,
+        expires_at=expires_at,
+    )
+
+
+async def use_invitation(tx: Tx, contest_id: str, code_hash: str, user_id: str) -> ContestInvitationRow | None:
+    """Use an invitation; None if it is unknown, used up, revoked, expired or for somebody else."""
+    return await fetch_one(tx, sql.USE_INVITATION, contest_id=contest_id, code_hash=code_hash, user_id=user_id)
+
+
+async def revoke_invitation(tx: Tx, contest_id: str, invitation_id: str) -> None:
+    """Revoke an invitation."""
+    if not await tx.execute(sql.REVOKE_INVITATION, id=invitation_id, contest_id=contest_id):
+        raise NotFound("invitation", invitation_id)
 
 
 def _check_version(changed: int, contest: ContestRow) -> None:

@@ -94,7 +94,6 @@ participants = Table(
     integer_column("delay_us"),
     integer_column("extra_us"),
     integer_column("penalty_adjust_sec"),
-    integer_column("board_version"),
     integer_column("version", 1),
     timestamp_column("created_at"),
     timestamp_column("updated_at"),

@@ -28,7 +28,8 @@ scoreboard_cells = Table(
     foreign_key("contest_id", "contests", ondelete="CASCADE"),
     text_column("jury"),
     text_column("public"),
-    integer_column("version", None),
+    integer_column("jury_version", None),
+    integer_column("public_version", None),
     PrimaryKeyConstraint("participant_id", "problem_id"),
     Index(None, "contest_id"),
 )

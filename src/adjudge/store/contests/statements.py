@@ -172,6 +172,11 @@ DELETE_PROBLEMS = Statement(
     "DELETE FROM contest_problems WHERE contest_id = :contest_id AND problem_id IN (SELECT given_id FROM {given})",
     input_columns={"given_id": "text"},
 )
+PARK_PROBLEMS = Statement(
+    "contest_problems.park",
+    "Give the problems of a contest labels and positions that no other uses, before they are exchanged.",
+    "UPDATE contest_problems SET label = '?' || ordinal, ordinal = -1 - ordinal WHERE contest_id = :contest_id",
+)
 UPSERT_PROBLEMS = Statement(
     "contest_problems.upsert",
     "Add problems to a contest, or change them.",

@@ -23,6 +23,9 @@ CHANNEL_CANCELED = "adjudge_canceled"
 CHANNEL_CHAIN_RUNS = "adjudge_chain_runs"
 """Notified when a chain run or node changed, or a node wrote a log line."""
 
+CHANNEL_SCOREBOARD = "adjudge_scoreboard"
+"""Notified when the scoreboard of a contest changed."""
+
 COALESCED_CHANNELS = frozenset({CHANNEL_CHAIN_RUNS})
 """Channels with frequent notifications that only serve display: other processes get them with a small delay."""
 

@@ -28,6 +28,7 @@ from adjudge.store.judging.models import (
     SubmissionIds,
     SubmissionUpdate,
 )
+from adjudge.store.judging.submission_listener import SubmissionListener
 
 JOB_KIND_JUDGE = "judge"
 """The kind of job that judges a submission."""
@@ -38,9 +39,12 @@ _log = get_logger(__name__)
 class SubmissionCommands:
     """Operations on submissions."""
 
-    def __init__(self, jobs: JobCommands, new_id: IdFactory = new_id) -> None:
+    def __init__(
+        self, jobs: JobCommands, new_id: IdFactory = new_id, *, listener: SubmissionListener | None = None
+    ) -> None:
         self._jobs = jobs
         self._new_id = new_id
+        self._listener = listener
 
     async def submit(self, tx: Tx, submissions: Sequence[NewSubmission]) -> list[SubmissionIds]:
         """Create submissions, their jobs and their outbox rows together: all of them, or none."""
@@ -67,6 +71,9 @@ class SubmissionCommands:
             for submission in submissions
         ]
         job_ids = await self._jobs.enqueue(tx, jobs)
+        in_contests = [item for item in submissions if item.contest_id is not None]
+        if in_contests and self._listener is not None:
+            await self._listener.created(tx, in_contests)
         return [
             SubmissionIds(item.id, job_id, numbers[item.id]) for item, job_id in zip(submissions, job_ids, strict=True)
         ]
@@ -101,7 +108,8 @@ class SubmissionCommands:
             raise _conflict([submission_id])
         SUBMISSION.check(row.status, target)
         judgement = _manual_judgement(target, verdict)
-        await update(tx, [SubmissionUpdate(submission_id, version, target, actor, reason, row.job_id, judgement)])
+        change = SubmissionUpdate(submission_id, version, target, actor, reason, row.job_id, judgement)
+        await update(tx, [change], self._listener)
         if target in SUBMISSION.terminal:
             await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
         return version + 1
@@ -116,7 +124,7 @@ async def find_judge_task(tx: Tx, submission_id: str, revision_id: str | None = 
     )
 
 
-async def update(tx: Tx, changes: Sequence[SubmissionUpdate]) -> None:
+async def update(tx: Tx, changes: Sequence[SubmissionUpdate], listener: SubmissionListener | None = None) -> None:
     """Apply updates, all or none; an outdated version is a VersionConflict."""
     if not changes:
         return
@@ -129,6 +137,9 @@ async def update(tx: Tx, changes: Sequence[SubmissionUpdate]) -> None:
     edges = [(row["prior_status"], row["status"]) for row in rows]
     tx.on_commit(lambda: record_transitions(edges))
     tx.notify(CHANNEL_JUDGING)
+    in_contests = [row["id"] for row in rows if row["contest_id"] is not None and row["status"] in SUBMISSION.terminal]
+    if in_contests and listener is not None:
+        await listener.changed(tx, in_contests)
 
 
 def _conflict(late: Sequence[str]) -> VersionConflict:
@@ -140,6 +151,9 @@ def _conflict(late: Sequence[str]) -> VersionConflict:
 
 class JudgeRunListener:
     """Updates submissions with their judge runs."""
+
+    def __init__(self, listener: SubmissionListener | None = None) -> None:
+        self._listener = listener
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Set submissions to judging; they do not go back."""
@@ -159,7 +173,8 @@ class JudgeRunListener:
         await self._start_judging(tx, failed)
         locked = await _lock(tx, [item.job for item in deciding])
         found = [(item, locked[_submission_id(item.job)]) for item in deciding]
-        await update(tx, [_verdict_change(item, row) for item, row in found if not _keeps_verdict(item, row)])
+        changes = [_verdict_change(item, row) for item, row in found if not _keeps_verdict(item, row)]
+        await update(tx, changes, self._listener)
 
     async def _start_judging(self, tx: Tx, jobs: Sequence[Job]) -> None:
         locked = await _lock(tx, jobs)

@@ -17,7 +17,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Statement
 
-_COLUMNS = {"number": "submissions.number", "user_id": "submissions.user_id", "problem_id": "submissions.problem_id"}
+_COLUMNS = {"user_id": "submissions.user_id", "problem_id": "submissions.problem_id"}
 _FROM = "FROM submission_status_log AS log JOIN submissions ON submissions.id = log.submission_id"
 _BETWEEN = "(log.xid, log.id) >= (:from_xid, :from_id) AND (log.xid, log.id) < (:to_xid, :to_id)"
 
@@ -51,8 +51,6 @@ class SubmissionStatusEvent:
     verdict: str | None
     version: int
     at: int
-    number: int
-    """The number of the submission."""
     user_id: str
     problem_id: str
 

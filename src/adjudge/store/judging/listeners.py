@@ -8,6 +8,7 @@ from adjudge.store.engine.driver import Tx
 from adjudge.store.jobs.models import FinishedJob, Job, JobListener
 from adjudge.store.judging.commands import JudgeRunListener
 from adjudge.store.judging.rejudge import RejudgeListener
+from adjudge.store.judging.submission_listener import SubmissionListener
 from adjudge.store.webhooks.commands import SubmissionWebhookListener
 
 
@@ -30,6 +31,6 @@ class CompositeJobListener:
             await listener.on_finished(tx, ended)
 
 
-def judge_run_listeners() -> CompositeJobListener:
-    """The listeners of judge runs: rejudge batch, submission, webhooks."""
-    return CompositeJobListener(RejudgeListener(), JudgeRunListener(), SubmissionWebhookListener())
+def judge_run_listeners(listener: SubmissionListener | None = None) -> CompositeJobListener:
+    """The listeners of judge runs: rejudge batch, submission (and its contest), webhooks."""
+    return CompositeJobListener(RejudgeListener(), JudgeRunListener(listener), SubmissionWebhookListener())

@@ -25,6 +25,8 @@ class NewSubmission:
     source_bytes: int
     source_format: SourceFormat = SourceFormat.TEXT
     contest_id: str | None = None
+    participant_id: str | None = None
+    """The participant of the contest that it counts for."""
     priority: int = 2
     timeout_ms: int | None = None
     trace_id: str | None = None

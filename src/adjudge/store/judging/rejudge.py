@@ -34,6 +34,7 @@ from adjudge.store.judging.models import (
     SelectedSubmission,
     VerdictChangeCount,
 )
+from adjudge.store.judging.submission_listener import SubmissionListener
 from adjudge.store.ops import audit_log
 from adjudge.store.webhooks import commands as webhook_commands
 
@@ -46,9 +47,12 @@ PRIORITY: Final = 3
 class RejudgeCommands:
     """The operations on batches."""
 
-    def __init__(self, jobs: JobCommands, new_id: IdFactory = new_id) -> None:
+    def __init__(
+        self, jobs: JobCommands, new_id: IdFactory = new_id, *, listener: SubmissionListener | None = None
+    ) -> None:
         self._jobs = jobs
         self._new_id = new_id
+        self._listener = listener
 
     async def create(self, tx: Tx, batch: NewRejudgeBatch) -> int:
         """Create a batch with judge runs for the selected submissions; return their number."""
@@ -132,6 +136,9 @@ class RejudgeCommands:
         edges = [(row["prior_status"], row["status"]) for row in rows]
         tx.on_commit(lambda: record_transitions(edges))
         tx.notify(CHANNEL_JUDGING)
+        in_contests = [row["id"] for row in rows if row["contest_id"] is not None]
+        if in_contests and self._listener is not None:
+            await self._listener.changed(tx, in_contests)
         return done
 
     async def discard(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:

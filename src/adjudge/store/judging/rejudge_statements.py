@@ -192,7 +192,7 @@ APPLY = Statement(
                            > (CASE WHEN verdict = 'AC' THEN 1 ELSE 0 END, COALESCE(score, 0))
           WHEN 'first_accepted_stays' THEN verdict <> 'AC'
           ELSE true END
-    RETURNING submissions.id AS id, prior_status, status
+    RETURNING submissions.id AS id, prior_status, status, contest_id
     """,
 )
 MARK_APPLIED = Statement(

@@ -61,7 +61,7 @@ UPDATE = Statement(
         finished_at = CASE WHEN given_ends = 1 THEN {now} END
     FROM {given}
     WHERE id = given_id AND version = given_version
-    RETURNING id, prior_status, status, version
+    RETURNING id, prior_status, status, version, contest_id
     """,
     input_columns={
         "given_id": "text",

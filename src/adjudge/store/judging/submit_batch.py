@@ -23,6 +23,7 @@ from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import queries
 from adjudge.store.judging.commands import SubmissionCommands
 from adjudge.store.judging.models import NewSubmission, ProblemRef
+from adjudge.store.judging.submission_listener import SubmissionListener
 from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops.idempotency_keys import IdempotencyKey, StoredResponse
 
@@ -137,9 +138,9 @@ class SubmitBatcher:
     parallel. A request that cannot be inserted does not fail the others of its batch.
     """
 
-    def __init__(self, database: Database, jobs: JobCommands) -> None:
+    def __init__(self, database: Database, jobs: JobCommands, listener: SubmissionListener | None = None) -> None:
         self._database = database
-        self._submissions = SubmissionCommands(jobs)
+        self._submissions = SubmissionCommands(jobs, listener=listener)
         self._batcher: Batcher[BatchedSubmit, StoredResponse | Exception] = Batcher(
             self._write, name="submit", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=_may_be_of_one
         )

@@ -1,0 +1,290 @@
+"""Clarifications: questions to the jury, answers, announcements, canned answers, unread marks.
+
+An announcement is a clarification of the jury that answers nothing. Recipients are the jury, one participant, groups
+or all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjudge.domain.errors import Conflict, NotFound
+from adjudge.store.contests.activity_models import CannedAnswerRow, ClarificationRow, NewClarification, ReadMarkRow
+from adjudge.store.engine.driver import Tx, fetch_one
+from adjudge.store.engine.notify import CHANNEL_SCOREBOARD
+from adjudge.store.engine.statement import Statement
+
+TAKE_NUMBER = Statement(
+    "clarifications.take_number",
+    "Take a number for a clarification.",
+    """
+    UPDATE contest_counters SET next_clarification = next_clarification + 1 WHERE contest_id = :contest_id
+    RETURNING next_clarification
+    """,
+)
+INSERT = Statement(
+    "clarifications.insert",
+    "Create a clarification.",
+    """
+    INSERT INTO clarifications (id, contest_id, number, from_participant_id, audience, to_participant_id, reply_to_id,
+                                problem_id, category, body, created_by, created_at)
+    VALUES (:id, :contest_id, :number, :from_participant_id, :audience, :to_participant_id, :reply_to_id, :problem_id,
+            :category, :body, :created_by, {now})
+    """,
+)
+INSERT_GROUPS = Statement(
+    "clarifications.insert_groups",
+    "Add the groups that a clarification is sent to.",
+    """
+    INSERT INTO clarification_groups (clarification_id, group_id)
+    SELECT given_clarification_id, given_group_id FROM {given}
+    """,
+    input_columns={"given_clarification_id": "text", "given_group_id": "text"},
+)
+MARK_ANSWERED = Statement(
+    "clarifications.mark_answered",
+    "Mark a question as answered.",
+    """
+    UPDATE clarifications SET answered_at = COALESCE(answered_at, {now}), version = version + 1
+    WHERE id = :id AND contest_id = :contest_id AND audience = 'jury'
+    """,
+)
+CLAIM = Statement(
+    "clarifications.claim",
+    "Claim an unanswered question that nobody else has claimed, or release it.",
+    """
+    UPDATE clarifications SET claimed_by = :claimed_by, version = version + 1
+    WHERE id = :id AND contest_id = :contest_id AND audience = 'jury' AND answered_at IS NULL
+      AND (claimed_by IS NULL OR claimed_by = :user_id)
+    """,
+)
+FIND = Statement(
+    "clarifications.find",
+    "Read a clarification.",
+    "SELECT {columns} FROM clarifications WHERE id = :id AND contest_id = :contest_id",
+    row=ClarificationRow,
+)
+PAGE = Statement(
+    "clarifications.page",
+    "List the clarifications of a contest, newest first, keyset-paginated.",
+    """
+    SELECT {columns} FROM clarifications WHERE contest_id = :contest_id AND number < :before
+      AND (CAST(:category AS text) IS NULL OR category = :category)
+      AND (CAST(:problem_id AS text) IS NULL OR problem_id = :problem_id)
+      AND (CAST(:only_open AS bigint) = 0 OR (audience = 'jury' AND answered_at IS NULL))
+    ORDER BY number DESC LIMIT :limit
+    """,
+    row=ClarificationRow,
+)
+_VISIBLE = """
+    contest_id = :contest_id AND number < :before
+      AND (audience = 'all'
+           OR (CAST(:participant_id AS text) IS NOT NULL AND (
+               from_participant_id = :participant_id OR to_participant_id = :participant_id
+               OR (audience = 'groups' AND EXISTS (
+                   SELECT 1 FROM clarification_groups JOIN contest_group_members
+                     ON contest_group_members.group_id = clarification_groups.group_id
+                   WHERE clarification_id = clarifications.id
+                     AND contest_group_members.participant_id = :participant_id)))))
+    """
+PAGE_VISIBLE = Statement(
+    "clarifications.page_visible",
+    "List the clarifications that a participant or visitor may see, newest first, keyset-paginated.",
+    f"SELECT {{columns}} FROM clarifications WHERE {_VISIBLE} ORDER BY number DESC LIMIT :limit",
+    row=ClarificationRow,
+)
+COUNT_UNREAD = Statement(
+    "clarifications.count_unread",
+    "Count the clarifications that a participant may see and has not read, without its own questions.",
+    f"""
+    SELECT count(*) AS count FROM clarifications
+    WHERE {_VISIBLE} AND number > :after AND COALESCE(from_participant_id, '') <> COALESCE(:participant_id, '')
+    """,
+)
+COUNT_OPEN = Statement(
+    "clarifications.count_open",
+    "Count unanswered questions of a contest.",
+    """
+    SELECT count(*) AS count FROM clarifications
+    WHERE contest_id = :contest_id AND audience = 'jury' AND answered_at IS NULL
+    """,
+)
+READ_MARK = Statement(
+    "contest_read_marks.find",
+    "Read up to where a user has read in a contest.",
+    "SELECT {columns} FROM contest_read_marks WHERE contest_id = :contest_id AND user_id = :user_id",
+    row=ReadMarkRow,
+)
+SET_READ_MARK = Statement(
+    "contest_read_marks.advance",
+    "Advance up to where a user has read in a contest; it never goes back.",
+    """
+    INSERT INTO contest_read_marks (contest_id, user_id, clarification_number, verdicts_until)
+    VALUES (:contest_id, :user_id, :clarification_number, :verdicts_until)
+    ON CONFLICT (contest_id, user_id) DO UPDATE SET
+        clarification_number = CASE WHEN excluded.clarification_number > contest_read_marks.clarification_number
+                               THEN excluded.clarification_number ELSE contest_read_marks.clarification_number END,
+        verdicts_until = CASE WHEN excluded.verdicts_until > contest_read_marks.verdicts_until
+                         THEN excluded.verdicts_until ELSE contest_read_marks.verdicts_until END
+    """,
+)
+INSERT_CANNED = Statement(
+    "canned_answers.insert",
+    "Create a canned answer.",
+    """
+    INSERT INTO canned_answers (id, contest_id, ordinal, title, body)
+    VALUES (:id, :contest_id, :ordinal, :title, :body)
+    """,
+)
+CANNED = Statement(
+    "canned_answers.list",
+    "List the canned answers of a contest.",
+    "SELECT {columns} FROM canned_answers WHERE contest_id = :contest_id ORDER BY ordinal, title",
+    row=CannedAnswerRow,
+)
+DELETE_CANNED = Statement(
+    "canned_answers.delete",
+    "Delete a canned answer.",
+    "DELETE FROM canned_answers WHERE id = :id AND contest_id = :contest_id",
+)
+
+
+async def insert(tx: Tx, item: NewClarification) -> int:
+    """Create a clarification; an answer marks its question as answered. Return its number."""
+    taken = await fetch_one(tx, TAKE_NUMBER, contest_id=item.contest_id)
+    if taken is None:
+        raise NotFound("contest", item.contest_id)
+    number = int(taken["next_clarification"]) - 1
+    await tx.execute(
+        INSERT,
+        id=item.id,
+        contest_id=item.contest_id,
+        number=number,
+        from_participant_id=item.from_participant_id,
+        audience=item.audience,
+        to_participant_id=item.to_participant_id,
+        reply_to_id=item.reply_to_id,
+        problem_id=item.problem_id,
+        category=item.category,
+        body=item.body,
+        created_by=item.created_by,
+    )
+    if item.group_ids:
+        await tx.execute(INSERT_GROUPS, [(item.id, group_id) for group_id in item.group_ids])
+    if item.reply_to_id is not None:
+        await tx.execute(MARK_ANSWERED, id=item.reply_to_id, contest_id=item.contest_id)
+    tx.notify(CHANNEL_SCOREBOARD)
+    return number
+
+
+async def mark_answered(tx: Tx, contest_id: str, clarification_id: str) -> None:
+    """Mark a question as answered without a reply."""
+    if not await tx.execute(MARK_ANSWERED, id=clarification_id, contest_id=contest_id):
+        raise NotFound("clarification", clarification_id)
+
+
+async def claim(tx: Tx, contest_id: str, clarification_id: str, user_id: str, *, release: bool = False) -> None:
+    """Claim a question, or release it; one that is answered or claimed by somebody else is a Conflict."""
+    claimed_by = None if release else user_id
+    changed = await tx.execute(
+        CLAIM, id=clarification_id, contest_id=contest_id, claimed_by=claimed_by, user_id=user_id
+    )
+    if not changed:
+        await find(tx, contest_id, clarification_id)
+        raise Conflict("The question is answered, or claimed by somebody else.")
+
+
+async def find(tx: Tx, contest_id: str, clarification_id: str) -> ClarificationRow:
+    """Read a clarification."""
+    row = await fetch_one(tx, FIND, id=clarification_id, contest_id=contest_id)
+    if row is None:
+        raise NotFound("clarification", clarification_id)
+    return row
+
+
+async def page(
+    tx: Tx,
+    contest_id: str,
+    *,
+    before: int = 2**62,
+    limit: int,
+    category: str | None = None,
+    problem_id: str | None = None,
+    only_open: bool = False,
+) -> list[ClarificationRow]:
+    """List all clarifications, for the jury; ``before`` is the last number of the previous page."""
+    return await tx.fetch(
+        PAGE,
+        contest_id=contest_id,
+        before=before,
+        limit=limit,
+        category=category,
+        problem_id=problem_id,
+        only_open=int(only_open),
+    )
+
+
+async def page_visible(
+    tx: Tx, contest_id: str, participant_id: str | None, *, before: int = 2**62, limit: int
+) -> list[ClarificationRow]:
+    """List what a participant may see: its own, those to it or its groups, those to all; a visitor only the last."""
+    return await tx.fetch(
+        PAGE_VISIBLE, contest_id=contest_id, participant_id=participant_id, before=before, limit=limit
+    )
+
+
+async def count_unread(tx: Tx, contest_id: str, participant_id: str | None, after: int) -> int:
+    """Count what a participant may see and has not read."""
+    (row,) = await tx.fetch(
+        COUNT_UNREAD, contest_id=contest_id, participant_id=participant_id, after=after, before=2**62
+    )
+    return int(row["count"])
+
+
+async def count_open(tx: Tx, contest_id: str) -> int:
+    """Count unanswered questions."""
+    (row,) = await tx.fetch(COUNT_OPEN, contest_id=contest_id)
+    return int(row["count"])
+
+
+async def read_mark(tx: Tx, contest_id: str, user_id: str) -> ReadMarkRow:
+    """Up to where a user has read."""
+    return await fetch_one(tx, READ_MARK, contest_id=contest_id, user_id=user_id) or ReadMarkRow(
+        contest_id, user_id, 0, 0
+    )
+
+
+async def advance_read_mark(
+    tx: Tx, contest_id: str, user_id: str, *, clarification_number: int = 0, verdicts_until: int = 0
+) -> None:
+    """Advance up to where a user has read."""
+    await tx.execute(
+        SET_READ_MARK,
+        contest_id=contest_id,
+        user_id=user_id,
+        clarification_number=clarification_number,
+        verdicts_until=verdicts_until,
+    )
+
+
+async def insert_canned(tx: Tx, item: CannedAnswerRow) -> None:
+    """Create a canned answer."""
+    await tx.execute(
+        INSERT_CANNED,
+        id=item.id,
+        contest_id=item.contest_id,
+        ordinal=item.ordinal,
+        title=item.title,
+        body=item.body,
+    )
+
+
+async def canned_answers(tx: Tx, contest_id: str) -> Sequence[CannedAnswerRow]:
+    """The canned answers of a contest."""
+    return await tx.fetch(CANNED, contest_id=contest_id)
+
+
+async def delete_canned(tx: Tx, contest_id: str, answer_id: str) -> None:
+    """Delete a canned answer."""
+    if not await tx.execute(DELETE_CANNED, id=answer_id, contest_id=contest_id):
+        raise NotFound("canned_answer", answer_id)
