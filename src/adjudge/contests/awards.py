@@ -120,6 +120,15 @@ def merge_awards(computed: Iterable[Award], stored: Iterable[Award]) -> list[Awa
     return [*merged, *manual.values()]
 
 
+def awards_by_participant(awards: Iterable[Award]) -> dict[str, list[str]]:
+    """Return the award ids of each participant, in the order of the awards."""
+    found: dict[str, list[str]] = {}
+    for award in awards:
+        for participant_id in award.participant_ids:
+            found.setdefault(participant_id, []).append(award.id)
+    return found
+
+
 def edit_award(award: Award, *, citation: str | None = None, participant_ids: Sequence[str] | None = None) -> Award:
     """Change an award; it is manual from then on."""
     return replace(

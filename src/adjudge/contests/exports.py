@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.contests.awards import HONORS, MEDALS, Award
+from adjudge.contests.awards import HONORS, MEDALS, Award, awards_by_participant
 from adjudge.contests.board import Board, BoardRow, collation_key
 from adjudge.contests.formats.base import Cell, RowKeys
 from adjudge.contests.ranking import RankedRow
@@ -79,7 +79,7 @@ def results_tsv(board: Board, rows: Sequence[RankedRow], awards: Sequence[Award]
     A team without a solved problem has no rank. Participants who are never ranked are left out. A team without an
     ICPC id is named by its id.
     """
-    by_participant = _award_ids(awards)
+    by_participant = awards_by_participant(awards)
     candidates = [item for item in rows if item.row.participant.is_ranked]
     ranked = [item for item in candidates if item.rank is not None and item.row.keys.k1 > 0]
     others = [item for item in candidates if item.rank is None or item.row.keys.k1 <= 0]
@@ -145,14 +145,6 @@ def _problem_document(board: Board, problem_id: str, cell: Cell) -> dict[str, An
         if cell.score_micro > 0:
             document["time"] = cell.time_us // MINUTE_US
     return document
-
-
-def _award_ids(awards: Iterable[Award]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for award in awards:
-        for participant_id in award.participant_ids:
-            found.setdefault(participant_id, []).append(award.id)
-    return found
 
 
 def _result_line(

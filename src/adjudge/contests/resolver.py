@@ -8,11 +8,11 @@ has what is needed to apply it and to undo it, so that a page needs no rules of 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from adjudge.contests.awards import Award
+from adjudge.contests.awards import Award, awards_by_participant
 from adjudge.contests.board import Board, BoardParticipant, BoardRow
 from adjudge.contests.formats.base import Cell, RowKeys
 from adjudge.contests.ranking import EqualRankOrder, listing_positions, rank_rows, sort_key
@@ -179,7 +179,7 @@ class _Ceremony:
         self._keys = [sort_key(row, self._positions) for row in self._rows]
         self._jury_cells = {row.participant.id: row.cells for row in jury.rows}
         self._ranks = {item.row.participant.id: item.rank for item in rank_rows(jury.rows, self._positions)}
-        self._awards = _awards_of(awards)
+        self._awards = awards_by_participant(awards)
         self._announced: set[str] = set()
 
     def run(self) -> None:
@@ -218,14 +218,6 @@ class _Ceremony:
         if awards and participant_id not in self._announced:
             self._announced.add(participant_id)
             self.steps.append(AwardStep(participant_id, self._ranks[participant_id], tuple(awards)))
-
-
-def _awards_of(awards: Sequence[Award]) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for award in awards:
-        for participant_id in award.participant_ids:
-            found.setdefault(participant_id, []).append(award.id)
-    return found
 
 
 def _with_cell(state: ResolverState, step: RevealStep, cell: Cell, keys: RowKeys) -> ResolverState:
