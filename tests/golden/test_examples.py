@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.cli.wiring.judge import read_source
+from adjudge.cli.source_files import read_source
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.early_stop import StopPolicy
 from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
@@ -198,7 +198,7 @@ DETAILS: dict[tuple[str, str], Detail] = {
 
 async def judged(judge: Judge, name: str, solution: str, stop: StopPolicy = StopPolicy.POLICY) -> JudgeResult:
     with load_package(PROBLEMS / name) as package:
-        submission = SubmittedProgram(read_source(PROBLEMS / name / solution))
+        submission = SubmittedProgram(read_source([PROBLEMS / name / solution]))
         return await judge.judge(package.problem, package.files, submission, JudgeOptions(parallelism=2, stop=stop))
 
 
@@ -236,7 +236,7 @@ async def test_group_that_depends_on_a_failed_one_earns_nothing_if_it_is_run(jud
 async def test_compile_error_skips_all_tests(judge: Judge, tmp_path: Path) -> None:
     (tmp_path / "broken.cpp").write_text("int main() { return undeclared; }\n")
     with load_package(PROBLEMS / "multiples") as package:
-        submission = SubmittedProgram(read_source(tmp_path / "broken.cpp"))
+        submission = SubmittedProgram(read_source([tmp_path / "broken.cpp"]))
         result = await judge.judge(package.problem, package.files, submission)
     assert (result.verdict, result.cases) == (Verdict.CE, ())
     assert result.compiled is not None
@@ -261,7 +261,7 @@ MISTAKES = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(), re.DOTALL)
 async def test_tutorial_output_is_correct(judge: Judge, tmp_path: Path, mistake: str, verdict: Verdict) -> None:
     (tmp_path / "mine.py").write_text(mistake)
     with load_package(PROBLEMS / "multiples") as package:
-        submission = SubmittedProgram(read_source(tmp_path / "mine.py"))
+        submission = SubmittedProgram(read_source([tmp_path / "mine.py"]))
         result = await judge.judge(package.problem, package.files, submission)
     assert result.verdict is verdict
 

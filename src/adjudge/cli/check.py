@@ -10,7 +10,8 @@ from typing import Final
 import click
 
 from adjudge.cli.options import aliased_option
-from adjudge.cli.wiring.judge import open_judge, read_source
+from adjudge.cli.source_files import read_source
+from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import Checker, CheckerProtocol
@@ -87,7 +88,7 @@ def _program(kind: str) -> ProgramSource:
         raise InvalidInput(
             f"--checker: {kind!r} is neither a file nor one of {', '.join(BUILTIN_COMPARATORS)}.", field="--checker"
         )
-    return read_source(path)
+    return read_source([path])
 
 
 def _guess(source: ProgramSource) -> str:

@@ -19,7 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from adjudge import settings as settings_source
 from adjudge.cli.options import aliased_option, follow_links_option
 from adjudge.cli.output import make_console
-from adjudge.cli.wiring.judge import open_judge, read_source
+from adjudge.cli.source_files import read_source
+from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import pipeline
@@ -38,7 +39,7 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
 
 
 @click.command(name="judge")
-@click.argument("solution", type=click.Path(path_type=Path))
+@click.argument("solution", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--problem",
     "package",
@@ -67,7 +68,7 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
 @follow_links_option
 def command(
     *,
-    solution: Path,
+    solution: tuple[Path, ...],
     package: Path,
     language: str,
     entry_point: str,
@@ -78,7 +79,8 @@ def command(
 ) -> None:
     """Judge a solution against a problem package, without a server.
 
-    SOLUTION is a file or a folder. Exit codes: 0 accepted, 1 any other verdict, 2 system error (SE), 3 invalid
+    SOLUTION is one or several files, a folder, or an archive (.zip, .tar, .tar.gz, .tgz); for an output-only problem,
+    one file per test. Exit codes: 0 accepted, 1 any other verdict, 2 system error (SE), 3 invalid
     arguments or package.
     """
     submission = SubmittedProgram(read_source(solution, entry_point), language)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,45 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from adjudge.cli.connection import open_client
 from adjudge.cli.options import json_option, server_option
 from adjudge.cli.output import make_console
+from adjudge.cli.source_files import read_source
 from adjudge.cli.verdicts import exit_code, format_test_result, print_submission
 from adjudge.client import Client, ClientError
 from adjudge.client.models import SubmissionEventRead
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import SUBMISSION
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.schema.submissions import SubmissionCreated
 
 
 @click.command(name="submit")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--problem", required=True, metavar="SLUG", help="Problem (slug or ID).")
-@click.option("--language", default="", help="Language. Default: detected from the file extension.")
+@click.option("--language", default="", help="Language. Default: detected from the file extensions.")
+@click.option("--entry-point", default="", help="Main class (Java, Kotlin) or main file of a program of several files.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the verdict.")
 @json_option
 @server_option
-def command(*, file: Path, problem: str, language: str, wait: bool, as_json: bool, server: str | None) -> None:
+def command(
+    *,
+    file: tuple[Path, ...],
+    problem: str,
+    language: str,
+    entry_point: str,
+    wait: bool,
+    as_json: bool,
+    server: str | None,
+) -> None:
     """Submit FILE to a server and show the results live.
+
+    FILE is one or several files, a folder, or an archive (.zip, .tar, .tar.gz, .tgz); for an output-only problem, one
+    file per test.
 
     Exit codes with --wait: 0 accepted, 1 any other verdict, 2 system error or server unreachable, 3 invalid request.
     With --no-wait: 0 submitted.
     """
-    source = _source(file)
+    source = read_source(file, entry_point, "file")
     with open_client(server) as client:
-        made = client.submit(problem, language or _language(client, file), source)
+        made = _submit(client, problem, language or _language(client, problem, source.files), source)
         if not wait:
             known = {"submission_id": made.submission_id, "number": made.number, "status": made.status}
             click.echo(json.dumps(known) if as_json else made.submission_id)
@@ -56,29 +72,34 @@ def command(*, file: Path, problem: str, language: str, wait: bool, as_json: boo
     raise click.exceptions.Exit(exit_code(found))
 
 
-def _source(file: Path) -> str:
+def _submit(client: Client, problem: str, language: str, source: ProgramSource) -> SubmissionCreated:
+    """Submit one text as a source, everything else as files."""
+    if len(source.files) > 1 or source.entry_point or not language:
+        files = {file.name: file.data for file in source.files}
+        return client.submit(problem, language, files=files, entry_point=source.entry_point)
+    (file,) = source.files
     try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"{file}: cannot read file: {error.strerror}.", field="file") from None
+        return client.submit(problem, language, file.data.decode())
     except UnicodeDecodeError:
-        raise InvalidInput(f"{file}: not valid UTF-8.", field="file") from None
+        raise InvalidInput(f"{file.name}: not valid UTF-8.", field="file") from None
 
 
-def _language(client: Client, file: Path) -> str:
-    """What the server takes the file's ending for; several languages of one ending share a code."""
+def _language(client: Client, problem: str, files: Sequence[SourceFile]) -> str:
+    """What the server takes the file extensions for; several languages of one extension share a code.
+
+    Output files have no language.
+    """
     known = client.languages()
-    ending = file.suffix.removeprefix(".")
-    codes = sorted({item.code for item in known if ending in item.extensions})
+    endings = {file.name.rpartition("/")[2].rpartition(".")[2] for file in files}
+    codes = sorted({item.code for item in known if endings.intersection(item.extensions)})
     if len(codes) == 1:
         return codes[0]
-    reason = (
-        f"ambiguous file extension {file.suffix!r}: {', '.join(codes)}"
-        if codes
-        else (f"unknown file extension {ending!r}")
-    )
+    if not codes and client.problem(problem).output_names:
+        return ""
+    shown = ", ".join(sorted(endings))
+    reason = f"ambiguous file extension: {', '.join(codes)}" if codes else f"unknown file extension {shown!r}"
     choices = ", ".join(item.id for item in known)
-    raise InvalidInput(f"{file.name}: {reason}; use --language with one of: {choices}.", field="language")
+    raise InvalidInput(f"{files[0].name}: {reason}; use --language with one of: {choices}.", field="language")
 
 
 def _watch(console: Console, client: Client, submission_id: str) -> set[str]:

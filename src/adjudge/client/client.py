@@ -80,6 +80,8 @@ class Operations:
     submissions = _Operation(submissions_operations.submissions)
     results = _Operation(submissions_operations.results)
     source = _Operation(submissions_operations.source)
+    files = _Operation(submissions_operations.files)
+    archive = _Operation(submissions_operations.archive)
     cancel = _Operation(submissions_operations.cancel)
     watch = _StreamOperation(submissions_operations.watch)
     wait = _Operation(submissions_operations.wait)

@@ -22,11 +22,13 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSpec:
-    """A program to be judged."""
+    """A solution to be judged: a source or files."""
 
     problem: str
-    language: str
-    source: str
+    language: str = ""
+    source: str = ""
+    files: Mapping[str, bytes] | None = None
+    entry_point: str = ""
 
 
 @dataclass(frozen=True, slots=True)

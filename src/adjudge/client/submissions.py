@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from adjudge.client.decode import decode
 from adjudge.client.errors import (
@@ -15,7 +16,7 @@ from adjudge.client.requests import fetch, fetch_list, fetch_page, get, path, po
 from adjudge.client.retry import ClientRetryPolicy, send_with_retries
 from adjudge.client.sans_io import Flow, Program
 from adjudge.client.sse import ServerSentEvent, events, follow_or_return
-from adjudge.schema.submissions import SubmissionCreated, SubmissionRead, SubmissionResultsRead
+from adjudge.schema.submissions import SubmissionCreated, SubmissionFileList, SubmissionRead, SubmissionResultsRead
 
 _POLL_AT_END_SEC: Final = 20.0
 """The last part of a wait polls instead of streaming: a stream may send nothing for 15 seconds, so that the deadline
@@ -24,19 +25,45 @@ _LONG_POLL_SEC: Final = 30.0
 
 
 def submit(
-    retry: ClientRetryPolicy, problem: str, language: str, source: str, *, key: str | None = None
+    retry: ClientRetryPolicy,
+    problem: str,
+    language: str = "",
+    source: str = "",
+    *,
+    files: Mapping[str, bytes] | None = None,
+    entry_point: str = "",
+    key: str | None = None,
 ) -> Program[SubmissionCreated]:
-    """Submit a program. Calls with the same ``key`` create one submission. Default: a new key, used by all retries."""
-    body = {"problem": problem, "language": language, "source": source}
+    """Submit a solution: a source, or files by their names, of which archives are unpacked.
+
+    An output-only problem takes one output file per test and needs no language. Calls with the same ``key`` create one
+    submission. Default: a new key, used by all retries.
+    """
+    body = _body(SubmissionSpec(problem, language, source, files, entry_point))
     return (yield from fetch(SubmissionCreated, post_idempotent(path("submissions"), body, key), retry))
+
+
+def _body(item: SubmissionSpec) -> dict[str, Any]:
+    body: dict[str, Any] = {"problem": item.problem, "language": item.language}
+    if item.entry_point:
+        body["entry_point"] = item.entry_point
+    if item.files is None:
+        return body | {"source": item.source}
+    return body | {"files": [_file(name, data) for name, data in item.files.items()]}
+
+
+def _file(name: str, data: bytes) -> dict[str, str]:
+    try:
+        return {"name": name, "content": data.decode()}
+    except UnicodeDecodeError:
+        return {"name": name, "content_base64": base64.b64encode(data).decode()}
 
 
 def submit_batch(
     retry: ClientRetryPolicy, programs: Iterable[SubmissionSpec], *, key: str | None = None
 ) -> Program[tuple[SubmissionCreated, ...]]:
-    """Submit up to 1,000 programs (all or none)."""
-    items = [{"problem": item.problem, "language": item.language, "source": item.source} for item in programs]
-    request = post_idempotent(path("submissions", action="batch"), {"items": items}, key)
+    """Submit up to 1,000 solutions (all or none)."""
+    request = post_idempotent(path("submissions", action="batch"), {"items": [_body(item) for item in programs]}, key)
     return (yield from fetch_list(SubmissionCreated, request, retry))
 
 
@@ -70,9 +97,20 @@ def results(retry: ClientRetryPolicy, submission_id: str) -> Program[SubmissionR
 
 
 def source(retry: ClientRetryPolicy, submission_id: str) -> Program[str]:
-    """The submitted source."""
+    """The source of a submission of one file."""
     answer = yield from send_with_retries(get(path("submissions", submission_id, "source")), retry)
     return answer.body.decode()
+
+
+def files(retry: ClientRetryPolicy, submission_id: str) -> Program[SubmissionFileList]:
+    """All files of a submission, and its entry point."""
+    return (yield from fetch(SubmissionFileList, get(path("submissions", submission_id, "files")), retry))
+
+
+def archive(retry: ClientRetryPolicy, submission_id: str) -> Program[bytes]:
+    """All files of a submission as a ZIP archive."""
+    answer = yield from send_with_retries(get(path("submissions", submission_id, "archive")), retry)
+    return answer.body
 
 
 def cancel(retry: ClientRetryPolicy, submission_id: str, *, reason: str = "") -> Program[SubmissionRead]:

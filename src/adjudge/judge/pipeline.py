@@ -35,7 +35,7 @@ from adjudge.judge.jury_programs import (
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.result_document import JudgeResult, Provenance, describe_checker, judging_digest
 from adjudge.judge.scoring import SubmissionScore, score
-from adjudge.judge.sources import ProgramSource, layout_sources
+from adjudge.judge.sources import ProgramSource, layout_sources, match_output_name
 from adjudge.judge.static_validation import StaticValidationResult
 from adjudge.judge.workspace import Workspace
 from adjudge.sandbox import Sandbox
@@ -308,13 +308,14 @@ def _message(rows: Sequence[CaseResult], scored: SubmissionScore) -> str:
 
 
 def _answers(problem: Problem, source: ProgramSource) -> dict[str, bytes]:
-    """Submitted answers by the names in the cases; a single file serves a single case, whatever its name."""
+    """Submitted output files by the names in the cases; a single file serves a single case, whatever its name."""
     if problem.mode is not ProblemMode.SUBMIT_ANSWER:
         return {}
-    answers = {file.name: file.data for file in source.files}
-    if len(source.files) == 1 and len(problem.cases) == 1:
-        answers[problem.cases[0].submitted_name] = source.files[0].data
-    return answers
+    expected = [case.submitted_name for case in problem.cases]
+    if len(source.files) == 1 and len(expected) == 1:
+        return {expected[0]: source.files[0].data}
+    named = {file.name: match_output_name(file.name, expected) for file in source.files}
+    return {name: file.data for file in source.files if (name := named[file.name]) is not None}
 
 
 def submission_limits(problem: Problem, language: Language) -> Limits:

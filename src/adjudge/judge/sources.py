@@ -74,6 +74,18 @@ class SourceLayout:
     main_class: str = ""
 
 
+def match_output_name(given: str, expected: Sequence[str]) -> str | None:
+    """The expected name of a submitted output file: equal, the end of its path, or the only one with its file name."""
+    if given in expected:
+        return given
+    for name in expected:
+        if given.endswith(f"/{name}"):
+            return name
+    last = given.rpartition("/")[2]
+    same = [name for name in expected if name.rpartition("/")[2] == last]
+    return same[0] if len(same) == 1 else None
+
+
 def layout_sources(
     language: Language, source: ProgramSource, extra: Iterable[SourceFile] = (), entry_point: str = ""
 ) -> SourceLayout:

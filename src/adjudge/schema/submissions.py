@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -73,6 +74,11 @@ class SubmissionFileRead(ResponseModel):
     sha256: str
     content: str | None = field(metadata=doc("Null if it is not UTF-8."))
     content_base64: str | None
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        return self.content.encode() if self.content is not None else base64.b64decode(self.content_base64 or "")
 
 
 @dataclass(frozen=True, kw_only=True)

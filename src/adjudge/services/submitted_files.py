@@ -16,7 +16,7 @@ from adjudge.domain.problem import Problem
 from adjudge.domain.programs import SourceFormat
 from adjudge.judge.languages import EntryPoint, Language
 from adjudge.judge.source_bundle import encode_bundle
-from adjudge.judge.sources import ProgramSource, SourceFile, is_class_name
+from adjudge.judge.sources import ProgramSource, SourceFile, is_class_name, match_output_name
 from adjudge.packages.source_archive import FileLimits, expand_archives
 
 ENTRY_POINT_MOST: Final = 200
@@ -112,7 +112,7 @@ def store_outputs(files: Sequence[SourceFile], problem: Problem, limits: FileLim
     limits = replace(limits, files=max(limits.files, len(expected)))
     outputs: dict[str, SourceFile] = {}
     for file in expand_archives(files, limits, field):
-        name = expected[0] if len(files) == len(expected) == 1 else _match(file.name, expected)
+        name = expected[0] if len(files) == len(expected) == 1 else match_output_name(file.name, expected)
         if name is None:
             raise InvalidInput(
                 f"{field}: {file.name}: no test has this output file; expected names: {_names(expected)}.", field=field
@@ -132,18 +132,6 @@ def store_outputs(files: Sequence[SourceFile], problem: Problem, limits: FileLim
     named = tuple(replace(file, name=name) for name, file in outputs.items())
     size_bytes = sum(len(file.data) for file in named)
     return StoredSource(encode_bundle(ProgramSource(named)), size_bytes, SourceFormat.FILES)
-
-
-def _match(given: str, expected: Sequence[str]) -> str | None:
-    """The expected name of a file: equal, the end of its path, or the only one with its file name."""
-    if given in expected:
-        return given
-    for name in expected:
-        if given.endswith(f"/{name}"):
-            return name
-    last = given.rpartition("/")[2]
-    same = [name for name in expected if name.rpartition("/")[2] == last]
-    return same[0] if len(same) == 1 else None
 
 
 def zip_files(files: Sequence[SourceFile]) -> bytes:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import shutil
 import stat
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from adjudge.cli import main
+from adjudge.client import Client
 from adjudge.domain.permissions import Role
 from adjudge.domain.verdict import Verdict
 from adjudge.services.users import UserSpec
@@ -98,6 +102,27 @@ def test_submit_exits_with_the_code_of_the_verdict(
     assert (code, "TLE" in output) == (1, True)
 
 
+def test_submit_several_files(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
+    contents = {"main.py": b"import lib.one\n", "lib/one.py": b"print(1)\n", "data.bin": b"\xff"}
+    for name, data in contents.items():
+        path = tmp_path / "solution" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    archive = shutil.make_archive(str(tmp_path / "solution"), "gztar", tmp_path / "solution")
+    folder = tmp_path / "solution"
+    with Client(server.url, token=published_problem.setter_token) as client:
+        for files in ([folder / name for name in contents], [folder], [archive]):
+            given = [str(file) for file in files]
+            submitted = _run("submit", *given, "--problem", "sum", "--entry-point", "main.py", "--no-wait")
+            assert submitted.exit_code == 0, submitted.output
+            found = client.files(submitted.output.strip())
+            assert ({file.name: file.data for file in found.items}, found.entry_point) == (contents, "main.py")
+            with zipfile.ZipFile(io.BytesIO(client.archive(submitted.output.strip()))) as unpacked:
+                assert {name: unpacked.read(name) for name in unpacked.namelist()} == contents
+    wrong = _run("submit", str(folder), "--problem", "sum", "--entry-point", "none.py")
+    assert (wrong.exit_code, "not one of the files" in wrong.stderr) == (3, True)
+
+
 def _submitted_and_judged(
     server: RunningServer, published_problem: PublishedProblem, file: Path, verdict: Verdict
 ) -> tuple[int, str]:
@@ -127,7 +152,7 @@ def test_error_messages(server: RunningServer, published_problem: PublishedProbl
     for argv, code, said in [
         (["submit", str(file), "--problem", "sum"], 3, "use --language with one of"),
         (["submit", str(file), "--problem", "none", "--language", "cpp"], 3, "PROBLEM_NOT_FOUND"),
-        (["submit", str(tmp_path / "gone.cpp"), "--problem", "sum"], 3, "cannot read file"),
+        (["submit", str(tmp_path / "gone.cpp"), "--problem", "sum"], 3, "no such file"),
         (["status", "nothing"], 3, "SUBMISSION_NOT_FOUND"),
         (["status", "--server", "http://127.0.0.1:9"], 3, "adjudge login http://127.0.0.1:9"),
         (["login", "ftp://example.org", "--token", "x"], 3, "invalid server URL"),

@@ -9,18 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adjudge import settings as settings_source
-from adjudge.domain.errors import InvalidInput
 from adjudge.judge.compile import COMPILATIONS_MAX
 from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.exclusive_gate import ExclusiveGate
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.observe import metrics
 from adjudge.sandbox import Sandbox
 from adjudge.settings import Settings
-
-SOURCE_BYTES_MAX = 64 * 1024 * 1024
 
 
 def load_languages() -> Languages:
@@ -83,20 +79,3 @@ async def open_judge(slots: int) -> AsyncIterator[Judge]:
             artifact_bytes=settings.judge.artifact_bytes,
             compilations=settings.judge.compilations or COMPILATIONS_MAX,
         )
-
-
-def read_source(path: Path, entry_point: str = "") -> ProgramSource:
-    """A program from a file, or from a folder with all files in it."""
-    if not path.exists():
-        raise InvalidInput(f"{path}: no such file or folder.", field="solution")
-    if path.is_file():
-        return ProgramSource((SourceFile(path.name, path.read_bytes()),), entry_point)
-    names = sorted(entry for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
-    if not names:
-        raise InvalidInput(f"{path}: folder is empty.", field="solution")
-    if sum(entry.stat().st_size for entry in names) > SOURCE_BYTES_MAX:
-        raise InvalidInput(
-            f"{path}: larger than {SOURCE_BYTES_MAX // 2**20} MiB; is this the right folder?", field="solution"
-        )
-    files = tuple(SourceFile(entry.relative_to(path).as_posix(), entry.read_bytes()) for entry in names)
-    return ProgramSource(files, entry_point)

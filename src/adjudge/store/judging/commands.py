@@ -64,7 +64,13 @@ class SubmissionCommands:
                 priority=submission.priority,
                 timeout_ms=submission.timeout_ms,
                 delay_ms=submission.delay_ms,
-                payload=_payload(submission),
+                payload=judge_payload(
+                    submission.id,
+                    submission.revision_id,
+                    submission.language,
+                    submission.user_id,
+                    submission.request_id,
+                ),
                 actor=submission.user_id,
                 trace_id=submission.trace_id,
             )
@@ -226,15 +232,12 @@ def _manual_judgement(target: SubmissionStatus, verdict: str | None) -> Judgemen
     return Judgement(Verdict(verdict))
 
 
-def _payload(submission: NewSubmission) -> dict[str, str]:
-    """The payload of the judge job: identifiers only."""
-    payload = {
-        "submission_id": submission.id,
-        "revision_id": submission.revision_id,
-        "language": submission.language,
-        "user_id": submission.user_id,
-    }
-    return payload if submission.request_id is None else {**payload, "request_id": submission.request_id}
+def judge_payload(
+    submission_id: str, revision_id: str, language: str, user_id: str, request_id: str | None = None
+) -> dict[str, str]:
+    """The payload of a judge job: identifiers only, without those that the submission does not have."""
+    payload = {"submission_id": submission_id, "revision_id": revision_id, "language": language, "user_id": user_id}
+    return {name: value for name, value in (payload | {"request_id": request_id or ""}).items() if value}
 
 
 async def _open_runs(tx: Tx, submission_id: str) -> list[str]:

@@ -22,7 +22,7 @@ from adjudge.store.engine.notify import CHANNEL_JUDGING
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.judging import rejudge_statements as sql
-from adjudge.store.judging.commands import JOB_KIND_JUDGE, record_transitions
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, judge_payload, record_transitions
 from adjudge.store.judging.models import (
     Judgement,
     NewRejudgeBatch,
@@ -99,12 +99,7 @@ class RejudgeCommands:
             rejudge_batch_id=batch.id,
             priority=PRIORITY,
             timeout_ms=row.timeout_ms,
-            payload={
-                "submission_id": row.id,
-                "revision_id": revision_id,
-                "language": row.language,
-                "user_id": row.user_id,
-            },
+            payload=judge_payload(row.id, revision_id, row.language, row.user_id),
             actor=batch.created_by,
         )
 
