@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
-from adjudge.domain.errors import Conflict
+from adjudge.domain.errors import Conflict, NotFound
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import NodeExpanded
 from adjudge.store.jobs import dead_letters
@@ -181,3 +182,32 @@ async def test_a_retried_node_takes_its_place_like_any_other(harness: ChainHarne
     assert [row["node_id"] for row in await harness.waiting_jobs()] == ["a"]
     assert await harness.drain(run_id) == ["a", "b"]
     assert {item.attempt for item in (await harness.nodes(run_id)).values()} == {1, 2}
+
+
+async def test_cache_loads_the_dag_of_the_requested_version(harness: ChainHarness) -> None:
+    """A chain may change between the read of its version and the read of its DAG."""
+    chain = await harness.define(dag(node("old")))
+    await harness.update(chain.id, chain.version, dag(node("new")), chain.name)
+    read, dags = harness.store.database.read, DagCache()
+    first = await read(lambda tx: dags.load(tx, chain.id, 1))
+    second = await read(lambda tx: dags.load(tx, chain.id, 2))
+    assert ([*first.by_id], [*second.by_id]) == (["old"], ["new"])
+    with pytest.raises(NotFound):
+        await read(lambda tx: dags.load(tx, chain.id, 3))
+
+
+async def test_rerun_counts_copied_dependencies(harness: ChainHarness) -> None:
+    """The rule of a node sees the dependencies that were copied from the origin run."""
+    document = dag(node("a"), node("b"), node("c", "a", "b", when="one_success"))
+    origin = await harness.start(document)
+    jobs = await harness.claim("a", "b")
+    await harness.finish(jobs["a"])
+    await harness.fail(jobs["b"])
+    await harness.drain(origin)
+    again = await harness.store.database.transact(
+        lambda tx: harness.engine.rerun(tx, origin, actor="ann", from_node="b")
+    )
+    assert (await harness.states(again.run_id))["a"] == "success"
+    await harness.fail((await harness.claim("b"))["b"])
+    await harness.drain(again.run_id)
+    assert (await harness.states(again.run_id))["c"] == "success"
