@@ -24,7 +24,9 @@ from adjudge.domain.verdict import Verdict
 from adjudge.observe import logs
 from adjudge.observe.health_server import serve_health
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import Reconciler, Watchdog, run_periodically
+from adjudge.relay.periodic import run_periodically
+from adjudge.relay.reconciler import Reconciler
+from adjudge.relay.watchdog import Watchdog
 from adjudge.store import Database, Tx, open_database
 from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.engine.driver import Operation

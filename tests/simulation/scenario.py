@@ -15,7 +15,9 @@ from typing import Any, ClassVar
 from adjudge.domain.errors import Conflict, InvalidTransition, Unavailable
 from adjudge.domain.retry import RetryPolicy
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import Reconciler, Watchdog, run_periodically
+from adjudge.relay.periodic import run_periodically
+from adjudge.relay.reconciler import Reconciler
+from adjudge.relay.watchdog import Watchdog
 from adjudge.store.engine.driver import Operation, Tx
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.worker.handler import Handler

@@ -31,7 +31,7 @@ from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import run_periodically
+from adjudge.relay.periodic import run_periodically
 from adjudge.sandbox import Sandbox
 from adjudge.store import Database, open_database
 from adjudge.store.accounts import users

@@ -19,7 +19,7 @@ from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.observe.health_server import LoopHeartbeat
-from adjudge.relay.metrics_recorder import record_metrics
+from adjudge.relay.housekeeping import record_metrics
 from adjudge.settings import Settings
 
 

@@ -15,7 +15,7 @@ from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.worker import open_worker
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
-from adjudge.relay.metrics_recorder import record_metrics
+from adjudge.relay.housekeeping import record_metrics
 from adjudge.settings import Settings
 from adjudge.stream import consumer_name
 

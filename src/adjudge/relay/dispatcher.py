@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from adjudge.domain.errors import Unavailable
@@ -23,6 +24,7 @@ from adjudge.observe import metrics
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
+from adjudge.relay.periodic import periodic_task
 from adjudge.store import Database, Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
 from adjudge.store.jobs import outbox
@@ -41,6 +43,8 @@ _SOON_MS = 100
 """Delay before checking again whether the stream has capacity, or whether more is due after a delivery."""
 _LEAST_MS = 20
 """Minimum delay before the next check: rows that are due but were not taken are held by another dispatcher."""
+
+_INLINE_RESTART_MS = 1_000
 
 UNDELIVERABLE = "UNDELIVERABLE"
 """The error code of a job for which no message can be created."""
@@ -224,6 +228,23 @@ class Dispatcher:
             return (await self._stream.publish(hints) if hints else []), None
         except Unavailable as error:
             return [PublishResult(hint.job_id, None, error.message, is_outage=True) for hint in hints], error
+
+
+@asynccontextmanager
+async def dispatch_inline(dispatcher: Dispatcher) -> AsyncIterator[None]:
+    """Publish in this process while the block runs; an error is logged and does not end the process.
+
+    Used with ``OUTBOX_ENABLED=false``, for installations without a working scheduler: every server and every worker
+    has its own dispatcher. Outbox rows are written as usual, so no job depends on the life of one process, and a
+    running scheduler does no harm.
+    """
+
+    async def run() -> int:
+        await dispatcher.run()
+        return 0
+
+    async with periodic_task(run, interval_ms=_INLINE_RESTART_MS, name="direct-delivery"):
+        yield
 
 
 def _hints(due: Sequence[DueRow]) -> tuple[list[MessageBody], list[PublishResult]]:

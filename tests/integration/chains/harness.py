@@ -24,7 +24,7 @@ from adjudge.store.chains.models import (
 from adjudge.store.engine.script import Inputs, Returned, Script
 from adjudge.store.engine.statement import Rows, RowT, Statement
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import BatchResult, Job, JobResult
+from adjudge.store.jobs.models import BatchResult, Capacity, FinishReport, Job, JobResult
 from tests.support.explicit_commit import with_explicit_commit
 from tests.support.store_harness import StoreHarness, fence_of
 
@@ -145,7 +145,9 @@ class ChainHarness:
         """Claim jobs."""
         return await self.store.transact(lambda tx: self.jobs.claim(tx, job_ids, worker=worker, lease_ms=LEASE_MS))
 
-    async def finish(self, *jobs: Job, outcome: object = None, **by_node: object) -> BatchResult[Job]:
+    async def finish(
+        self, *jobs: Job, outcome: object = None, capacity: Capacity | None = None, **by_node: object
+    ) -> FinishReport:
         """End jobs well, together: every other time in a transaction that may not commit by itself."""
         ends = [
             JobResult(fence_of(job), typed_result=by_node.get(job.node_id or "", outcome) or done(), job=job)
@@ -153,7 +155,7 @@ class ChainHarness:
         ]
         self.finishes += 1
         wrap = with_explicit_commit if self.finishes % 2 else _unchanged
-        return await self.store.transact(lambda tx: self.jobs.finish_and_claim_next(wrap(tx), ends))
+        return await self.store.transact(lambda tx: self.jobs.finish_and_claim_next(wrap(tx), ends, capacity))
 
     async def fail(self, *jobs: Job, error: str = "broken") -> BatchResult[Job]:
         """End jobs badly, for good."""

@@ -15,7 +15,8 @@ import pytest
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.domain.retry import RetryPolicy
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import Reconciler, Watchdog
+from adjudge.relay.reconciler import Reconciler
+from adjudge.relay.watchdog import Watchdog
 from adjudge.store import Database, Tx
 from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.engine.driver import Operation

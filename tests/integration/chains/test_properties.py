@@ -21,7 +21,7 @@ from adjudge.domain.chain_parser import parse_dag
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
 from adjudge.store.chains.models import NewChainRun
-from adjudge.store.jobs.models import Job
+from adjudge.store.jobs.models import Capacity, Job
 from tests.integration.chains.harness import ChainHarness, done
 from tests.support.chain_model import expected_states
 from tests.support.store_harness import open_store
@@ -119,10 +119,20 @@ class RandomRun:
 
     async def _write(self, jobs: list[Job]) -> None:
         marks = {job.node_id or "": json.dumps([job.id, job.attempt_id]) for job in jobs}
-        outcome = await self.harness.finish(*jobs, **{key: done(mark) for key, mark in marks.items()})
+        outcome = await self.harness.finish(
+            *jobs, capacity=self._capacity(), **{key: done(mark) for key, mark in marks.items()}
+        )
+        self.held += [job for claimed in outcome.claimed.values() for job in claimed]
         for job in outcome.done:
             self.won[job.node_id or ""] += 1
             self.last[job.node_id or ""] = marks[job.node_id or ""]
+
+    def _capacity(self) -> Capacity | None:
+        """What the worker that finishes has reserved for follow-ups: nothing, or some slots, some for any number."""
+        slots, is_instant = self.random.randrange(5), self.random.random() < 0.5
+        if not slots:
+            return None
+        return Capacity(f"w{self.random.randrange(3)}", 15_000, slots, is_instant=lambda _: is_instant)
 
     async def _crash(self) -> None:
         """All workers die: their leases run out, and the watchdog frees what they held."""

@@ -16,7 +16,9 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import Reconciler, Watchdog, run_periodically
+from adjudge.relay.periodic import run_periodically
+from adjudge.relay.reconciler import Reconciler
+from adjudge.relay.watchdog import Watchdog
 from adjudge.store import Database, Tx, open_database
 from adjudge.store.accounts import users
 from adjudge.store.engine.statement import Row, Statement

@@ -14,7 +14,7 @@ from adjudge.domain.ids import new_id
 from adjudge.observe import logs, metrics
 from adjudge.observe.logs import get_logger
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import QueueGauges
+from adjudge.relay.housekeeping import QueueGauges
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import SubmissionCommands
 from adjudge.store.judging.models import NewSubmission

@@ -12,9 +12,8 @@ from adjudge.domain.errors import Conflict, InvalidInput, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.direct import dispatch_inline
-from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import Reconciler
+from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
+from adjudge.relay.reconciler import Reconciler
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Job, NewJob

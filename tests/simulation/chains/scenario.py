@@ -18,7 +18,7 @@ from adjudge.chains.triggers import TriggerCommands, TriggerScheduler
 from adjudge.cli.wiring.chains import run_starter
 from adjudge.domain.retry import RetryPolicy
 from adjudge.executors.wakeups import WAIT_PROBES, fire_chain_finished
-from adjudge.relay.watchdog import run_periodically
+from adjudge.relay.periodic import run_periodically
 from adjudge.store.accounts import users
 from adjudge.store.chains import definitions
 from adjudge.store.chains.models import JOB_KIND_NODE

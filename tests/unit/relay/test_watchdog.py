@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from adjudge.domain.errors import Unavailable
-from adjudge.relay.watchdog import run_periodically
+from adjudge.relay.periodic import run_periodically
 
 
 @pytest.mark.parametrize("trouble", [Unavailable("away"), KeyError("a bug")])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.retention import Retention
+from adjudge.relay.housekeeping import Retention
 from adjudge.store.jobs.metrics import request_fields
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging.executions import FinishedExecution, FinishedExecutionRun

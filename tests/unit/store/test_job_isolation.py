@@ -9,7 +9,8 @@ import pytest
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.watchdog import Reconciler, Watchdog
+from adjudge.relay.reconciler import Reconciler
+from adjudge.relay.watchdog import Watchdog
 from adjudge.store import Tx
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands

@@ -33,7 +33,7 @@ from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
-from adjudge.relay.metrics_recorder import record_metrics
+from adjudge.relay.housekeeping import record_metrics
 from adjudge.services.admission import AdmissionController, LoadSampler
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.health import component_checks

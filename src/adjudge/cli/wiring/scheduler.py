@@ -12,10 +12,11 @@ from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, make_jobs, run_starter
 from adjudge.observe.health_server import LoopHeartbeat
-from adjudge.relay.direct import dispatch_inline
-from adjudge.relay.dispatcher import Dispatcher
-from adjudge.relay.retention import Retention
-from adjudge.relay.watchdog import QueueGauges, Reconciler, Watchdog, run_periodically
+from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
+from adjudge.relay.housekeeping import QueueGauges, Retention
+from adjudge.relay.periodic import run_periodically
+from adjudge.relay.reconciler import Reconciler
+from adjudge.relay.watchdog import Watchdog
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands

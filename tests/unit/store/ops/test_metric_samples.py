@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjudge.relay.metrics_recorder import MetricsRecorder
+from adjudge.relay.housekeeping import MetricsRecorder
 from adjudge.store.ops import metric_samples
 from tests.support.store_harness import StoreHarness
 

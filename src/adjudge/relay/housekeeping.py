@@ -1,0 +1,102 @@
+"""Housekeeping: deletes old data, counts waiting jobs for the metrics, and stores metric samples for trend plots."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Final
+
+from adjudge.observe import metric_samples, metrics
+from adjudge.observe.logs import get_logger
+from adjudge.relay.periodic import periodic_task
+from adjudge.store import Database, Tx
+from adjudge.store.jobs import dead_letters, outbox, progress, retention
+from adjudge.store.judging import executions
+from adjudge.store.ops import idempotency_keys
+from adjudge.store.ops import metric_samples as stored_samples
+from adjudge.store.webhooks import commands as webhook_commands
+from adjudge.stream.driver import Stream
+
+_log = get_logger(__name__)
+_PROGRESS_MS: Final = 10 * 60 * 1_000
+"""After this time, the progress of a finished judge run is no longer needed."""
+_JOBS_MS: Final = 24 * 60 * 60 * 1_000
+"""How long a finished job is kept after its execution or delivery was deleted, to look up the reason."""
+_ROUNDS: Final = 20
+SAMPLE_EVERY_MS: Final = 10_000
+_SAMPLES_KEPT_MS: Final = 24 * 3600 * 1_000
+
+
+class Retention:
+    """Deletes old executions, deliveries, their jobs, idempotency keys and progress, in small transactions."""
+
+    def __init__(self, database: Database, *, deliveries_ms: int) -> None:
+        self._database = database
+        self._rounds: dict[str, Callable[[Tx], Awaitable[int]]] = {
+            "executions": executions.delete_expired,
+            "deliveries": lambda tx: webhook_commands.delete_old(tx, older_than_ms=deliveries_ms),
+            "jobs": lambda tx: retention.forget(tx, older_than_ms=_JOBS_MS),
+            "idempotency_keys": idempotency_keys.delete_expired,
+            "progress": lambda tx: progress.delete_old(tx, older_than_ms=_PROGRESS_MS),
+        }
+
+    async def run_once(self) -> int:
+        """Delete what is due; return how much."""
+        total = 0
+        for name, forget in self._rounds.items():
+            count = 0
+            for _ in range(_ROUNDS):
+                forgotten = await self._database.transact(forget)
+                count += forgotten
+                if not forgotten:
+                    break
+            if count:
+                _log.info("retention_deleted", what=name, count=count)
+            total += count
+        return total
+
+
+class QueueGauges:
+    """Counts waiting jobs, for the queue metrics."""
+
+    def __init__(self, database: Database, stream: Stream) -> None:
+        self._database = database
+        self._stream = stream
+
+    async def run_once(self) -> int:
+        """Count once; return how many jobs wait."""
+        metrics.OUTBOX_PENDING.set(await self._database.read(outbox.count_pending))
+        metrics.DEAD_LETTERS.set(await self._database.read(dead_letters.count_open))
+        depth = await self._stream.depths()
+        for band, waiting in depth.items():
+            metrics.QUEUE_DEPTH.labels(str(band)).set(waiting)
+        return sum(depth.values())
+
+
+class MetricsRecorder:
+    """Writes the metric samples of one process; no external scraper is needed for the trend plots."""
+
+    def __init__(self, database: Database, *, source: str) -> None:
+        self._database = database
+        self._source = source
+        self._before = metric_samples.take_sample()
+
+    async def run_once(self) -> int:
+        """Write the changes since the last sample."""
+        now = metric_samples.take_sample()
+        sample = asdict(metric_samples.diff_samples(now, self._before))
+        await self._database.transact(
+            lambda tx: stored_samples.insert(tx, self._source, sample, older_than_ms=_SAMPLES_KEPT_MS)
+        )
+        self._before = now
+        return 1
+
+
+@asynccontextmanager
+async def record_metrics(database: Database, source: str) -> AsyncIterator[None]:
+    """Write the samples of this process while the block runs."""
+    async with periodic_task(
+        MetricsRecorder(database, source=source).run_once, interval_ms=SAMPLE_EVERY_MS, name="recorder"
+    ):
+        yield
