@@ -19,9 +19,8 @@ from adjudge.chains.advance import ChainRunAdvancer
 from adjudge.chains.control import ChainRunControl
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.executor import WaitProbe
-from adjudge.chains.follow_ups import FollowUpPlanner
+from adjudge.chains.follow_ups import NODE_TIMEOUT_MS, FollowUpPlanner
 from adjudge.chains.job_listener import NodeJobListener
-from adjudge.chains.node_jobs import NODE_TIMEOUT_MS
 from adjudge.chains.node_scheduler import NodeScheduler
 from adjudge.chains.run_lifecycle import ChainRunLifecycle, OnRunFinished
 from adjudge.chains.start_run import ChainRunStarter

@@ -2,21 +2,43 @@
 
 Planning is pure: it reads DAGs and results, no rows. The rows decide whether a dependent is ready
 (``store.chains.finish``); the plan contains a job for each dependent that may become ready.
+``tests/unit/chains/test_follow_ups.py`` compares it with an engine that looks at all nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS, node_job
-from adjudge.domain.chain import Dag, is_instance
+from adjudge.domain.chain import Dag, Node, is_instance
 from adjudge.domain.ids import IdFactory, trace_id_from
 from adjudge.domain.states import JobStatus, NodeStatus
-from adjudge.store.chains.finish import new_job_row
-from adjudge.store.chains.models import NO_ARTIFACT, NodeDone, NodeExpanded, NodeStopped, NodeSuspended
+from adjudge.observe.metrics import CHAIN_NODE_DURATION
+from adjudge.store.chains.finish import CreatedJob, new_job_row
+from adjudge.store.chains.models import (
+    JOB_KIND_NODE,
+    NO_ARTIFACT,
+    FinishedNode,
+    NodeDone,
+    NodeExpanded,
+    NodeStopped,
+    NodeSuspended,
+)
+from adjudge.store.chains.queries import CHANGED
+from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.script import Inputs
+from adjudge.store.jobs import metrics
 from adjudge.store.jobs.models import MILLISECOND, Capacity, Job, JobResult, NewJob, finish_row
+
+HAS_CROSS_RUN_LIMITS: Final = "shares"
+"""In the payload of jobs whose chain has limits over its runs: the chain is locked before they finish."""
+
+NODE_TIMEOUT_MS: Final = 3_600_000
+"""Default timeout of an attempt of a node without ``timeout_ms``."""
+_TIMEOUT_MARGIN_MS: Final = 10_000
+"""A node's own deadline is kept by its handler; the worker's net hangs this much lower."""
 
 
 class FollowUps:
@@ -57,6 +79,33 @@ class FollowUps:
         follows = candidates[0].id if unfollowed is None else unfollowed
         self._followed.add(follows)
         return follows
+
+    def record_created(
+        self, tx: Tx, new_jobs: Mapping[str, NewJob], created: Sequence[CreatedJob], follows: Mapping[str, str]
+    ) -> None:
+        """Record which jobs were created, and which of them the worker has claimed."""
+        jobs, claimed = [new_jobs[item.id] for item in created], list[Job]()
+        for item in created:
+            if item.id in follows and item.status is JobStatus.RUNNING:
+                job = item.claimed(new_jobs[item.id])
+                claimed.append(job)
+                self.claimed.setdefault(follows[job.id], []).append(job)
+        if len(claimed) < len(jobs):
+            tx.notify(CHANNEL_OUTBOX)
+        tx.on_commit(lambda: metrics.record_enqueued(jobs))
+        tx.on_commit(lambda: metrics.record_started(claimed))
+
+
+def record_finished(tx: Tx, nodes: Sequence[FinishedNode]) -> None:
+    """Measure finished nodes and notify who watches runs, once the transaction has committed."""
+    tx.on_commit(lambda: _measure(nodes))
+    tx.notify(CHANGED)
+
+
+def _measure(nodes: Sequence[FinishedNode]) -> None:
+    for node in nodes:
+        if node.duration_sec is not None:
+            CHAIN_NODE_DURATION.labels(node.type, str(node.status)).observe(node.duration_sec)
 
 
 def _by_run(jobs: Sequence[Job]) -> dict[str | None, list[Job]]:
@@ -112,9 +161,9 @@ class FollowUpPlanner:
             planned.add(job.id)
             for node_id in dependents if dag is not None else ():
                 key = (job.chain_run_id or "", node_id)
-                if key not in targets:
-                    targets[key] = self._follow_up(plan, key, job, dag, follow_ups) if dag is not None else None
-                new_id = targets[key]
+                if key not in targets and dag is not None and result.status is JobStatus.SUCCEEDED:
+                    targets[key] = self._follow_up(plan, key, job, dag, follow_ups)
+                new_id = targets.get(key)
                 worker = follow_ups.capacity.worker if follow_ups.capacity and new_id in plan.follows else None
                 plan.edges.append((key[0], job.id, node_id, new_id, worker))
         return plan
@@ -195,3 +244,40 @@ def _result_row(result: JobResult, job: Job, letter_id: str | None) -> tuple[obj
 
 def _us(ms: int | None) -> int | None:
     return None if ms is None else ms * MILLISECOND
+
+
+def node_job(
+    job_id: str,
+    key: tuple[str, str],
+    node: Node,
+    chain: tuple[str, str],
+    trace_id: str | None,
+    *,
+    attempts_before: int = 0,
+    shares: bool = False,
+    default_timeout_ms: int = NODE_TIMEOUT_MS,
+) -> NewJob:
+    """The job of a node of a chain in some version; its id in the run is, for an instance, not that of ``node``."""
+    run_id, node_id = key
+    return NewJob(
+        id=job_id,
+        kind=JOB_KIND_NODE,
+        chain_run_id=run_id,
+        node_id=node_id,
+        max_attempts=node.retry.max_attempts,
+        priority=node.priority,
+        timeout_ms=default_timeout_ms if node.timeout_ms is None else node.timeout_ms + _TIMEOUT_MARGIN_MS,
+        payload={
+            "run_id": run_id,
+            "node_id": node_id,
+            "type": node.type,
+            "chain_id": chain[0],
+            "chain_version": chain[1],
+            "attempts_before": str(attempts_before),
+            "backoff_ms": str(node.retry.backoff_ms),
+            **({} if node.deps else {"is_root": "yes"}),
+            **({HAS_CROSS_RUN_LIMITS: "yes"} if shares else {}),
+        },
+        actor="engine",
+        trace_id=trace_id,
+    )

@@ -11,9 +11,8 @@ from adjudge.chains.artifacts import inline_artifact
 from adjudge.chains.control import ChainRunControl
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.executor import WaitResult
-from adjudge.chains.follow_ups import FollowUpPlanner, FollowUps
-from adjudge.chains.node_jobs import HAS_CROSS_RUN_LIMITS
-from adjudge.chains.node_scheduler import ReadyNode, record_created
+from adjudge.chains.follow_ups import HAS_CROSS_RUN_LIMITS, FollowUpPlanner, FollowUps, record_finished
+from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.domain.chain import instance_id
 from adjudge.domain.ids import IdFactory
@@ -91,13 +90,16 @@ class NodeJobListener:
         lease_ms = 0 if capacity is None else capacity.lease_ms
         finished = await finish_nodes(tx, inputs, lease_ms=lease_ms, is_last=plan.is_last)
         if finished.created:
-            record_created(tx, plan.new_jobs, finished.created, plan.follows, follow_ups)
-        expansions = {
-            (job.chain_run_id or "", job.node_id or ""): result.typed_result.items
-            for result, job, _ in results
-            if isinstance(result.typed_result, NodeExpanded) and result.status is JobStatus.SUCCEEDED
-        }
-        await self._advance(tx, finished, waits, awaited, expansions=expansions, follow_ups=follow_ups)
+            follow_ups.record_created(tx, plan.new_jobs, finished.created, plan.follows)
+        if plan.is_last and finished.is_complete:  # the rows have decided everything
+            record_finished(tx, list(finished.nodes.values()))
+        else:
+            expansions = {
+                (job.chain_run_id or "", job.node_id or ""): result.typed_result.items
+                for result, job, _ in results
+                if isinstance(result.typed_result, NodeExpanded) and result.status is JobStatus.SUCCEEDED
+            }
+            await self._advance(tx, finished, waits, awaited, expansions=expansions, follow_ups=follow_ups)
         claimed = {job_id: tuple(jobs) for job_id, jobs in follow_ups.claimed.items()}
         return FinishedAttempts(finished.jobs, frozenset(finished.nodes), claimed)
 
@@ -111,7 +113,7 @@ class NodeJobListener:
         expansions: Mapping[NodeKey, tuple[Any, ...]],
         follow_ups: FollowUps,
     ) -> None:
-        """Do what the script has left undecided; a script that was complete has left nothing."""
+        """Do what the script has left undecided."""
         runs = finished.runs
         if not runs:
             return

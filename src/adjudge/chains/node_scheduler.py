@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.chains.dag_cache import DagCache
-from adjudge.chains.follow_ups import FollowUps
-from adjudge.chains.node_jobs import node_job
+from adjudge.chains.follow_ups import FollowUps, node_job
 from adjudge.domain.chain import ChainLimits, Dag, Node
 from adjudge.domain.ids import IdFactory
-from adjudge.domain.states import JobStatus
 from adjudge.store.chains import concurrency
 from adjudge.store.chains.concurrency import HeldSlots, SlotRequest
-from adjudge.store.chains.finish import CreatedJob, NodeStart, new_job_row, start_nodes
+from adjudge.store.chains.finish import NodeStart, new_job_row, start_nodes
 from adjudge.store.chains.models import LockedChainRun, SlotState
 from adjudge.store.engine.driver import Tx
-from adjudge.store.engine.notify import CHANNEL_OUTBOX
-from adjudge.store.jobs import metrics
-from adjudge.store.jobs.models import Job, NewJob
+from adjudge.store.jobs.models import NewJob
 
 UNLIMITED: Final = 100_000
 _PAGE: Final = 200
@@ -189,7 +185,7 @@ class NodeScheduler:
                 starts.append(NodeStart(node.run_id, node.node_id, job.id, slot, node.attempts_before + 1, owner))
             new.append(new_job_row(job, owner))
         created = await start_nodes(tx, starts, new, lease_ms=lease_ms)
-        record_created(tx, jobs, created, follows, follow_ups)
+        follow_ups.record_created(tx, jobs, created, follows)
 
     def _job(self, run: LockedChainRun, dag: Dag, start: ReadyNode) -> NewJob:
         return node_job(
@@ -202,26 +198,6 @@ class NodeScheduler:
             shares=dag.has_cross_run_limits,
             default_timeout_ms=self._node_timeout_ms,
         )
-
-
-def record_created(
-    tx: Tx,
-    new_jobs: Mapping[str, NewJob],
-    created: Sequence[CreatedJob],
-    follows: Mapping[str, str],
-    follow_ups: FollowUps,
-) -> None:
-    """Record which jobs were created, and which of them the worker has claimed."""
-    jobs, claimed = [new_jobs[item.id] for item in created], list[Job]()
-    for item in created:
-        if item.id in follows and item.status is JobStatus.RUNNING:
-            job = item.claimed(new_jobs[item.id])
-            claimed.append(job)
-            follow_ups.claimed.setdefault(follows[job.id], []).append(job)
-    if len(claimed) < len(jobs):
-        tx.notify(CHANNEL_OUTBOX)
-    tx.on_commit(lambda: metrics.record_enqueued(jobs))
-    tx.on_commit(lambda: metrics.record_started(claimed))
 
 
 def _ready(request: SlotRequest, node: Node) -> ReadyNode:

@@ -9,7 +9,7 @@ from adjudge.chains.advance import ChainRunAdvancer
 from adjudge.chains.artifacts import inline_artifact
 from adjudge.chains.dag_cache import DagCache
 from adjudge.chains.executor import WaitProbe, WaitResult, never_missed
-from adjudge.chains.follow_ups import FollowUps
+from adjudge.chains.follow_ups import FollowUps, record_finished
 from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.domain.chain import ChainLimits, MaxRunsPolicy
 from adjudge.domain.errors import ChainFull
@@ -27,7 +27,6 @@ from adjudge.store.chains.models import (
     NodeCountDelta,
     NodeKey,
 )
-from adjudge.store.chains.queries import CHANGED
 from adjudge.store.chains.waits import NodeWait
 from adjudge.store.engine.driver import Tx
 
@@ -86,9 +85,7 @@ class ChainRunLifecycle:
             counted_ended=counted_ended,
             yielding=yielding,
         )
-        over = [*ended, *also]
-        tx.on_commit(lambda: _measure(over))
-        tx.notify(CHANGED)
+        record_finished(tx, [*ended, *also])
         finished = await self._finish(tx, [run for run in runs.values() if run.nodes_open == 0])
         if admits:
             for chain_id in sorted(await self._chains_with_run_limits(tx, finished)):
@@ -248,12 +245,6 @@ def _final_status(run: LockedChainRun) -> tuple[ChainRunStatus, str]:
     if run.nodes_failed:
         return ChainRunStatus.FAILED, f"{run.nodes_failed} of its nodes did not succeed"
     return ChainRunStatus.SUCCESS, "all nodes succeeded or were skipped"
-
-
-def _measure(nodes: Sequence[FinishedNode]) -> None:
-    for node in nodes:
-        if node.duration_sec is not None:
-            metrics.CHAIN_NODE_DURATION.labels(node.type, str(node.status)).observe(node.duration_sec)
 
 
 def _record_run(run: ChainRunFinished) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.chains.artifacts import iter_nested_digests, store_artifact
@@ -39,7 +40,8 @@ async def test_pages_of_documents_end_and_leave_nothing_out(store: StoreHarness)
         dag(*(node(f"n{number:03}") for number in range(2 * blob_references.DOCUMENTS_PAGE + 1)))
     )
     jobs = (await harness.claim()).values()
-    await harness.finish(*jobs, **{job.node_id or "": done(f'"{int((job.node_id or "")[1:]):064x}"') for job in jobs})
+    artifacts: dict[str, Any] = {job.node_id or "": done(f'"{int((job.node_id or "")[1:]):064x}"') for job in jobs}
+    await harness.finish(*jobs, **artifacts)
     live = {digest async for digest in iter_referenced_digests(store.database)}
     assert {f"{number:064x}" for number in range(2 * blob_references.DOCUMENTS_PAGE + 1)} <= live, chain
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.domain.states import JobStatus
+from adjudge.domain.states import ChainRunStatus, JobStatus
 from adjudge.store.chains.models import CountedNode, FinishedNode, LockedChainRun, LockedRuns, SlotState
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.rows import row_builder
@@ -323,6 +323,13 @@ class FinishedNodes:
     runs: LockedRuns
     dependents: list[CountedNode]
     created: list[CreatedJob]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no run ends or stops and no dependent is left to decide: what ``complete`` of the script says."""
+        return all(run.status is ChainRunStatus.RUNNING and run.nodes_open > 0 for run in self.runs.values()) and all(
+            node.job_id is not None or node.counts.waiting > 0 for node in self.dependents
+        )
 
 
 _build_node = row_builder(FinishedNode)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -43,7 +43,7 @@ from adjudge.store.chains.models import (
     NodeTask,
     node_attempt,
 )
-from adjudge.store.jobs.models import Fence, Job, JobResult
+from adjudge.store.jobs.models import Fence, Job
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.node_inputs import NodeInputs, Stored
 from adjudge.worker.handlers.stop_watcher import ChainRunStopWatcher
@@ -127,6 +127,7 @@ class NodeHandler:
         self._keyring = keyring
         self._stops = ChainRunStopWatcher(database)
         self._inputs = NodeInputs(database, dags or DagCache())
+        self.committed = self._inputs.committed
 
     def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """The limit key of the node's type: ``node:sandbox=2``."""
@@ -135,10 +136,6 @@ class NodeHandler:
     def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
         """Whether the executor of the node's type declares it."""
         return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_instant", False))
-
-    def committed(self, results: Sequence[JobResult]) -> None:
-        """Cache the artifacts, which are inputs of the follow-up nodes."""
-        self._inputs.committed(results)
 
     async def run(self, job: Job) -> HandlerResult:
         if job.chain_run_id is None or job.node_id is None:
