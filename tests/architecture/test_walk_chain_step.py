@@ -38,7 +38,7 @@ LIBRARIES = ("domain/", "observe/", "concurrency/", ENGINE)
 LIBRARY_MODULES = ("models.py", "metrics.py")
 BESIDE = {"worker/leases.py"}
 """The lease of the node before is removed by a callback of its task, which runs beside the step."""
-NODES = 8
+NODES = 12
 
 
 class StepTrace:
@@ -97,7 +97,7 @@ async def test_a_chain_step_crosses_few_modules(
     async with working(harness, tmp_path, slots=2) as (handler_harness, _):
         assert await handler_harness.ends(await harness.start(line(NODES))) == "success"
     assert len(trace.steps) == NODES - 1
-    crossed = min(trace.steps, key=len)  # the dispatcher, the reader or the lease keeper may run during a step
+    crossed = set.intersection(*trace.steps)  # dispatcher, reader and lease keeper may run during some of them
     assert len(crossed) <= ALL_MODULES_MOST, sorted(crossed)
     modules = {
         name for name in crossed - BESIDE if not name.startswith(LIBRARIES) and not name.endswith(LIBRARY_MODULES)
