@@ -1,4 +1,4 @@
-"""What people type for a submission, a rejudge batch or a run: its id, or its number."""
+"""References to submissions, rejudge batches and runs on the command line: an ID or a number."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _submit(client: Client, problem: str, language: str, source: ProgramSource) 
 
 
 def _language(client: Client, problem: str, files: Sequence[SourceFile]) -> str:
-    """What the server takes the file extensions for; several languages of one extension share a code.
+    """The language that the server selects for the file extensions; languages of one extension share a code.
 
     Output files have no language.
     """

@@ -25,7 +25,7 @@ class ChainRunRead(ResponseModel):
     sources: ClassVar = {"started_by": "started_by_name", "place": "slot"}
 
     id: str
-    number: int = field(metadata=doc("What people call it by, unique in its chain; gaps are possible.", examples=[12]))
+    number: int = field(metadata=doc("Short number for people, unique in its chain; gaps are possible.", examples=[12]))
     chain_id: str
     chain_name: str
     chain_version: int
@@ -42,7 +42,7 @@ class ChainRunRead(ResponseModel):
     origin_run_id: str | None = field(metadata=doc("Original run, if this is a rerun."))
     origin_run_number: int | None = field(metadata=doc("Number of the original run; null once it is deleted."))
     place: Literal["wanted", "held"] | None = field(
-        metadata=doc("Concurrency slot of the run, if the chain limits runs: `waiting` or `held`.")
+        metadata=doc("Concurrency slot of the run, if the chain limits runs: `wanted` (waiting) or `held`.")
     )
     created_at: Timestamp
     started_at: Timestamp | None
@@ -55,7 +55,7 @@ class ChainRunRead(ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class RunDag(ResponseModel):
-    """The definition that a run goes by."""
+    """The DAG of a run."""
 
     run_id: str
     dag: dict[str, Any] = field(metadata=doc(examples=[{"nodes": [{"id": "a", "type": "noop"}]}]))
@@ -89,7 +89,7 @@ class NodeRead(ResponseModel):
     wait_on: str | None = field(metadata=doc("What the node is waiting for; no worker is occupied."))
     wait_until: Timestamp | None
     place: Literal["wanted", "held"] | None = field(
-        metadata=doc("Concurrency slot of the node, if limited: `waiting` or `held`.")
+        metadata=doc("Concurrency slot of the node, if limited: `wanted` (waiting) or `held`.")
     )
     parent_id: str | None = field(metadata=doc("Mapped node of which this is an instance."))
     started_at: Timestamp | None

@@ -125,7 +125,7 @@ class ChainApplyRead(ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SecretInfo(ResponseModel):
-    """What may be known of a secret."""
+    """A secret, without its value."""
 
     name: str = field(metadata=doc(examples=["CI_TOKEN"]))
     created_by: str | None = field(metadata=doc(examples=["ada"]))

@@ -319,7 +319,7 @@ class LanguageTemplateRead(ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class TestStatistics(ResponseModel):
-    """What became of one test."""
+    """Statistics of one test."""
 
     name: str = field(metadata=doc(examples=["secret/01"]))
     runs: int = field(metadata=doc("How often it was run."))
@@ -330,7 +330,7 @@ class TestStatistics(ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class RevisionTests(ResponseModel):
-    """What became of the tests of a revision, over the latest 1,000 submissions that were judged on it."""
+    """Statistics of the tests of a revision, over the latest 1,000 submissions judged on it."""
 
     items: list[TestStatistics] = field(
         metadata=doc("In the order of the tests; those that were never run are left out.")

@@ -13,7 +13,7 @@ class RejudgeBatchRead(ResponseModel):
     """A rejudge batch."""
 
     id: str
-    number: int = field(metadata=doc("What people call it by, unique in the installation; gaps are possible."))
+    number: int = field(metadata=doc("Short number for people, unique in the installation; gaps are possible."))
     created_by: str
     filter: dict[str, Any]
     policy: str

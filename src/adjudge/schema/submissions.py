@@ -39,7 +39,7 @@ class SubmissionRead(ResponseModel):
 
     id: str = field(metadata=doc(examples=[_ID]))
     number: int = field(
-        metadata=doc("What people call it by, unique in the installation; gaps are possible.", examples=[_NUMBER])
+        metadata=doc("Short number for people, unique in the installation; gaps are possible.", examples=[_NUMBER])
     )
     user_id: str
     user_name: str
@@ -111,7 +111,7 @@ class SubmissionResultsRead(ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class RunResults(ResponseModel):
-    """What one judge run found, by what the viewer may see."""
+    """Results of one judge run that the viewer may see."""
 
     job_id: str
     submission_id: str | None
@@ -119,7 +119,7 @@ class RunResults(ResponseModel):
     attempt_id: int
     view: str = field(metadata=doc("`author`: no secret test data; `jury`: everything.", examples=["author"]))
     document: dict[str, Any] | None = field(
-        metadata=doc("The result document, as the reference has it; none until the run has found something.")
+        metadata=doc("Result document (see reference); null until the run has a result.")
     )
 
 

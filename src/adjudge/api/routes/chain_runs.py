@@ -86,7 +86,7 @@ def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: Ss
     @routes.get(
         "/runs/{run_id}/dag",
         summary="The DAG that a run began with",
-        description="The snapshot that the run goes by, whatever has become of its chain since.",
+        description="The DAG that the run uses, even if its chain was changed since.",
     )
     async def dag(run_id: str, viewer: Reader) -> RunDag:
         return RunDag(run_id=run_id, dag=dict(await chain_runs.snapshot(viewer, run_id)))

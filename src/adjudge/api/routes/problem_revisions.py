@@ -119,7 +119,7 @@ def _add_revisions(
     @routes.get(
         "/problems/{problem}/revisions/{number}/tests",
         summary="How programs fare on each test of a revision",
-        description="For whoever may see drafts. Counted over the latest 1,000 submissions judged on the revision.",
+        description="Requires access to drafts. Counted over the latest 1,000 submissions judged on the revision.",
     )
     async def test_statistics(viewer: Reader, problem: Name, number: Number) -> RevisionTests:
         found = await revisions.tests(viewer, problem, number)

@@ -49,7 +49,7 @@ class PasswordChangeRequest(ApiModel):
     revoke_tokens: bool | None = Field(
         None,
         description="Also revoke all API tokens except the current one. "
-        "Default: true, but false where a password that was given is changed for the first of one's own.",
+        "Default: true; false if the current password was set by someone else.",
     )
 
 

@@ -31,7 +31,7 @@ class NodeActionRequest(ApiModel):
 
     reason: Reason = ""
     artifact: Any = Field(
-        default=None, description="For complete alone: what the node's dependents will see.", examples=[{"count": 3}]
+        default=None, description="Only for `:complete`: the artifact that dependent nodes read.", examples=[{"count": 3}]
     )
 
 
@@ -51,6 +51,6 @@ class ReasonRequired(ApiModel):
 
 
 class DecisionRequest(ReasonRequired):
-    """Body of the former `:decide`."""
+    """Body of `:decide`, which `:approve` and `:reject` replace."""
 
     approved: bool

@@ -86,6 +86,6 @@ class SecretBody(ApiModel):
     """The value of a secret."""
 
     value: SecretStr = Field(
-        description="8 to 8192 characters. It is encrypted, and no route answers with it.",
+        description="8 to 8192 characters. It is stored encrypted and is in no response.",
         examples=["correct-horse-battery"],
     )

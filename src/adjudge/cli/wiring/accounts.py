@@ -17,7 +17,7 @@ from adjudge.store import Database, open_database
 
 @dataclass(frozen=True, slots=True)
 class AccountServices:
-    """What the account commands call."""
+    """The services of the account commands."""
 
     users: UserService
     accounts: AccountService

@@ -48,7 +48,7 @@ from adjudge.stream import Stream
 from adjudge.web import app as pages
 
 _EXAMPLE: Final = Path("examples/problems/multiples")
-"""What a newcomer in a checkout can judge at once."""
+"""The example problem of a checkout."""
 _BACKLOG: Final = 2048
 _TURN_SEC: Final = 0.0005
 """How long one thread may keep the interpreter while another waits for it.

@@ -42,7 +42,7 @@ def node_timeout_ms(settings: Settings) -> int:
 
 
 def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, JobListener]:
-    """What each kind of job belongs to."""
+    """The job listener of each kind of job."""
     return {
         JOB_KIND_JUDGE: JudgeRunWakeupListener(judge_run_listeners(CONTEST_LISTENER), lambda: engine.resume),
         JOB_KIND_NODE: engine.job_listener,
@@ -70,7 +70,7 @@ def run_starter(engine: ChainEngine) -> StartTriggeredRun:
         if not (await rights_of(tx, authority)).may(Permission.RUN_CONTROL):
             raise Forbidden(
                 "Whoever saved the trigger and the chain may not start runs any more (run:control): the user is "
-                "disabled, or the token was revoked or lacks it. Save both again as somebody who may."
+                "disabled, or the token was revoked or lacks it. Save both again as a user with this permission."
             )
         wanted = NewChainRun(chain_id, parameters, idempotency_key, actor, trigger_kind, authority=authority)
         return (await engine.start(tx, wanted)).run_id
