@@ -17,10 +17,10 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "adjudge"
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One import: the room it stands in, where, and what it asks for."""
+    """One import: the package and the line that import, and the imported module."""
 
-    room: str
-    place: str
+    package: str
+    location: str
     target: str
 
 
@@ -33,15 +33,15 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"api", "web", "worker", "relay", "executors"}),
     frozenset({"cli"}),
 )
-"""From the ground up. A room imports from lower layers and from itself: then no cycle can form, a room can be
+"""From the ground up. A package imports from lower layers and from itself: then no cycle can form, a package can be
 understood with what is below it alone, and a driver can be replaced without touching what uses it. ``concurrency`` is
 below the drivers because they batch as well (notifications), and knows nothing of what it batches. ``schema`` is below
 ``client`` and ``api``, which share the response models: so the client decodes what the server encodes and does not
 import the server."""
 
 WITHIN_A_LAYER: dict[tuple[str, str], str] = {
-    ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
-    ("web", "api"): "pages are another skin of the same server: who is asking and what they may do is decided once",
+    ("registry", "store"): "its database driver keeps its rows through `store`, which has all SQL",
+    ("web", "api"): "pages belong to the same server: authentication and permissions are implemented once",
     ("cache", "store"): "revisions of what is cached are rows, bumped by the writes themselves",
     ("cache", "stream"): "one Redis: stream.link says how it is reached and what its failures mean",
     ("packages", "judge"): "making and verifying a package runs the jury's programs; the judge knows no package",
@@ -62,10 +62,10 @@ NEVER: dict[str, tuple[frozenset[str], str]] = {
         "scoring depends on rows alone: it imports domain and store",
     ),
 }
-"""Room → rooms of lower layers, or of its own, that it must not import all the same, and why."""
+"""Package → packages of lower layers, or of its own, that it must not import all the same, and why."""
 
-FREE_ROOMS = frozenset({"observe"})
-"""Logs and metrics say what happened anywhere; they import no room, so they cannot tie rooms together."""
+FREE_PACKAGES = frozenset({"observe"})
+"""Logs and metrics say what happened anywhere; they import no package, so they cannot tie packages together."""
 
 SETTINGS_READERS: dict[str, str] = {
     "cli": "composes the system from settings",
@@ -73,16 +73,16 @@ SETTINGS_READERS: dict[str, str] = {
     "services": "a service takes its own section of the settings as a value",
     "settings": "itself",
 }
-"""Everyone else gets plain values passed in: a room that reads settings cannot be tested or simulated on its own."""
+"""Everyone else gets plain values passed in: a package that reads settings cannot be tested or simulated on its own."""
 
-PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
-    "sqlalchemy": (frozenset({"store"}), "SQL lives in one room"),
-    "asyncpg": (frozenset({"store"}), "SQL lives in one room"),
-    "sqlite3": (frozenset({"store"}), "SQL lives in one room"),
-    "alembic": (frozenset({"store"}), "the schema changes in one room"),
+LIBRARY_RULES: dict[str, tuple[frozenset[str], str]] = {
+    "sqlalchemy": (frozenset({"store"}), "SQL lives in one package"),
+    "asyncpg": (frozenset({"store"}), "SQL lives in one package"),
+    "sqlite3": (frozenset({"store"}), "SQL lives in one package"),
+    "alembic": (frozenset({"store"}), "the schema changes in one package"),
     "redis": (frozenset({"stream", "cache"}), "Redis drives and remembers; it never decides"),
-    "fastapi": (frozenset({"api", "web"}), "HTTP is an outer skin; nothing below knows of it"),
-    "starlette": (frozenset({"api", "web"}), "HTTP is an outer skin; nothing below knows of it"),
+    "fastapi": (frozenset({"api", "web"}), "HTTP is the outermost layer; nothing below it imports it"),
+    "starlette": (frozenset({"api", "web"}), "HTTP is the outermost layer; nothing below it imports it"),
     "uvicorn": (frozenset({"cli"}), "serving is composition"),
     "uvloop": (frozenset({"cli"}), "the loop is chosen where the process is composed"),
     "click": (frozenset({"cli"}), "only the command line talks to a terminal"),
@@ -100,12 +100,12 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
         "etcd; outgoing calls of nodes and webhooks; OpenID Connect; and the client, which calls servers",
     ),
     "yaml": (frozenset({"packages", "chains"}), "YAML is a format of problem packages and of shipped chains"),
-    "markdown_it": (frozenset({"packages"}), "statements become pages in one room"),
-    "nh3": (frozenset({"packages"}), "statements become harmless in one room"),
+    "markdown_it": (frozenset({"packages"}), "statements become pages in one package"),
+    "nh3": (frozenset({"packages"}), "statements become harmless in one package"),
     "jsonschema": (frozenset({"chains"}), "executors describe their cfg by schemas"),
     "cronsim": (frozenset({"chains"}), "times of day are a trigger's business"),
 }
-"""Package → the rooms that may import it, and why."""
+"""Library → the packages that may import it, and why."""
 
 
 @cache
@@ -126,15 +126,17 @@ def all_imports() -> list[Import]:
 
 
 @cache
-def between_rooms() -> list[tuple[Import, str]]:
-    return [(item, room) for item in all_imports() if (room := _room_of(item.target)) and room != item.room]
+def between_packages() -> list[tuple[Import, str]]:
+    return [
+        (item, package) for item in all_imports() if (package := _package_of(item.target)) and package != item.package
+    ]
 
 
 def _imports() -> Iterator[Import]:
     for relative, node in nodes():
-        room = relative.parts[0] if len(relative.parts) > 1 else relative.stem
+        package = relative.parts[0] if len(relative.parts) > 1 else relative.stem
         for target in _targets(node, relative):
-            yield Import(room, f"{relative}:{node.lineno}", target)
+            yield Import(package, f"{relative}:{node.lineno}", target)
 
 
 def _targets(node: ast.AST, relative: Path) -> list[str]:
@@ -144,79 +146,89 @@ def _targets(node: ast.AST, relative: Path) -> list[str]:
         return []
     module = node.module or ""
     if node.level:
-        package = ("adjudge", *relative.parent.parts)
-        base = ".".join(package[: len(package) - node.level + 1])
+        parents = ("adjudge", *relative.parent.parts)
+        base = ".".join(parents[: len(parents) - node.level + 1])
         module = f"{base}.{module}".rstrip(".")
     return [f"{module}.{alias.name}" for alias in node.names] if module == "adjudge" else [module]
 
 
-def _room_of(target: str) -> str | None:
+def _package_of(target: str) -> str | None:
     parts = target.split(".")
     return parts[1] if parts[0] == "adjudge" and len(parts) > 1 else None
 
 
-def _layer(room: str) -> int | None:
-    return next((height for height, rooms in enumerate(LAYERS) if room in rooms), None)
+def _layer(package: str) -> int | None:
+    return next((height for height, packages in enumerate(LAYERS) if package in packages), None)
 
 
 def test_every_package_has_a_layer() -> None:
-    known = frozenset().union(*LAYERS) | FREE_ROOMS | {"settings", "__init__", "__main__"}
-    assert {item.room for item in all_imports()} <= known
+    known = frozenset().union(*LAYERS) | FREE_PACKAGES | {"settings", "__init__", "__main__"}
+    assert {item.package for item in all_imports()} <= known
 
 
 def test_imports_go_down_only() -> None:
     wrong = []
-    for item, target_room in between_rooms():
-        mine, theirs = _layer(item.room), _layer(target_room)
-        if mine is None or theirs is None or (item.room, target_room) in WITHIN_A_LAYER:
+    for item, target in between_packages():
+        mine, theirs = _layer(item.package), _layer(target)
+        if mine is None or theirs is None or (item.package, target) in WITHIN_A_LAYER:
             continue
         if theirs >= mine:
-            wrong.append(f"{item.place}: {item.room} may not import {target_room}")
+            wrong.append(f"{item.location}: {item.package} may not import {target}")
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("room", sorted(NEVER))
-def test_packages_do_not_import_what_they_must_not_depend_on(room: str) -> None:
-    forbidden, reason = NEVER[room]
-    wrong = [item.place for item, target in between_rooms() if item.room == room and target in forbidden]
-    assert not wrong, f"{room} may not import {', '.join(sorted(forbidden))}: {reason}: {wrong}"
-    assert [item for item in all_imports() if item.room == room], "the room exists"
+@pytest.mark.parametrize("package", sorted(NEVER))
+def test_packages_do_not_import_what_they_must_not_depend_on(package: str) -> None:
+    forbidden, reason = NEVER[package]
+    wrong = [item.location for item, target in between_packages() if item.package == package and target in forbidden]
+    assert not wrong, f"{package} may not import {', '.join(sorted(forbidden))}: {reason}: {wrong}"
+    assert [item for item in all_imports() if item.package == package], "the package exists"
 
 
 def test_domain_is_standard_library_only() -> None:
     outside = [
-        f"{item.place}: {item.target}"
+        f"{item.location}: {item.target}"
         for item in all_imports()
-        if item.room == "domain" and item.target.split(".")[0] not in {*sys.stdlib_module_names, "adjudge"}
+        if item.package == "domain" and item.target.split(".")[0] not in {*sys.stdlib_module_names, "adjudge"}
     ]
     assert not outside, "rules must be readable and testable with nothing installed:\n" + "\n".join(outside)
-    assert not [item.place for item, room in between_rooms() if item.room == "domain"]
+    assert not [item.location for item, package in between_packages() if item.package == "domain"]
 
 
 def test_the_client_carries_no_server_with_it() -> None:
     """A program that submits should import neither a judge nor a database; nor pydantic, with the shared models."""
-    own = [item for item in all_imports() if item.room in {"client", "schema"}]
+    own = [item for item in all_imports() if item.package in {"client", "schema"}]
     outside = {item.target.split(".")[0] for item in own} - {*sys.stdlib_module_names, "adjudge"}
     assert outside == {"httpx"}
-    assert {room for item, room in between_rooms() if item.room == "client"} <= {"domain", "schema", "__version__"}
-    assert {room for item, room in between_rooms() if item.room == "schema"} == {"domain"}
+    assert {package for item, package in between_packages() if item.package == "client"} <= {
+        "domain",
+        "schema",
+        "__version__",
+    }
+    assert {package for item, package in between_packages() if item.package == "schema"} == {"domain"}
 
 
-def test_observe_imports_no_room() -> None:
-    assert not [f"{item.place}: {item.target}" for item, _ in between_rooms() if item.room in FREE_ROOMS]
+def test_observe_imports_no_package() -> None:
+    assert not [f"{item.location}: {item.target}" for item, _ in between_packages() if item.package in FREE_PACKAGES]
 
 
 def test_settings_are_read_by_composition_code_only() -> None:
-    wrong = [item.place for item, room in between_rooms() if room == "settings" and item.room not in SETTINGS_READERS]
+    wrong = [
+        item.location
+        for item, package in between_packages()
+        if package == "settings" and item.package not in SETTINGS_READERS
+    ]
     assert not wrong
-    assert {room for item, room in between_rooms() if item.room == "settings"} <= {"domain"}
+    assert {package for item, package in between_packages() if item.package == "settings"} <= {"domain"}
 
 
-@pytest.mark.parametrize("package", sorted(PACKAGE_RULES))
+@pytest.mark.parametrize("package", sorted(LIBRARY_RULES))
 def test_packages_stay_in_their_rooms(package: str) -> None:
-    rooms, reason = PACKAGE_RULES[package]
-    wrong = [item.place for item in all_imports() if item.target.split(".")[0] == package and item.room not in rooms]
-    assert not wrong, f"{package} belongs to {', '.join(sorted(rooms))} ({reason}): {wrong}"
+    packages, reason = LIBRARY_RULES[package]
+    wrong = [
+        item.location for item in all_imports() if item.target.split(".")[0] == package and item.package not in packages
+    ]
+    assert not wrong, f"{package} belongs to {', '.join(sorted(packages))} ({reason}): {wrong}"
 
 
 ENVIRONMENT_READERS: dict[str, str] = {
@@ -238,8 +250,8 @@ def test_only_settings_read_the_environment() -> None:
 def test_commands_keep_their_imports_to_themselves() -> None:
     """``adjudge judge`` must not pay for the web server: a command imports no other command."""
     wrong = [
-        item.place
+        item.location
         for item in all_imports()
-        if item.room == "cli" and item.target.startswith("adjudge.cli.") and "__init__" in item.place
+        if item.package == "cli" and item.target.startswith("adjudge.cli.") and "__init__" in item.location
     ]
     assert not wrong

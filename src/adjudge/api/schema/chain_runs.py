@@ -31,7 +31,7 @@ class NodeActionRequest(ApiModel):
 
     reason: Reason = ""
     artifact: Any = Field(
-        default=None, description="Only for `:complete`: the artifact that dependent nodes read.", examples=[{"count": 3}]
+        default=None, description="Only for `:complete`: the artifact for dependent nodes.", examples=[{"count": 3}]
     )
 
 
