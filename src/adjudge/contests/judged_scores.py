@@ -17,16 +17,21 @@ from adjudge.store.contests.scoreboard import JudgedTarget
 _SAMPLE: Final = "sample"
 
 
-def score_columns(target: JudgedTarget) -> tuple[str, int | None, int | None, str | None]:
-    """Submission, score, maximum and subtasks (as JSON), for ``contest_submissions``."""
+def scores_of(target: JudgedTarget) -> tuple[int | None, int | None, dict[str, int]]:
+    """Score, maximum and subtasks in micro-points."""
     score = target.score if target.document_score is None else target.document_score
-    subtasks = find_subtasks(target.groups or ())
     return (
-        target.submission_id,
         None if score is None else to_micro_points(score),
         None if target.max_score is None else to_micro_points(target.max_score),
-        json.dumps(subtasks, sort_keys=True) if subtasks else None,
+        find_subtasks(target.groups or ()),
     )
+
+
+def score_columns(target: JudgedTarget) -> tuple[str, int | None, int | None, str | None]:
+    """Submission, score, maximum and subtasks (as JSON), for ``contest_submissions``."""
+    score_micro, max_score_micro, subtasks = scores_of(target)
+    document = json.dumps(subtasks, sort_keys=True) if subtasks else None
+    return target.submission_id, score_micro, max_score_micro, document
 
 
 def find_subtasks(groups: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -149,11 +149,11 @@ class RatingRow:
     contest_id: str
     user_id: str
     rank: int
-    mu: float
-    sigma: float
-    history: Sequence[float]
-    rating: int
-    previous_rating: int | None
+    performance_milli: int
+    before_rating_milli: int
+    before_deviation_milli: int
+    rating_milli: int
+    deviation_milli: int
     rated_at: int
 
 

@@ -267,6 +267,20 @@ class ParticipantRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreboardParticipant:
+    """What the scoreboard shows of a participant."""
+
+    id: str
+    name: str
+    kind: ParticipantKind
+    organization_id: str | None
+    organization_name: str
+    hidden: bool
+    disqualified_at: int | None
+    icpc_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ParticipantMemberRow:
     """A user who submits for a participant."""
 

@@ -14,6 +14,7 @@ from adjudge.store.contests.models import (
     NewParticipant,
     ParticipantMemberRow,
     ParticipantRow,
+    ScoreboardParticipant,
 )
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.rows import column_names
@@ -94,6 +95,18 @@ PAGE = Statement(
     ORDER BY id LIMIT :limit
     """,
     row=ParticipantRow,
+)
+ON_SCOREBOARD = Statement(
+    "participants.on_scoreboard",
+    "List the participants of a contest that have a row on its scoreboard.",
+    """
+    SELECT {columns:participants} FROM participants
+    LEFT JOIN organizations ON organizations.id = participants.organization_id
+    LEFT JOIN teams ON teams.id = participants.team_id
+    WHERE participants.contest_id = :contest_id AND participants.kind <> 'practice' ORDER BY participants.id
+    """,
+    row=ScoreboardParticipant,
+    columns={"organization_name": "COALESCE(organizations.name, '')", "icpc_id": "teams.icpc_id"},
 )
 MEMBERS = Statement(
     "participants.members",
@@ -292,6 +305,11 @@ async def page(
     return await tx.fetch(
         PAGE, contest_id=contest_id, after=after, limit=limit, kind=kind, with_hidden=int(with_hidden)
     )
+
+
+async def on_scoreboard(tx: Tx, contest_id: str) -> list[ScoreboardParticipant]:
+    """All participants that have a row on the scoreboard."""
+    return await tx.fetch(ON_SCOREBOARD, contest_id=contest_id)
 
 
 async def members(tx: Tx, participant_ids: Sequence[str]) -> list[ParticipantMemberRow]:

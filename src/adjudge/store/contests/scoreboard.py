@@ -126,6 +126,12 @@ PARTICIPANT_IDS = Statement(
     ORDER BY id LIMIT :limit
     """,
 )
+RESULT_COLUMNS: Final = {
+    "document_score": "CAST(jobs.result ->> 'score' AS double precision)",
+    "max_score": "CAST(jobs.result ->> 'max_score' AS double precision)",
+    "groups": "jobs.result -> 'groups'",
+}
+"""What scoring needs of the result document of a judge run."""
 TARGETS = Statement(
     "scoreboard.targets",
     "Find the cells of submissions and the results of their judge runs.",
@@ -137,12 +143,7 @@ TARGETS = Statement(
     """,
     input_columns={"given_id": "text"},
     row=JudgedTarget,
-    columns={
-        "score": "submissions.score",
-        "document_score": "CAST(jobs.result ->> 'score' AS double precision)",
-        "max_score": "CAST(jobs.result ->> 'max_score' AS double precision)",
-        "groups": "jobs.result -> 'groups'",
-    },
+    columns=RESULT_COLUMNS | {"score": "submissions.score"},
 )
 SET_SCORES = Statement(
     "scoreboard.set_scores",

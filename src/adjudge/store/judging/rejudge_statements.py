@@ -173,25 +173,28 @@ LOCK_SUBMISSIONS = Statement(
     FOR UPDATE OF submissions
     """,
 )
+IS_APPLIED = """outcome = 'judged'
+      AND submissions.version = old_version
+      AND CASE CAST(:policy AS text)
+          WHEN 'best' THEN (CASE WHEN new_verdict = 'AC' THEN 1 ELSE 0 END, COALESCE(new_score, 0))
+                           > (CASE WHEN submissions.verdict = 'AC' THEN 1 ELSE 0 END, COALESCE(submissions.score, 0))
+          WHEN 'first_accepted_stays' THEN submissions.verdict <> 'AC'
+          ELSE true END"""
+"""The items that a batch changes when it is applied by ``:policy``."""
+
 APPLY = Statement(
     "rejudge.apply",
     "Write the new verdicts to submissions by the batch's policy; concurrently changed ones are skipped.",
-    """
+    f"""
     UPDATE submissions SET prior_status = status,
         status = CASE new_verdict WHEN 'AC' THEN 'accepted' WHEN 'WA' THEN 'wrong_answer' WHEN 'PA' THEN 'wrong_answer'
                  ELSE 'error' END,
         verdict = new_verdict, score = new_score, time_ms = new_time_ms, mem_kb = new_mem_kb,
         judged_by_job_id = rejudge_items.job_id,
         revision_id = COALESCE(rejudge_items.revision_id, submissions.revision_id),
-        version = submissions.version + 1, actor = :actor, reason = :reason, updated_at = {now}
+        version = submissions.version + 1, actor = :actor, reason = :reason, updated_at = {{now}}
     FROM rejudge_items
-    WHERE batch_id = :batch_id AND submission_id = submissions.id AND outcome = 'judged'
-      AND submissions.version = old_version
-      AND CASE CAST(:policy AS text)
-          WHEN 'best' THEN (CASE WHEN new_verdict = 'AC' THEN 1 ELSE 0 END, COALESCE(new_score, 0))
-                           > (CASE WHEN verdict = 'AC' THEN 1 ELSE 0 END, COALESCE(score, 0))
-          WHEN 'first_accepted_stays' THEN verdict <> 'AC'
-          ELSE true END
+    WHERE batch_id = :batch_id AND submission_id = submissions.id AND {IS_APPLIED}
     RETURNING submissions.id AS id, prior_status, status, contest_id
     """,
 )
