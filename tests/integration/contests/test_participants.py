@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from adjudge.contests import registration
@@ -171,9 +173,9 @@ async def test_prints_are_claimed_once(store: StoreHarness) -> None:
 async def test_awards_are_replaced_by_code(store: StoreHarness) -> None:
     fixture = await make_contest(store, people=1)
     award = AwardRow(fixture.contest_id, "gold-medal", "Gold", (fixture.participants[0],))
-    for citation in ("Gold", "Gold medal"):
-        changed = AwardRow(award.contest_id, award.code, citation, award.participants)
-        await fixture.transact(lambda tx, changed=changed: staff.upsert_awards(tx, [changed]))  # type: ignore[misc]  # a default binds the loop variable
-    assert await store.database.read(lambda tx: staff.awards(tx, fixture.contest_id)) == [changed]
+    edited = replace(award, citation="Gold medal", managed=False)
+    await fixture.transact(lambda tx: staff.upsert_awards(tx, [award]))
+    await fixture.transact(lambda tx: staff.upsert_awards(tx, [edited]))
+    assert await store.database.read(lambda tx: staff.awards(tx, fixture.contest_id)) == [edited]
     await fixture.transact(lambda tx: staff.delete_awards(tx, fixture.contest_id, ["gold-medal"]))
     assert await store.database.read(lambda tx: staff.awards(tx, fixture.contest_id)) == []
