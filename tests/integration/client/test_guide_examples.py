@@ -47,8 +47,9 @@ def test_examples_of_the_guide_run(server: RunningServer) -> None:
             )  # that is what this test is for
         printed.append(said.getvalue())
     server.loop.call_soon_threadsafe(judging.cancel)
-    verdict, many, watched, refused, chained = printed
+    verdict, several, many, watched, refused, chained = printed
     assert verdict == "AC 7 ms\n"
+    assert several == "['main.cpp', 'one.h']\n"
     assert many == "['AC', 'AC', 'AC']\n"
     assert watched.splitlines()[-1] == "end accepted 0/0"
     assert refused.startswith("PROBLEM_NOT_FOUND")
