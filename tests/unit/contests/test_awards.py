@@ -91,6 +91,13 @@ def test_world_finals_rank_after_tied_last_medal() -> None:
     assert [item.rank for item in final_ranks(widest, rules)] == [1, 2, 3, 3, 5, 5, 5, None, None]
 
 
+def test_median_of_an_even_number_is_the_lower_one() -> None:
+    # Solved 9, 8, 7, 6: number 4 / 2 + 1 = 3 solved 7, so 7 is ranked and 6 is not.
+    value = board(*(icpc_row(name, count) for name, count in zip("abcd", (9, 8, 7, 6), strict=True)))
+    rules = AwardRules(gold=1, silver=0, bronze=0, rank_rule=RankRule.WORLD_FINALS)
+    assert [item.rank for item in final_ranks(value, rules)] == [1, 2, 3, None]
+
+
 def test_group_and_organization_winners() -> None:
     value = board(
         icpc_row("a", 3, group_ids=("east",), organization_id="x"),

@@ -47,6 +47,8 @@ def test_interval_before_the_start_does_not_count() -> None:
     assert clock.contest_time(timeline, 950) == -50
     assert clock.contest_time(timeline, 1_060) == 10
     assert clock.ends_at(timeline) == 1_350
+    assert clock.timestamp_of(timeline, 0) == START
+    assert clock.timestamp_of(timeline, 1) == 1_051
 
 
 def test_open_interval_pauses_the_contest() -> None:
@@ -147,6 +149,7 @@ def test_freeze_is_inclusive_and_keeps_a_stored_time() -> None:
     moved = _with((1_000, 1_100), freeze_ct_us=240, frozen_at=1_240)
     assert clock.contest_time(moved, 1_250) == 150
     assert clock.is_after_freeze(moved, 150, 1_250)
+    assert clock.is_after_freeze(moved, 140, 1_240)
     assert not clock.is_after_freeze(moved, 139, 1_239)
     assert clock.freezes_at(moved) == 1_240
     assert clock.freezes_at(FREEZING) == 1_240

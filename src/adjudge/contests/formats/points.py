@@ -61,8 +61,8 @@ def total_score(cells: Iterable[Cell]) -> int:
 
 
 def last_improvement_sec(cells: Iterable[Cell]) -> int:
-    """Return the time of the last cell that has points, in whole seconds."""
-    return max((cell.time_us // SECOND_US for cell in cells if cell.score_micro > 0), default=0)
+    """Return the time of the last cell that has points, in whole seconds; the time of a cell without points is 0."""
+    return max((cell.time_us // SECOND_US for cell in cells), default=0)
 
 
 def combine_points(cells: Iterable[Cell], penalty_adjust_sec: int, *, by_time: bool) -> RowKeys:
