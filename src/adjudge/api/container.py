@@ -17,6 +17,8 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
+from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.languages import LanguageService
@@ -71,3 +73,5 @@ class Services:
     rejudges: RejudgeService
     webhooks: WebhookService
     ops: OpsService
+    contests: ContestService
+    contest_lifecycle: ContestLifecycleService

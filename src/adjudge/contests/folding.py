@@ -45,7 +45,7 @@ async def load_rules(tx: Tx, contest_id: str) -> Rules:
     scoring = get_format(contest.settings.format)
     return Rules(
         contest=contest,
-        timeline=make_timeline(contest, await queries.intervals(tx, contest_id)),
+        timeline=make_timeline(contest, await queries.intervals(tx, [contest_id])),
         format=scoring,
         config=scoring.parse_config(contest.settings.format_cfg),
         problems={row.problem.problem_id: row.problem for row in await queries.problems(tx, contest_id)},

@@ -223,7 +223,7 @@ async def remove_interval(
 async def resume(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
     """End the open removed interval now; one that has not begun is undone."""
     contest, times = await _lock_timeline(tx, contest_id)
-    rows = await queries.intervals(tx, contest_id)
+    rows = await queries.intervals(tx, [contest_id])
     paused = [row for row in rows if row.to_at is None and row.undone_at is None]
     if not paused:
         raise Conflict("The contest is not paused.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from adjudge.contests import clock
@@ -48,11 +48,21 @@ def make_timeline(contest: ContestRow, intervals: Iterable[RemovedIntervalRow]) 
 
 
 async def load_times(tx: Tx, contest: ContestRow) -> ContestTimes:
-    """Read the intervals and the clock of the database."""
-    timeline = make_timeline(contest, await queries.intervals(tx, contest.id))
-    now_us, longest_us = await queries.clock(tx, contest.id)
-    last = ParticipantClock(extra_us=longest_us)
-    return ContestTimes(timeline, now_us, clock.ends_for_all_at(timeline, [last]))
+    """Read the intervals of a contest and the clock of the database."""
+    return (await load_times_of(tx, [contest]))[contest.id]
+
+
+async def load_times_of(tx: Tx, contests: Sequence[ContestRow]) -> dict[str, ContestTimes]:
+    """Read the intervals of contests and the clock of the database; by id of the contest."""
+    ids = [contest.id for contest in contests]
+    intervals, clocks = await queries.intervals(tx, ids), await queries.clocks(tx, ids)
+    found = {}
+    for contest in contests:
+        timeline = make_timeline(contest, [item for item in intervals if item.contest_id == contest.id])
+        now_us, longest_us = clocks[contest.id]
+        last = ParticipantClock(extra_us=longest_us)
+        found[contest.id] = ContestTimes(timeline, now_us, clock.ends_for_all_at(timeline, [last]))
+    return found
 
 
 def participant_clock(participant: ParticipantRow) -> ParticipantClock:

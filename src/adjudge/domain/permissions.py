@@ -35,6 +35,14 @@ class Permission(StrEnum):
     REJUDGE_WRITE = "rejudge:write"
     REJUDGE_APPLY = "rejudge:apply"
     EXECUTION_CREATE = "execution:create"
+    CONTEST_READ = "contest:read"
+    """Reading contests; what is visible in one depends on the role there and on its phase."""
+    CONTEST_JOIN = "contest:join"
+    """Taking part in contests: registering, asking for clarifications, printing."""
+    CONTEST_CREATE = "contest:create"
+    """Creating contests; the creator is the organiser."""
+    CONTEST_ADMIN = "contest:admin"
+    """All rights of an organiser in every contest."""
     CHAIN_READ = "chain:read"
     CHAIN_WRITE = "chain:write"
     RUN_READ = "run:read"
@@ -67,7 +75,7 @@ class Role(StrEnum):
 
 _P = Permission
 
-ANONYMOUS_PERMISSIONS: Final = frozenset({_P.PROBLEM_READ})
+ANONYMOUS_PERMISSIONS: Final = frozenset({_P.PROBLEM_READ, _P.CONTEST_READ})
 """Permissions of a visitor who is not logged in, if ``accounts.visitors_may_read`` is on."""
 
 _CONTESTANT: Final = ANONYMOUS_PERMISSIONS | {
@@ -75,6 +83,7 @@ _CONTESTANT: Final = ANONYMOUS_PERMISSIONS | {
     _P.SUBMISSION_READ,
     _P.SUBMISSION_CANCEL,
     _P.EXECUTION_CREATE,
+    _P.CONTEST_JOIN,
     _P.ACCOUNT_OWN,
     _P.WEBHOOK_OWN,
 }
@@ -88,6 +97,7 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
         _P.SUBMISSION_UNLIMITED,
         _P.PROBLEM_WRITE,
         _P.PROBLEM_PUBLISH,
+        _P.CONTEST_CREATE,
         _P.CHAIN_READ,
         _P.RUN_READ,
         _P.RUN_ANSWER,
@@ -98,6 +108,7 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
     Role.JUDGE: _CONTESTANT
     | {
         _P.PROBLEM_READ_DRAFT,
+        _P.CONTEST_CREATE,
         _P.SUBMISSION_READ_ALL,
         _P.SUBMISSION_CANCEL_ALL,
         _P.SUBMISSION_CHANGE,

@@ -215,7 +215,7 @@ class ScoreboardMachine(RuleBasedStateMachine):
         self.attempt(lambda tx: lifecycle.resume(tx, self.fixture.contest_id, actor="ada", reason=""))
 
     def undo_interval(self, chosen: random.Random) -> None:
-        rows = self.run(self.store.database.read(lambda tx: queries.intervals(tx, self.fixture.contest_id)))
+        rows = self.run(self.store.database.read(lambda tx: queries.intervals(tx, [self.fixture.contest_id])))
         if rows:
             interval_id = chosen.choice(rows).id
             self.attempt(

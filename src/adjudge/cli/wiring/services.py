@@ -22,6 +22,9 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
+from adjudge.services.contest_access import ContestAccess
+from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contests import ContestService
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
@@ -79,6 +82,7 @@ def compose_services(
     chains = ChainService(database, new_id)
     chain_runs = ChainRunService(database, engine, blobs, admission, chains)
     upload_limit_bytes = settings.server.upload_limit_bytes
+    contest_access = ContestAccess(database)
     return Services(
         settings=settings,
         new_id=new_id,
@@ -117,4 +121,6 @@ def compose_services(
         rejudges=RejudgeService(database, jobs, cache, admission, rules, new_id),
         webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
         ops=OpsService(database, jobs, registry, settings, checks),
+        contests=ContestService(database, contest_access, languages, new_id),
+        contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
     )

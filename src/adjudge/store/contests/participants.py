@@ -71,14 +71,15 @@ FIND_BY_CODES = Statement(
 )
 OF_USER = Statement(
     "participants.of_user",
-    "List the participants that a user submits for in a contest.",
+    "List the participants that a user submits for in the given contests, the last run first.",
     """
-    SELECT {columns:participants} FROM participant_members JOIN participants
-      ON participants.id = participant_members.participant_id
-    WHERE participant_members.contest_id = :contest_id AND participant_members.user_id = :user_id
-    ORDER BY participants.run_no
+    SELECT {columns:participants} FROM {given}
+    JOIN participant_members ON participant_members.contest_id = given_id AND participant_members.user_id = :user_id
+    JOIN participants ON participants.id = participant_members.participant_id
+    ORDER BY participants.run_no DESC
     """,
     row=ParticipantRow,
+    input_columns={"given_id": "text"},
 )
 CONTESTS_OF_USER = Statement(
     "participants.contests_of_user",
@@ -288,9 +289,9 @@ async def find_by_codes(tx: Tx, contest_id: str, codes: Iterable[str]) -> dict[s
     return {row.code: row for row in rows}
 
 
-async def of_user(tx: Tx, contest_id: str, user_id: str) -> list[ParticipantRow]:
-    """The participants that a user submits for: the contest itself first, then virtual runs."""
-    return await tx.fetch(OF_USER, contest_id=contest_id, user_id=user_id)
+async def of_user(tx: Tx, contest_ids: Sequence[str], user_id: str) -> list[ParticipantRow]:
+    """The participants that a user submits for in contests: the official run and virtual ones, the last run first."""
+    return await tx.fetch(OF_USER, [(contest_id,) for contest_id in contest_ids], user_id=user_id)
 
 
 async def contests_of_user(tx: Tx, user_id: str) -> dict[str, str]:

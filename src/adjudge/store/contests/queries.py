@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,10 +67,10 @@ async def page(tx: Tx, *, before: str, limit: int, state: ContestState | None = 
     return await tx.fetch(sql.PAGE, before=before, limit=limit, state=state and str(state))
 
 
-async def clock(tx: Tx, contest_id: str) -> tuple[int, int]:
-    """The clock of the database, and the longest delay and extra time of an official participant."""
-    (row,) = await tx.fetch(sql.CLOCK, contest_id=contest_id)
-    return int(row["now_us"]), int(row["longest_us"] or 0)
+async def clocks(tx: Tx, contest_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """By contest: the clock of the database, and the longest delay and extra time of an official participant."""
+    rows = await tx.fetch(sql.CLOCKS, [(contest_id,) for contest_id in contest_ids])
+    return {row["contest_id"]: (int(row["now_us"]), int(row["longest_us"] or 0)) for row in rows}
 
 
 async def problems(tx: Tx, contest_id: str) -> list[ContestProblemRow]:
@@ -83,15 +83,17 @@ async def roles(tx: Tx, contest_id: str) -> list[ContestRoleRow]:
     return await tx.fetch(sql.ROLES, contest_id=contest_id)
 
 
-async def roles_of_user(tx: Tx, contest_id: str, user_id: str) -> frozenset[ContestRole]:
-    """The roles of one user in a contest."""
-    rows = await tx.fetch(sql.ROLES_OF_USER, contest_id=contest_id, user_id=user_id)
-    return frozenset(ContestRole(row["role"]) for row in rows)
+async def roles_of_user(tx: Tx, contest_ids: Sequence[str], user_id: str) -> dict[str, frozenset[ContestRole]]:
+    """The roles of one user, by contest."""
+    found: dict[str, set[ContestRole]] = {contest_id: set() for contest_id in contest_ids}
+    for row in await tx.fetch(sql.ROLES_OF_USER, [(contest_id,) for contest_id in contest_ids], user_id=user_id):
+        found[row["contest_id"]].add(ContestRole(row["role"]))
+    return {contest_id: frozenset(roles) for contest_id, roles in found.items()}
 
 
-async def intervals(tx: Tx, contest_id: str) -> list[RemovedIntervalRow]:
-    """The removed intervals of a contest, undone ones included."""
-    return await tx.fetch(sql.INTERVALS, contest_id=contest_id)
+async def intervals(tx: Tx, contest_ids: Sequence[str]) -> list[RemovedIntervalRow]:
+    """The removed intervals of contests, undone ones included."""
+    return await tx.fetch(sql.INTERVALS, [(contest_id,) for contest_id in contest_ids])
 
 
 async def invitations(tx: Tx, contest_id: str) -> list[ContestInvitationRow]:

@@ -61,13 +61,15 @@ PAGE = Statement(
     """,
     row=ContestRow,
 )
-CLOCK = Statement(
-    "contests.clock",
-    "Read the clock of the database and the longest delay and extra time in a contest.",
+CLOCKS = Statement(
+    "contests.clocks",
+    "Read the clock of the database and the longest delay and extra time in each of the given contests.",
     """
-    SELECT {now} AS now_us, (SELECT max(delay_us + extra_us) FROM participants
-                             WHERE contest_id = :contest_id AND kind = 'official') AS longest_us
+    SELECT given_id AS contest_id, {now} AS now_us, (SELECT max(delay_us + extra_us) FROM participants
+        WHERE contest_id = given_id AND kind = 'official') AS longest_us
+    FROM {given}
     """,
+    input_columns={"given_id": "text"},
 )
 UPDATE = Statement(
     "contests.update",
@@ -152,8 +154,9 @@ ROLES = Statement(
 )
 ROLES_OF_USER = Statement(
     "contest_roles.of_user",
-    "List the roles of a user in a contest.",
-    "SELECT role FROM contest_roles WHERE contest_id = :contest_id AND user_id = :user_id",
+    "List the roles of a user in the given contests.",
+    "SELECT contest_id, role FROM contest_roles JOIN {given} ON contest_id = given_id WHERE user_id = :user_id",
+    input_columns={"given_id": "text"},
 )
 
 _PROBLEM_COLUMNS = tuple(column_names(ContestProblem))
@@ -229,9 +232,12 @@ UNDO_INTERVAL = Statement(
 )
 INTERVALS = Statement(
     "removed_intervals.list",
-    "List the removed intervals of a contest, undone ones included.",
-    "SELECT {columns} FROM removed_intervals WHERE contest_id = :contest_id ORDER BY from_at, id",
+    "List the removed intervals of the given contests, undone ones included.",
+    """
+    SELECT {columns} FROM removed_intervals WHERE contest_id IN (SELECT given_id FROM {given}) ORDER BY from_at, id
+    """,
     row=RemovedIntervalRow,
+    input_columns={"given_id": "text"},
 )
 
 INSERT_INVITATION = Statement(

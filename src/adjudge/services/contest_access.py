@@ -1,0 +1,186 @@
+"""Who may see and do what in a contest.
+
+Everything about a contest is read through ``ContestAccess.find``. A contest that the viewer must not know of raises the
+same error as one that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adjudge.contests import visibility
+from adjudge.contests.times import ContestTimes, load_times_of
+from adjudge.contests.visibility import Access, ContestFacts, RouteClass, ViewerClass
+from adjudge.domain.contest import ContestPhase, ContestRole, ContestVisibility, ParticipantKind
+from adjudge.domain.errors import Forbidden, NotFound
+from adjudge.domain.permissions import Permission
+from adjudge.domain.states import ContestState
+from adjudge.services.viewer import Viewer
+from adjudge.store import Database, Tx
+from adjudge.store.contests import participants, queries
+from adjudge.store.contests.models import ContestRow, ParticipantRow
+
+_ALL_ROLES = frozenset(ContestRole)
+_JURY = frozenset({ContestRole.ORGANISER, ContestRole.JUDGE})
+
+
+@dataclass(frozen=True, slots=True)
+class ContestView:
+    """A contest as one viewer sees it at one time of the database clock."""
+
+    contest: ContestRow
+    times: ContestTimes
+    viewer: Viewer
+    roles: frozenset[ContestRole]
+    participants: Sequence[ParticipantRow]
+    """Those for whom the viewer submits, the last run first."""
+
+    @property
+    def participant(self) -> ParticipantRow | None:
+        """The participant for whom the viewer submits now: one that runs, else the one of the contest itself."""
+        running = (item for item in self.participants if self.times.phase(item) in _OPEN)
+        return next(running, self.participants[-1] if self.participants else None)
+
+    @property
+    def phase(self) -> ContestPhase:
+        """The phase for the viewer."""
+        return self.times.phase(self.participant)
+
+    @property
+    def public_phase(self) -> ContestPhase:
+        """The phase for everybody who does not take part."""
+        return self.times.phase()
+
+    @property
+    def is_jury(self) -> bool:
+        """Whether the viewer sees everything."""
+        return bool(self.roles & _JURY)
+
+    @property
+    def is_organiser(self) -> bool:
+        return ContestRole.ORGANISER in self.roles
+
+    @property
+    def is_tester(self) -> bool:
+        return any(item.kind is ParticipantKind.TEST for item in self.participants)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether nothing is hidden from the viewer: the jury, and programs with the role ``api_reader``."""
+        return self.is_jury or ContestRole.API_READER in self.roles
+
+    @property
+    def viewer_class(self) -> ViewerClass:
+        """Who looks at what belongs to others."""
+        if self.is_jury:
+            return ViewerClass.JURY
+        if ContestRole.API_READER in self.roles:
+            return ViewerClass.API_READER
+        if self.roles:
+            return ViewerClass.STAFF
+        return ViewerClass.PARTICIPANT if self.participants else ViewerClass.VISITOR
+
+    def access(self, route: RouteClass, *, is_own: bool = False, is_problem_published: bool = False) -> Access:
+        """What the viewer may see now, by the table of ``contests.visibility``."""
+        settings = self.contest.settings
+        facts = ContestFacts(
+            visibility=settings.visibility,
+            scoreboard_visibility=settings.scoreboard_visibility,
+            feedback=settings.feedback,
+            is_draft=self.contest.state is ContestState.DRAFT,
+            is_finalized=self.contest.state is ContestState.FINALIZED,
+            visitors_see_problems=settings.problems_public,
+            is_problem_published=is_problem_published,
+            shows_details_of_others=settings.submissions_public,
+            shows_editorials=settings.materials_public,
+            is_tester=self.is_tester,
+        )
+        viewer = self.viewer_class
+        if is_own and viewer in (ViewerClass.PARTICIPANT, ViewerClass.STAFF):
+            viewer = ViewerClass.OWN
+        return visibility.access(route, viewer, self.phase, facts)
+
+    @property
+    def sees_problems(self) -> bool:
+        """Whether the viewer sees the problems and their statements.
+
+        A participant keeps them after the contest, also if they are not published.
+        """
+        if self.is_tester:
+            return True
+        if self.contest.state is ContestState.CANCELED and not self.sees_all:
+            return False
+        is_known = bool(self.participants) or self.contest.settings.problems_public
+        return self.access(RouteClass.PROBLEMS, is_problem_published=is_known) is not Access.NONE
+
+    def require(self, *roles: ContestRole) -> None:
+        """Raise, unless the viewer has one of the roles."""
+        if not self.roles.intersection(roles):
+            needed = " or ".join(roles)
+            raise Forbidden(f"Role required in this contest: {needed}.", role=needed)
+
+
+_OPEN = frozenset({ContestPhase.RUNNING, ContestPhase.FROZEN})
+
+
+@dataclass(frozen=True, slots=True)
+class ContestAccess:
+    """Finds contests for viewers."""
+
+    database: Database
+
+    async def find(self, viewer: Viewer, name: str) -> ContestView:
+        """The contest with this slug or id."""
+        return await self.database.read(lambda tx: find_view(tx, viewer, name))
+
+    async def find_as(self, viewer: Viewer, name: str, *roles: ContestRole) -> ContestView:
+        """The contest, if the viewer has one of the roles in it."""
+        view = await self.find(viewer, name)
+        view.require(*roles)
+        return view
+
+
+async def find_view(tx: Tx, viewer: Viewer, name: str) -> ContestView:
+    """The contest with this slug or id, as the viewer sees it, in a transaction."""
+    views = await make_views(tx, viewer, [await queries.find_contest(tx, name)])
+    if not views:
+        raise NotFound("contest", name)
+    return views[0]
+
+
+async def make_views(tx: Tx, viewer: Viewer, contests: Sequence[ContestRow]) -> list[ContestView]:
+    """The contests as the viewer sees them, without those that are hidden from the viewer."""
+    ids = [contest.id for contest in contests]
+    roles, own = dict[str, frozenset[ContestRole]](), list[ParticipantRow]()
+    if viewer.user_id is not None:
+        roles = await queries.roles_of_user(tx, ids, viewer.user_id)
+        own = await participants.of_user(tx, ids, viewer.user_id)
+    times = await load_times_of(tx, contests)
+    views = [
+        ContestView(
+            contest,
+            times[contest.id],
+            viewer,
+            roles.get(contest.id, frozenset()) | implied_roles(viewer),
+            [item for item in own if item.contest_id == contest.id],
+        )
+        for contest in contests
+    ]
+    return [view for view in views if is_visible(view)]
+
+
+def implied_roles(viewer: Viewer) -> frozenset[ContestRole]:
+    """The roles that a viewer has in every contest."""
+    if viewer.can(Permission.CONTEST_ADMIN):
+        return _ALL_ROLES
+    return frozenset({ContestRole.JUDGE}) if viewer.can(Permission.SUBMISSION_READ_ALL) else frozenset()
+
+
+def is_visible(view: ContestView) -> bool:
+    """Whether the viewer may know that the contest exists."""
+    if view.roles or view.is_tester:
+        return True
+    if view.contest.state is ContestState.DRAFT:
+        return False
+    return view.contest.settings.visibility is ContestVisibility.PUBLIC or bool(view.participants)
