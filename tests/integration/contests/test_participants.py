@@ -61,12 +61,12 @@ async def test_user_takes_part_once_and_in_virtual_runs(store: StoreHarness) -> 
     with pytest.raises(Conflict, match="takes part already"):
         await add(0, ParticipantKind.UNOFFICIAL)
     await add(1, ParticipantKind.VIRTUAL)
-    rows = await store.database.read(lambda tx: participants.of_user(tx, fixture.contest_id, user_id))
-    assert [row.kind for row in rows] == [ParticipantKind.OFFICIAL, ParticipantKind.VIRTUAL]
-    started = await fixture.transact(lambda tx: participants.start(tx, rows[1].id))
+    rows = await store.database.read(lambda tx: participants.of_user(tx, [fixture.contest_id], user_id))
+    assert [row.kind for row in rows] == [ParticipantKind.VIRTUAL, ParticipantKind.OFFICIAL]
+    started = await fixture.transact(lambda tx: participants.start(tx, rows[0].id))
     assert started.started_at == store.clock.now_us
     with pytest.raises(Conflict, match="started already"):
-        await fixture.transact(lambda tx: participants.start(tx, rows[1].id))
+        await fixture.transact(lambda tx: participants.start(tx, rows[0].id))
 
 
 async def test_participant_with_submissions_cannot_be_deleted(store: StoreHarness) -> None:
@@ -86,8 +86,8 @@ async def test_roles(store: StoreHarness) -> None:
     grants = [(user_id, ContestRole.JUDGE), (user_id, ContestRole.BALLOON)]
     for _ in range(2):
         await fixture.transact(lambda tx: commands.grant_roles(tx, fixture.contest_id, grants, actor="ada"))
-    found = await store.database.read(lambda tx: queries.roles_of_user(tx, fixture.contest_id, user_id))
-    assert found == {ContestRole.JUDGE, ContestRole.BALLOON}
+    found = await store.database.read(lambda tx: queries.roles_of_user(tx, [fixture.contest_id], user_id))
+    assert found[fixture.contest_id] == {ContestRole.JUDGE, ContestRole.BALLOON}
     await fixture.transact(
         lambda tx: commands.revoke_role(tx, fixture.contest_id, user_id, ContestRole.JUDGE, actor="ada")
     )
