@@ -11,6 +11,7 @@ from adjudge.observe import metric_samples, metrics
 from adjudge.observe.logs import get_logger
 from adjudge.relay.periodic import periodic_task
 from adjudge.store import Database, Tx
+from adjudge.store.contests import scoreboard_log
 from adjudge.store.jobs import dead_letters, outbox, progress, retention
 from adjudge.store.judging import executions
 from adjudge.store.ops import idempotency_keys
@@ -23,13 +24,15 @@ _PROGRESS_MS: Final = 10 * 60 * 1_000
 """After this time, the progress of a finished judge run is no longer needed."""
 _JOBS_MS: Final = 24 * 60 * 60 * 1_000
 """How long a finished job is kept after its execution or delivery was deleted, to look up the reason."""
+_SCOREBOARD_LOG_US: Final = 24 * 3600 * 1_000_000
+"""How long changes of scoreboards are kept; readers that were away longer read a snapshot."""
 _ROUNDS: Final = 20
 SAMPLE_EVERY_MS: Final = 10_000
 _SAMPLES_KEPT_MS: Final = 24 * 3600 * 1_000
 
 
 class Retention:
-    """Deletes old executions, deliveries, their jobs, idempotency keys and progress, in small transactions."""
+    """Deletes old executions, deliveries, jobs, idempotency keys, progress and scoreboard changes, in batches."""
 
     def __init__(self, database: Database, *, deliveries_ms: int) -> None:
         self._database = database
@@ -39,6 +42,7 @@ class Retention:
             "jobs": lambda tx: retention.forget(tx, older_than_ms=_JOBS_MS),
             "idempotency_keys": idempotency_keys.delete_expired,
             "progress": lambda tx: progress.delete_old(tx, older_than_ms=_PROGRESS_MS),
+            "scoreboard_log": lambda tx: scoreboard_log.delete_old_log(tx, older_than_us=_SCOREBOARD_LOG_US),
         }
 
     async def run_once(self) -> int:
