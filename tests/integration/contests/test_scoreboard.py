@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from adjudge.cli.wiring.chains import make_jobs
 from adjudge.contests import jury, lifecycle
 from adjudge.contests.cell_json import decode_cell
 from adjudge.contests.formats.base import Cell
@@ -14,6 +15,7 @@ from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import ContestState
 from adjudge.domain.verdict import Verdict
+from adjudge.settings import load
 from adjudge.store.contests import balloons, participants, queries
 from adjudge.store.contests import submissions as contest_submissions
 from adjudge.store.contests.scoreboard import JURY, PUBLIC
@@ -298,3 +300,12 @@ async def test_overlapping_intervals_are_refused(store: StoreHarness, to_at: int
     await remove(1, NOON_US + 5 * MINUTE_US)
     with pytest.raises(InvalidInput, match="overlaps"):
         await remove(2, to_at)
+
+
+async def test_jobs_of_every_role_update_the_scoreboard(store: StoreHarness) -> None:
+    """Workers, schedulers, servers and commands finish jobs through the same wiring."""
+    fixture = await make_contest(store)
+    store.jobs = make_jobs(load(environ={}))
+    await store.clock.advance(MINUTE_MS)
+    await fixture.judge(await fixture.submit(), Verdict.AC)
+    assert (await cell(fixture)).is_solved
