@@ -87,6 +87,13 @@ def test_two_new_users() -> None:
     assert (first.delta, second.delta, displayed_rating(second.after)) == (116, -116, 1384)
 
 
+def test_deviation_grows_between_contests_up_to_the_initial_one() -> None:
+    # Before the contest: sqrt(60^2 + 35^2) = 69.462; after it: 69.462 * 200 / sqrt(69.462^2 + 200^2) = 65.617.
+    ratings = {"a": Rating(1_500_000, 60_000)}
+    change = _by_user(rate_contest(RatedContest("c", {"a": 1, "b": 2}), ratings))["a"]
+    assert change.after.deviation_milli // 10 == 6_561
+
+
 def test_uncertain_ratings_change_more() -> None:
     ratings = {"new": Rating(1_500_000, 350_000), "old": Rating(1_500_000, 60_000)}
     changes = _by_user(rate_contest(RatedContest("c", {"new": 1, "old": 1, "x": 2}), ratings))

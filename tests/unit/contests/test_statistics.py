@@ -41,6 +41,8 @@ def test_timeline_has_empty_buckets_and_extends_to_late_submissions() -> None:
         TimelineBucket(20, 0, 0),
         TimelineBucket(30, 1, 0),
     )
+    at_the_end = [CountedSubmission("a", "p1", "cpp", 30, AC)]
+    assert compute_statistics(at_the_end, [], duration_us=30, bucket_us=10).timeline[-1] == TimelineBucket(30, 1, 1)
     assert len(compute_statistics([], [], duration_us=31, bucket_us=10).timeline) == 4
 
 
