@@ -50,9 +50,9 @@ class RecordingTx:
         self.calls.append((text.sql, list(text.arguments(rows, parameters))))
 
     async def fetch(self, statement: Statement[Any], rows: Rows | None = None, /, **parameters: object) -> list[Any]:
-        """Note it; every row is as good as inserted."""
+        """Note it, and return what an insert of these rows returns: their ids and numbers."""
         self._note(statement, rows, parameters)
-        return [{"id": row[0]} for row in rows or ()]
+        return statement.build_rows([(row[0], number) for number, row in enumerate(rows or (), 1)])
 
     async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
         """Note it."""
