@@ -62,6 +62,7 @@ def populate(installation: Installation) -> CreatedObjects:
     installation.admin.put(
         "/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}
     ).raise_for_status()
+    _create_contest(installation)
     job_id = installation.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
@@ -73,6 +74,8 @@ def populate(installation: Installation) -> CreatedObjects:
         "/me/webhooks/{webhook_id}": f"/me/webhooks/{webhook_id}",
         "/problems": "/problems",
         "/problems/{name}": "/problems/hostile",
+        "/contests": "/contests",
+        "/contests/{slug}": "/contests/hostile",
         "/submissions": "/submissions?all=1",
         "/submissions/{submission_id}": f"/submissions/{accepted}",
         "/manage": "/manage",
@@ -101,6 +104,16 @@ def populate(installation: Installation) -> CreatedObjects:
         "an empty list": "/problems?q=nothing-is-called-that",
     }
     return CreatedObjects(paths, more)
+
+
+def _create_contest(installation: Installation) -> None:
+    """A running contest."""
+    body = {"slug": "hostile", "title": HOSTILE[:200], "description": HOSTILE, "duration_sec": 18_000}
+    _posted(installation.admin, "/api/v1/contests", body)
+    problems = {"problems": [{"problem": "sum", "alias": HOSTILE[:200], "rgb": "#e11d48"}, {"problem": "twice"}]}
+    installation.admin.put("/api/v1/contests/hostile/problems", json=problems).raise_for_status()
+    _posted(installation.admin, "/api/v1/contests/hostile:start", {})
+    _posted(installation.admin, "/api/v1/contests/hostile:publish", {})
 
 
 def _posted(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:

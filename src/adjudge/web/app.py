@@ -9,11 +9,13 @@ from fastapi.responses import Response
 
 from adjudge.api.container import Services
 from adjudge.domain.errors import NotFound
+from adjudge.web.contest_header import ContestPageRenderer
 from adjudge.web.render import PageRenderer, page_router
 from adjudge.web.routes import (
     account,
     api_reference,
     chains,
+    contests,
     ops,
     preferences,
     problem_admin,
@@ -36,6 +38,7 @@ def install(app: FastAPI, services: Services) -> None:
         services.submissions,
         services.admission,
     )
+    contest_pages = ContestPageRenderer(pages)
     for router in (
         pages.assets.router(),
         preferences.router(pages),
@@ -53,6 +56,7 @@ def install(app: FastAPI, services: Services) -> None:
             users=services.users,
             ops=services.ops,
         ),
+        contests.router(contest_pages, services.contests, services.languages),
         problem_admin.router(pages, services.problems, services.revisions, services.imports),
         chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
         rejudge.router(pages, services.languages, services.rejudges),

@@ -27,6 +27,7 @@ class NavItem:
 
 ENTRIES: Final = (
     NavItem("/problems", "nav.problems", Permission.PROBLEM_READ),
+    NavItem("/contests", "nav.contests", Permission.CONTEST_READ),
     NavItem("/submissions", "nav.submissions", Permission.SUBMISSION_READ),
     NavItem("/manage", "nav.problem_admin", Permission.PROBLEM_WRITE),
     NavItem("/chains", "nav.chains", Permission.CHAIN_READ, also="/runs"),

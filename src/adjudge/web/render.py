@@ -34,6 +34,7 @@ from adjudge.domain.errors import (
 from adjudge.observe.logs import get_logger
 from adjudge.services.viewer import Viewer
 from adjudge.web import i18n
+from adjudge.web.contest_durations import format_seconds
 from adjudge.web.diff import align_lines
 from adjudge.web.line_links import link_lines
 from adjudge.web.navigation import navigation
@@ -72,7 +73,9 @@ class PageRenderer:
             link_lines=link_lines,
             version=__version__,
         )
-        self._templates.filters.update(timestamp=timestamp, size=format_bytes, duration=format_duration)
+        self._templates.filters.update(
+            timestamp=timestamp, size=format_bytes, duration=format_duration, contest_duration=format_seconds
+        )
 
     async def render(self, request: Request, template: str, *, status: int = 200, **shown: object) -> Response:
         """Render ``template`` for the viewer of the request, in their language."""

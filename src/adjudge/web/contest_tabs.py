@@ -1,0 +1,32 @@
+"""Tabs of the contest pages: one line for each page; a tab shows if the viewer may use the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.services.contest_access import ContestView
+
+
+@dataclass(frozen=True, slots=True)
+class ContestTab:
+    """One tab; ``path`` follows ``/contests/{slug}``."""
+
+    path: str
+    label: str
+    """Translation key."""
+    is_shown: Callable[[ContestView], bool]
+
+
+def _everyone(_: ContestView) -> bool:
+    return True
+
+
+TABS: Final = (ContestTab("", "contest.tab_overview", _everyone),)
+"""In the order of the page: those for everyone, then those for staff."""
+
+
+def contest_tabs(view: ContestView) -> list[ContestTab]:
+    """The tabs for a viewer."""
+    return [tab for tab in TABS if tab.is_shown(view)]
