@@ -53,6 +53,7 @@ _SUMMARIES: Final = {
     "chain": "Manage chains and chain runs on a server.",
     "check": "Run a checker on one output and print the verdict.",
     "config": "Show all effective settings and their sources.",
+    "contest": "Manage contests on a server.",
     "dlq": "Manage dead letters: jobs that failed on their last attempt.",
     "doctor": "Check whether the sandbox works on this machine.",
     "gc": "Delete stored files that nothing refers to.",

@@ -12,6 +12,7 @@ from adjudge import __version__
 from adjudge.client import account as account_operations
 from adjudge.client import chain_runs as chain_runs_operations
 from adjudge.client import chains as chains_operations
+from adjudge.client import contests as contests_operations
 from adjudge.client import executions as executions_operations
 from adjudge.client import problem_imports as problem_imports_operations
 from adjudge.client import problems as problems_operations
@@ -99,6 +100,35 @@ class Operations:
     rejudge_apply = _Operation(rejudge_operations.rejudge_apply)
     rejudge_discard = _Operation(rejudge_operations.rejudge_discard)
     rejudge_cancel = _Operation(rejudge_operations.rejudge_cancel)
+    contests = _Operation(contests_operations.contests)
+    contest = _Operation(contests_operations.contest)
+    contest_create = _Operation(contests_operations.contest_create)
+    contest_update = _Operation(contests_operations.contest_update)
+    contest_clone = _Operation(contests_operations.contest_clone)
+    contest_problems = _Operation(contests_operations.contest_problems)
+    contest_set_problems = _Operation(contests_operations.contest_set_problems)
+    contest_roles = _Operation(contests_operations.contest_roles)
+    contest_grant_role = _Operation(contests_operations.contest_grant_role)
+    contest_revoke_role = _Operation(contests_operations.contest_revoke_role)
+    contest_publish = _Operation(contests_operations.contest_publish)
+    contest_unpublish = _Operation(contests_operations.contest_unpublish)
+    contest_cancel = _Operation(contests_operations.contest_cancel)
+    contest_blockers = _Operation(contests_operations.contest_blockers)
+    contest_finalize = _Operation(contests_operations.contest_finalize)
+    contest_reopen = _Operation(contests_operations.contest_reopen)
+    contest_close_updates = _Operation(contests_operations.contest_close_updates)
+    contest_log = _Operation(contests_operations.contest_log)
+    contest_start = _Operation(contests_operations.contest_start)
+    contest_pause_countdown = _Operation(contests_operations.contest_pause_countdown)
+    contest_resume_countdown = _Operation(contests_operations.contest_resume_countdown)
+    contest_extend = _Operation(contests_operations.contest_extend)
+    contest_pause = _Operation(contests_operations.contest_pause)
+    contest_resume = _Operation(contests_operations.contest_resume)
+    contest_freeze = _Operation(contests_operations.contest_freeze)
+    contest_thaw = _Operation(contests_operations.contest_thaw)
+    contest_intervals = _Operation(contests_operations.contest_intervals)
+    contest_remove_interval = _Operation(contests_operations.contest_remove_interval)
+    contest_undo_interval = _Operation(contests_operations.contest_undo_interval)
     chains = _Operation(chains_operations.chains)
     chain = _Operation(chains_operations.chain)
     chain_version = _Operation(chains_operations.chain_version)
