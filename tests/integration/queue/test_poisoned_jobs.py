@@ -23,9 +23,10 @@ _DEADLINE = Statement("test.deadline", "Give jobs a short deadline.", "UPDATE jo
 
 
 class FailsOnClaim(JudgeRunListener):
-    """An owner that fails when certain jobs are claimed."""
+    """Fails when certain jobs are claimed."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.poison: set[str] = set()
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:

@@ -53,9 +53,10 @@ class OracleHandler:
 
 
 class FailingListener(JudgeRunListener):
-    """An owner that fails whenever it is told of certain submissions: of the start of their jobs, or not before."""
+    """Fails whenever it is called for certain submissions: from the start of their jobs on, or later."""
 
     def __init__(self, failing: set[str], *, at_start: bool) -> None:
+        super().__init__()
         self._failing = failing
         self._at_start = at_start
 
