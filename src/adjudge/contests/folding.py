@@ -66,10 +66,11 @@ def judged(rules: Rules, participant: ParticipantRow, row: CellSubmission) -> Ju
         score_micro = full if row.override_score_micro is None else row.override_score_micro
     elif rules.contest.settings.verify_required and row.verified_at is None:
         verdict = None
+    time_us = clock.participant_time(rules.timeline, own, row.received_at) or 0
     found = JudgedSubmission(
         number=row.number,
         received_at=row.received_at,
-        time_us=clock.participant_time(rules.timeline, own, row.received_at) or 0,
+        time_us=max(0, time_us),  # the jury may count a submission from before a start that was moved
         verdict=verdict,
         score_micro=score_micro,
         subtasks={} if row.override_verdict is not None else row.subtasks or {},

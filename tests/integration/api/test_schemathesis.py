@@ -6,7 +6,7 @@ request goes out twice: with the ids that were made up, and with ids of things t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -75,7 +75,9 @@ def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
     hook = {"url": "https://example.org/x", "events": ["submission.judged"]}
     batch = {"filter": {"problem": "sum"}, "reason": "a test was wrong"}
     webhook_id = made("/webhooks", hook)["webhook"]["id"]
+    user_id = server.do(server.api.user("contestant"))[0]
     return {
+        **_contest(client, made, user_id),
         "submission_id": submitted["submission_id"],
         "job_id": submitted["job_id"],
         "problem": published_problem.slug,
@@ -83,7 +85,7 @@ def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
         "run_id": made("/chains/night:start", {})["run_id"],
         "node_id": "a",
         "trigger_id": made("/chains/night/triggers", cron)["id"],
-        "user_id": server.do(server.api.user("contestant"))[0],
+        "user_id": user_id,
         "token_id": made("/me/tokens", {"name": "spare"})["id"],
         "invitation_id": made("/invitations", {})["id"],
         "execution_id": made("/executions", program)["id"],
@@ -91,6 +93,20 @@ def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
         "webhook_id": webhook_id,
         "delivery_id": made(f"/webhooks/{webhook_id}:ping", {})["delivery_id"],
     }
+
+
+def _contest(
+    client: httpx.Client, made: Callable[[str, dict[str, Any]], dict[str, Any]], user_id: str
+) -> dict[str, str]:
+    """Ids of a running contest and of what belongs to it."""
+    made("/contests", {"slug": "spring", "title": "Spring", "duration_sec": 18_000})
+    client.put("/api/v1/contests/spring/problems", json={"problems": [{"problem": "sum"}]}).raise_for_status()
+    starts_at = made("/contests/spring:start", {})["starts_at"]
+    made("/contests/spring:publish", {})
+    made("/contests/spring/intervals", {"from_at": starts_at})
+    client.post("/api/v1/contests/spring/roles", json={"user": user_id, "role": "judge"}).raise_for_status()
+    (interval,) = client.get("/api/v1/contests/spring/intervals").json()["items"]
+    return {"contest": "spring", "interval_id": interval["id"], "user": user_id, "role": "judge"}
 
 
 def _ask(client: httpx.Client, case: Case[Any]) -> None:

@@ -11,6 +11,7 @@ from adjudge.contests import jury, lifecycle
 from adjudge.contests.cell_json import decode_cell
 from adjudge.contests.formats.base import Cell
 from adjudge.contests.listener import CONTEST_LISTENER
+from adjudge.domain.contest import ContestFormat
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import ContestState
@@ -154,6 +155,25 @@ async def test_late_submission_counts_when_made_official_or_with_extra_time(stor
     extra = [(fixture.participants[1], None, 20 * MINUTE_US)]
     await fixture.transact(lambda tx: jury.set_clocks(tx, fixture.contest_id, extra, actor="ada", reason=""))
     assert await keys(fixture, participant=1) == (1, -310 * 60, -310 * 60)
+    await fixture.check()
+
+
+async def test_official_submission_before_a_moved_start_has_time_zero(store: StoreHarness) -> None:
+    fixture = await make_contest(store, settings=icpc_settings(format=ContestFormat.ATCODER))
+    submission = await fixture.submit()
+    await fixture.judge(submission, Verdict.AC, {"score": 100, "max_score": 100})
+    contest = await fixture.contest()
+    moved = replace(contest.settings, starts_at=NOON_US + 10 * MINUTE_US)
+    await fixture.transact(
+        lambda tx: lifecycle.update(
+            tx, contest.id, moved, version=contest.version, slug=contest.slug, actor="ada", reason=""
+        )
+    )
+    assert await fixture.stored(JURY) == {}
+    await fixture.transact(
+        lambda tx: jury.decide(tx, submission, JuryDecision(official=True), version=1, actor="ada", reason="")
+    )
+    assert await keys(fixture) == (100_000_000, 0, 0)
     await fixture.check()
 
 
