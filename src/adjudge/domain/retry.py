@@ -1,4 +1,7 @@
-"""Which failures are retried, and after which delay."""
+"""Which failures are retried, and after which delay.
+
+Callers: ``worker/failures.py`` (a handler raised), ``store/jobs/commands.py`` (a worker was lost), ``client/retry.py``.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ class RetryClass(StrEnum):
 def classify(error: BaseException) -> RetryClass:
     """Classify a failure.
 
-    Domain errors know whether they are retryable. Unexpected exceptions count as infrastructure: attempts are bounded,
-    so a wrong guess costs at most three attempts and a dead letter that shows the error.
+    Domain errors declare whether they are retryable. Unexpected exceptions count as infrastructure: attempts are
+    bounded, so a wrong classification costs at most three retries and a dead letter that shows the error.
     """
     if isinstance(error, AdjudgeError) and not error.retryable and error.http_status < 500:
         return RetryClass.FINAL
@@ -30,7 +33,7 @@ def classify(error: BaseException) -> RetryClass:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Bounded exponential backoff with jitter."""
+    """Exponential backoff up to a cap; jitter is added last, so a delay can exceed the cap by ``jitter``."""
 
     max_retries: int = 3
     base_ms: int = 2_000
@@ -42,7 +45,7 @@ class RetryPolicy:
     def max_attempts(self) -> int:
         return self.max_retries + 1
 
-    def delay_ms(self, failures: int, random_unit: float) -> int:
-        """The delay after failure number ``failures`` (from 1); ``random_unit`` in [0, 1) is the source of jitter."""
-        plain: int = min(self.cap_ms, self.base_ms * self.factor ** (max(1, failures) - 1))
+    def delay_ms(self, attempt: int, random_unit: float) -> int:
+        """The delay after attempt number ``attempt`` (from 1); ``random_unit`` in [0, 1) is the source of jitter."""
+        plain: int = min(self.cap_ms, self.base_ms * self.factor ** (max(1, attempt) - 1))
         return round(plain * (1 + self.jitter * random_unit))

@@ -130,7 +130,9 @@ class RetrySettings:
         "RETRY_BASE_MS",
         minimum=1,
     )
-    cap_ms: int = _setting(_RETRY.cap_ms, "Maximum retry delay in milliseconds.", "RETRY_CAP_MS", minimum=1)
+    cap_ms: int = _setting(
+        _RETRY.cap_ms, "Maximum retry delay in milliseconds, before jitter of up to 10 %.", "RETRY_CAP_MS", minimum=1
+    )
 
     def policy(self) -> RetryPolicy:
         return RetryPolicy(max_retries=self.max_retries, base_ms=self.base_ms, cap_ms=self.cap_ms)

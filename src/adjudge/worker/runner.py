@@ -10,11 +10,10 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from adjudge.domain.errors import InternalFault, RefusalReason, Unavailable
-from adjudge.domain.retry import RetryClass, RetryPolicy, classify
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context, get_logger
@@ -23,6 +22,7 @@ from adjudge.store.jobs.commands import NEVER_STARTED, JobCommands
 from adjudge.store.jobs.metrics import log_fields
 from adjudge.store.jobs.models import Fence, Job, JobResult
 from adjudge.worker.acknowledger import Acknowledger
+from adjudge.worker.failures import failed_result
 from adjudge.worker.finisher import Finisher, FinishOutcome
 from adjudge.worker.handler import Handler, HandlerResult
 from adjudge.worker.leases import LeaseKeeper
@@ -31,7 +31,6 @@ from adjudge.worker.worker_settings import WorkerOptions
 
 _log = get_logger(__name__)
 _SECOND_US: Final = 1_000_000
-_ERROR_CHARACTERS: Final = 2_000
 REASON_WORKER_DRAINED: Final = "worker_drained"
 
 
@@ -242,14 +241,7 @@ class Runner:
             return instead, await self._finisher.finish(job, instead)
 
     def _failed(self, job: Job, fence: Fence, error: Exception) -> JobResult:
-        """The result of an attempt that failed: final, or to be retried after a delay."""
-        code, text = str(getattr(error, "code", type(error).__name__)), _text(error)
-        if classify(error) is RetryClass.FINAL:
-            return JobResult(fence, JobStatus.FAILED, reason="failed", error_code=code, error=text, job=job)
-        delay_ms = _policy_of(job, self._settings.retry).delay_ms(fence.attempt_id, self._random_unit())
-        return JobResult(
-            fence, JobStatus.PENDING, reason="retry", error_code=code, error=text, delay_ms=delay_ms, job=job
-        )
+        return failed_result(job, fence, error, self._settings.retry, self._random_unit())
 
 
 def _released(job: Job, fence: Fence, reason: str = REASON_WORKER_DRAINED) -> JobResult:
@@ -272,18 +264,6 @@ def _completed(job: Job, fence: Fence, completion: HandlerResult) -> JobResult:
     )
 
 
-def _policy_of(job: Job, usual: RetryPolicy) -> RetryPolicy:
-    """The retry policy with the delay that the job defines (as a chain node may), or the default."""
-    base_ms = job.payload.get("backoff_ms")
-    return replace(usual, base_ms=int(base_ms)) if base_ms is not None else usual
-
-
-def _text(error: BaseException) -> str:
-    """The text stored for an error, limited to characters that every database can store."""
-    words = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
-    return words.encode(errors="replace").decode().replace("\0", "␀")
-
-
 def _observe_start(claim: Claim) -> None:
     job, message = claim.job, claim.message
     if claim.is_takeover:
@@ -294,7 +274,7 @@ def _observe_start(claim: Claim) -> None:
 
 def _log_outcome(result: JobResult, outcome: FinishOutcome) -> None:
     if result.refund:
-        _log.info("job_released", stage="handed_back", reason=str(outcome.refused or result.reason))
+        _log.info("job_released", stage="released", reason=str(outcome.refused or result.reason))
     elif outcome.refused is not None:
         _log.warning("finish_refused", stage="refused", reason=str(outcome.refused))
     else:
