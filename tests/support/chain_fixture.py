@@ -22,8 +22,9 @@ from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import Executor
 from adjudge.chains.housekeeping import ChainHousekeeping
 from adjudge.chains.triggers import TriggerScheduler
-from adjudge.cli.wiring.chains import make_engine, make_job_listeners, run_starter
+from adjudge.cli.wiring.chains import make_engine, run_starter
 from adjudge.cli.wiring.executors import make_executors
+from adjudge.cli.wiring.jobs import make_job_listeners
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy

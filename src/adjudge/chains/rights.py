@@ -34,9 +34,9 @@ class Rights:
             return
         if self.user_id is None:
             raise NodeRefused(
-                f"The run may not {what}: whoever it acts for is disabled, or the token they used was revoked."
+                f"The run may not {what}: the user who started it is disabled, or the token of the start was revoked."
             )
-        raise NodeRefused(f"Whoever started the run may not {what}: that needs the permission {permission}.")
+        raise NodeRefused(f"The user who started the run may not {what}: the permission {permission} is missing.")
 
     def require_type(self, type_name: str, executor: object) -> None:
         """Refuse a node whose executor requires a permission that the user does not have."""

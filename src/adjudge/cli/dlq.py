@@ -15,8 +15,8 @@ from rich.table import Table
 from adjudge import settings as settings_source
 from adjudge.cli.options import actor_option, after_option, json_option, limit_option, required_reason_option
 from adjudge.cli.output import make_console
-from adjudge.cli.wiring.chains import make_jobs
 from adjudge.cli.wiring.drivers import open_existing_database
+from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.domain.ids import parse_id
 from adjudge.store import Database
 from adjudge.store.jobs import dead_letters

@@ -1,7 +1,7 @@
 """Resumes nodes that wait for submissions, rejudge batches or chain runs, in the transaction that finishes those.
 
 A submission finishes with its judge run, so the listener of judge runs is wrapped. Chain runs fire the triggers that
-wait for them. The probes find what had finished before the wait was stored.
+wait for them. The probes check whether an object had finished before the wait was stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WAIT_PROBES: Final[Mapping[str, WaitProbe]] = {
     WAIT_REJUDGE: probe_rejudge_batch,
     WAIT_APPROVAL: never_missed,  # no decision is possible before the wait is stored
 }
-"""Kind of wait → probe that returns the result if the wait is over."""
+"""Kind of wait → probe that returns the result if the awaited object has finished."""
 
 
 class JudgeRunWakeupListener:
@@ -34,23 +34,23 @@ class JudgeRunWakeupListener:
     is a callable, because the engine that resumes nodes is itself built on jobs and their listeners.
     """
 
-    def __init__(self, owner: JobListener, resume: Callable[[], ResumeNodes]) -> None:
-        self._owner = owner
+    def __init__(self, listener: JobListener, resume: Callable[[], ResumeNodes]) -> None:
+        self._listener = listener
         self._resume = resume
 
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        await self._owner.on_started(tx, jobs)
+        await self._listener.on_started(tx, jobs)
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        await self._owner.on_released(tx, jobs)
+        await self._listener.on_released(tx, jobs)
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Write the verdicts, then resume the nodes that wait for these submissions or for a completed batch."""
-        await self._owner.on_finished(tx, ended)
+        await self._listener.on_finished(tx, ended)
         jobs = [item.job for item in ended]
-        things = {(WAIT_SUBMISSION, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
-        things |= {(WAIT_REJUDGE, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
-        for on, key in await waits.find_awaited(tx, [(on, key) for on, key in things if key is not None]):
+        awaited = {(WAIT_SUBMISSION, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
+        awaited |= {(WAIT_REJUDGE, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
+        for on, key in await waits.find_awaited(tx, [(on, key) for on, key in awaited if key is not None]):
             outcome = await WAIT_PROBES[on](tx, key)
             if outcome is not None:
                 await self._resume()(

@@ -2,7 +2,7 @@
 
 Labels are few and bounded (INV-6): statuses, reasons, kinds; never an id of a job, submission or user. Code that counts
 imports the name from here: ``metrics.WORKER_CLAIM.labels("won", "ok").inc()``. Labels are in the declared order.
-``docs/reference/metrics.md`` is generated from ``DECLARED``.
+``docs/reference/metrics.md`` is generated from ``ALL_METRICS``.
 """
 
 from __future__ import annotations

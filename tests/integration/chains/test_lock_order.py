@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
-from adjudge.cli.wiring.chains import make_engine, make_job_listeners
+from adjudge.cli.wiring.chains import make_engine
+from adjudge.cli.wiring.jobs import make_job_listeners
 from adjudge.domain.errors import Conflict
 from adjudge.domain.verdict import Verdict
 from adjudge.executors.judge import WAIT_SUBMISSION

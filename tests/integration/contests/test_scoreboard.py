@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adjudge.cli.wiring.chains import make_jobs
+from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.contests import jury, lifecycle
 from adjudge.contests.cell_json import decode_cell
 from adjudge.contests.formats.base import Cell

@@ -25,8 +25,9 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.cache.two_tier import open_cache
 from adjudge.cli.http_protocol import HeadLimits, bounded
 from adjudge.cli.wiring.accounts import make_credentials
-from adjudge.cli.wiring.chains import make_engine, make_jobs
+from adjudge.cli.wiring.chains import make_engine
 from adjudge.cli.wiring.drivers import open_buckets, open_registry
+from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import load_languages
 from adjudge.cli.wiring.process import tune_gc
 from adjudge.cli.wiring.scheduler import inline_dispatch

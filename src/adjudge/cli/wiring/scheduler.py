@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerScheduler
-from adjudge.cli.wiring.chains import make_engine, make_jobs, run_starter
+from adjudge.cli.wiring.chains import make_engine, run_starter
+from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
 from adjudge.relay.housekeeping import QueueGauges, Retention

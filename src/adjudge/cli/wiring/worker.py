@@ -14,9 +14,10 @@ from adjudge import __version__
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import BlobStore
 from adjudge.chains.secrets import Keyring
-from adjudge.cli.wiring.chains import make_engine, make_jobs
+from adjudge.cli.wiring.chains import make_engine
 from adjudge.cli.wiring.drivers import open_buckets, open_for_leases, open_registry
 from adjudge.cli.wiring.executors import make_executors
+from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
