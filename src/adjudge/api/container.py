@@ -17,13 +17,16 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
+from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.ops import OpsService
+from adjudge.services.participants import ParticipantService
 from adjudge.services.problem_imports import ProblemImportService
 from adjudge.services.problem_revisions import ProblemRevisionService
 from adjudge.services.problem_stats import ProblemStatsService
@@ -75,3 +78,6 @@ class Services:
     ops: OpsService
     contests: ContestService
     contest_lifecycle: ContestLifecycleService
+    contest_registrations: ContestRegistrationService
+    contest_participants: ParticipantService
+    contest_invitations: ContestInvitationService

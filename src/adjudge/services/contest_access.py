@@ -151,13 +151,22 @@ async def find_view(tx: Tx, viewer: Viewer, name: str) -> ContestView:
 
 async def make_views(tx: Tx, viewer: Viewer, contests: Sequence[ContestRow]) -> list[ContestView]:
     """The contests as the viewer sees them, without those that are hidden from the viewer."""
+    return [view for view in await _make_all(tx, viewer, contests) if is_visible(view)]
+
+
+async def make_view(tx: Tx, viewer: Viewer, contest: ContestRow) -> ContestView:
+    """The contest for a viewer who may know of it for another reason, for example by a registration code."""
+    return (await _make_all(tx, viewer, [contest]))[0]
+
+
+async def _make_all(tx: Tx, viewer: Viewer, contests: Sequence[ContestRow]) -> list[ContestView]:
     ids = [contest.id for contest in contests]
     roles, own = dict[str, frozenset[ContestRole]](), list[ParticipantRow]()
     if viewer.user_id is not None:
         roles = await queries.roles_of_user(tx, ids, viewer.user_id)
         own = await participants.of_user(tx, ids, viewer.user_id)
     times = await load_times_of(tx, contests)
-    views = [
+    return [
         ContestView(
             contest,
             times[contest.id],
@@ -167,7 +176,6 @@ async def make_views(tx: Tx, viewer: Viewer, contests: Sequence[ContestRow]) -> 
         )
         for contest in contests
     ]
-    return [view for view in views if is_visible(view)]
 
 
 def implied_roles(viewer: Viewer) -> frozenset[ContestRole]:

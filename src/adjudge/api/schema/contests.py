@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -33,6 +32,7 @@ from adjudge.schema.contests import (
     ContestSettingsRead,
 )
 from adjudge.services.contest_access import ContestView
+from adjudge.services.contest_registration import hash_code
 from adjudge.services.contests import ContestProblemSpec
 from adjudge.store.contests.models import ContestProblemRow, ContestSettings
 
@@ -194,11 +194,6 @@ def to_us(seconds: float | None) -> int | None:
 
 def to_sec(us: int | None) -> float | None:
     return None if us is None else us / SECOND_US
-
-
-def hash_code(code: str) -> str:
-    """The stored form of a registration or invitation code."""
-    return hashlib.sha256(code.strip().encode()).hexdigest()
 
 
 def changed_settings(before: ContestSettings, body: ContestUpdate) -> ContestSettings:

@@ -23,7 +23,9 @@ from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
 from adjudge.services.contest_access import ContestAccess
+from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contests import ContestService
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
@@ -32,6 +34,7 @@ from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.oidc import OidcProvider
 from adjudge.services.ops import OpsService
+from adjudge.services.participants import ParticipantService
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.problem_imports import ProblemImportService
 from adjudge.services.problem_revisions import ProblemRevisionService
@@ -123,4 +126,7 @@ def compose_services(
         ops=OpsService(database, jobs, registry, settings, checks),
         contests=ContestService(database, contest_access, languages, new_id),
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
+        contest_registrations=ContestRegistrationService(database, contest_access, new_id),
+        contest_participants=ParticipantService(database, contest_access, new_id),
+        contest_invitations=ContestInvitationService(database, contest_access, new_id),
     )

@@ -41,6 +41,13 @@ ORGANIZATIONS = Statement(
     "SELECT {columns} FROM organizations WHERE code > :after ORDER BY code LIMIT :limit",
     row=OrganizationRow,
 )
+FIND_ORGANIZATIONS = Statement(
+    "organizations.find_by_codes",
+    "Find organisations by code.",
+    "SELECT {columns:organizations} FROM {given} JOIN organizations ON organizations.code = given_code",
+    input_columns={"given_code": "text"},
+    row=OrganizationRow,
+)
 ORGANIZATIONS_OF_CONTEST = Statement(
     "organizations.of_contest",
     "List the organisations that take part in a contest.",
@@ -124,6 +131,12 @@ async def upsert_organizations(tx: Tx, items: Sequence[OrganizationRow]) -> dict
     """Create organisations, or change those with the same code; return all of them by code."""
     rows = await tx.fetch(UPSERT_ORGANIZATIONS, [astuple(item) for item in items]) if items else []
     return {row.code: row for row in rows}
+
+
+async def find_organizations(tx: Tx, codes: Iterable[str]) -> dict[str, OrganizationRow]:
+    """Find organisations by code."""
+    rows = [(code,) for code in sorted(set(codes))]
+    return {row.code: row for row in await tx.fetch(FIND_ORGANIZATIONS, rows)} if rows else {}
 
 
 async def organizations(tx: Tx, *, after: str = "", limit: int) -> list[OrganizationRow]:
