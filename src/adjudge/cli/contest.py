@@ -1,4 +1,4 @@
-"""``adjudge contest``: contests on a server."""
+"""``adjudge contest``: contests on a server. The other ``contest_*`` modules have further commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from adjudge.cli.connection import open_client
+from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
+from adjudge.cli.contest_problems import PROBLEM_COMMANDS
+from adjudge.cli.contest_settings import SETTINGS_COMMANDS
 from adjudge.cli.options import json_option, limit_option, server_option
 from adjudge.cli.output import make_console
 
@@ -15,6 +18,10 @@ from adjudge.cli.output import make_console
 @click.group(name="contest")
 def command() -> None:
     """Manage contests on a server."""
+
+
+for _command in (*SETTINGS_COMMANDS, *PROBLEM_COMMANDS, *LIFECYCLE_COMMANDS):
+    command.add_command(_command)
 
 
 @command.command("list")

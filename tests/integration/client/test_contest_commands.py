@@ -1,0 +1,142 @@
+"""``adjudge contest`` against a real server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from adjudge.cli import main
+from adjudge.domain.permissions import Role
+from adjudge.domain.timestamps import format_timestamp, parse_timestamp
+from adjudge.services.users import UserSpec
+from tests.support.http_server import RunningServer
+from tests.support.published_problem import publish_problem
+
+pytestmark = pytest.mark.slow
+HOUR_US = 3_600_000_000
+PASSWORD = "correct horse battery"
+SETTINGS = """
+slug: spring
+title: Spring Contest
+duration_sec: 18000
+freeze_after_sec: 14400
+starts_at: 2100-01-31T12:00:00Z
+format_cfg: {penalty_minutes: 10}
+"""
+PROBLEMS = """
+problems:
+  - {problem: sum, label: S, color: red, rgb: "#ff0000", points: 50, closes_after_sec: 7200}
+"""
+
+
+def run(*argv: str) -> Result:
+    return CliRunner().invoke(main, ["contest", *argv])
+
+
+def shown(*argv: str) -> Any:
+    """The JSON output of a command that succeeds."""
+    answer = run(*argv, "--json")
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+@pytest.fixture
+def contest(server: RunningServer, tmp_path: Path) -> str:
+    """A draft with one problem, created from files by an admin."""
+    for name, role in (("ada", Role.ADMIN), ("bob", Role.CONTESTANT)):
+        order = UserSpec(name, role, None, password=PASSWORD, must_change_password=False)
+        server.do(server.api.services.users.create_user(order, actor="test"))
+    server.do(publish_problem(server.api))
+    login = CliRunner().invoke(main, ["login", server.url, "--name", "ada"], input=f"{PASSWORD}\n")
+    assert login.exit_code == 0, login.output
+    (tmp_path / "contest.yaml").write_text(SETTINGS)
+    (tmp_path / "problems.yaml").write_text(PROBLEMS)
+    assert shown("create", "--file", str(tmp_path / "contest.yaml"))["state"] == "draft"
+    saved = run("problems", "set", "spring", "--file", str(tmp_path / "problems.yaml"))
+    assert (saved.exit_code, "sum is published" in saved.stderr) == (0, True)
+    return "spring"
+
+
+def test_settings_problems_roles_and_copies(contest: str, tmp_path: Path) -> None:
+    found = shown("show", contest)
+    assert (found["settings"]["format_cfg"], found["settings"]["freeze_after_sec"]) == ({"penalty_minutes": 10}, 14_400)
+    assert found["starts_at"] == "2100-01-31T12:00:00.000Z"
+    text = run("show", contest).output
+    assert all(word in text for word in ("Spring Contest", "5h", "4h", "penalty_minutes"))
+
+    options = ("--duration", "1h30m", "--clear", "freeze_after", "--language", "c", "--no-allows-teams", "--rated")
+    settings = shown("edit", contest, "--title", "New", "--format-cfg", "{}", *options)["settings"]
+    assert (settings["duration_sec"], settings["freeze_after_sec"], settings["rated"]) == (5_400, None, True)
+    assert (settings["allowed_languages"], settings["allows_teams"]) == (["c"], False)
+    stale = run("edit", contest, "--title", "Other", "--expect-version", str(found["version"]))
+    assert (stale.exit_code, "VERSION_CONFLICT" in stale.stderr) == (3, True)
+    assert [(item["slug"], item["title"]) for item in shown("list")] == [(contest, "New")]
+
+    (problem,) = shown("problems", "list", contest)
+    assert (problem["label"], problem["points"], problem["closes_after_sec"]) == ("S", 50, 7_200)
+    assert [item["label"] for item in shown("problems", "set", contest, "Z=sum")] == ["Z"]
+    unknown = run("problems", "set", contest, "sum", "none")
+    assert (unknown.exit_code, "problems[1].problem" in unknown.stderr) == (3, True)
+
+    assert run("role", "grant", contest, "bob", "judge").exit_code == 0
+    roles = {(item["user_name"], item["role"]) for item in shown("role", "list", contest)}
+    assert roles == {("ada", "organiser"), ("bob", "judge")}
+    assert run("role", "revoke", contest, "bob", "judge").exit_code == 0
+    assert len(shown("role", "list", contest)) == 1
+
+    copy = shown("clone", contest, "autumn", "--title", "Autumn")
+    assert (copy["slug"], copy["title"], copy["starts_at"], copy["settings"]["rated"]) == (
+        "autumn",
+        "Autumn",
+        None,
+        True,
+    )
+    (tmp_path / "naive.yaml").write_text("starts_at: 2100-01-31T12:00:00")
+    naive = run("edit", contest, "--file", str(tmp_path / "naive.yaml"))
+    assert (naive.exit_code, "starts_at: a time needs a time zone" in naive.stderr) == (3, True)
+
+
+def test_lifecycle(contest: str) -> None:
+    assert shown("publish", contest)["state"] == "published"
+    assert shown("unpublish", contest, "--reason", "too early")["state"] == "draft"
+    assert shown("publish", contest)["phase"] == "before"
+    assert shown("countdown", "pause", contest)["countdown_pause_sec"] > 0
+    assert shown("countdown", "resume", contest)["countdown_pause_sec"] is None
+    now_us = parse_timestamp(shown("start", contest)["starts_at"], "starts_at")
+    start, minute_10 = format_timestamp(now_us - HOUR_US), format_timestamp(now_us - HOUR_US + HOUR_US // 6)
+    assert shown("start", contest, "--at", start)["phase"] == "running"
+    assert shown("pause", contest, "--reason", "power failure")["is_paused"]
+    assert not shown("resume", contest)["is_paused"]
+    removed = shown("interval", "remove", contest, "--from", start, "--to", minute_10, "--reason", "no power")
+    assert removed["contest_time_sec"] == 3_000
+    interval = next(item for item in shown("interval", "list", contest) if item["reason"] == "no power")
+    assert shown("interval", "undo", contest, interval["id"])["contest_time_sec"] == 3_600
+    future = run("interval", "remove", contest, "--from", start, "--to", "2100-01-01T00:00:00Z")
+    assert (future.exit_code, "to_at" in future.stderr) == (3, True)
+    assert shown("freeze", contest)["phase"] == "frozen"
+    assert shown("extend", contest, "--by", "10m", "--reason", "late start")["settings"]["duration_sec"] == 18_600
+
+    blocked = run("finalize", contest)
+    assert (blocked.exit_code, "has not ended" in blocked.stderr) == (3, True)
+    assert run("edit", contest, "--clear", "freeze_after").exit_code == 0
+    assert shown("extend", contest, "--by", "-4h30m")["phase"] == "ended"
+    assert shown("finalize", contest)["state"] == "finalized"
+    assert shown("reopen", contest, "--reason", "a protest")["state"] == "published"
+    assert shown("finalize", contest)["state"] == "finalized"
+    early = run("close-updates", contest)
+    assert (early.exit_code, "thaw it first" in early.stderr) == (3, True)
+    assert shown("thaw", contest)["phase"] == "thawed"
+    assert shown("close-updates", contest)["end_of_updates_at"] is not None
+    states = [item["to_state"] for item in shown("log", contest)]
+    assert states == ["published", "draft", "published", "finalized", "published", "finalized"]
+
+
+def test_canceled_contest_stays_canceled(contest: str) -> None:
+    assert run("publish", contest).exit_code == 0
+    assert shown("cancel", contest, "--reason", "no rooms")["state"] == "canceled"
+    again = run("publish", contest)
+    assert (again.exit_code, "canceled" in again.stderr) == (3, True)
