@@ -99,8 +99,8 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false|True|False)$"), list("tfTF"))
 
 
-def read_definition(text: str, place: str = "chain") -> ChainDefinition:
-    """Read a file's text; say what is wrong with its line, or with its fields."""
+def read_document(text: str, place: str) -> Any:
+    """Read YAML or JSON as plain values; times are texts."""
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader with fewer types
     except yaml.YAMLError as error:
@@ -108,6 +108,12 @@ def read_definition(text: str, place: str = "chain") -> ChainDefinition:
         where = f"{place}:{mark.line + 1}" if mark else place
         raise InvalidInput(f"{where}: invalid YAML: {getattr(error, 'problem', None) or error}.", field=place) from None
     encode_json(document, place)
+    return document
+
+
+def read_definition(text: str, place: str = "chain") -> ChainDefinition:
+    """Read a file's text; say what is wrong with its line, or with its fields."""
+    document = read_document(text, place)
     check_cfg(_SCHEMA, document, place=place)
     triggers = tuple(TriggerDefinition(**item) for item in document.get("triggers", ()))
     check_unique_trigger_names(triggers, f"{place}.")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from adjudge.cli.connection import open_client
 from adjudge.cli.contest_output import format_duration, print_json
-from adjudge.cli.contest_settings import read_document
+from adjudge.cli.contest_settings import read_file
 from adjudge.cli.options import json_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.domain.contest import ContestRole
@@ -68,7 +68,7 @@ def _named(name: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    document = read_document(path)
+    document = read_file(path)
     items = document.get("problems") if isinstance(document, dict) else document
     if not isinstance(items, list):
         raise InvalidInput(f"{path}: expected a list of problems.", field="file")

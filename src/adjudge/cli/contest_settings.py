@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-import yaml
 
+from adjudge.chains.definition_file import read_document
 from adjudge.cli.connection import open_client
 from adjudge.cli.contest_output import parse_duration, print_contest
 from adjudge.cli.options import json_option, server_option
@@ -131,7 +130,7 @@ def _flag(name: str) -> str:
 
 def read_settings(path: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     """The settings of a file and of options, as the API takes them."""
-    values = {} if path is None else read_document(path)
+    values = {} if path is None else read_file(path)
     if not isinstance(values, dict):
         raise InvalidInput(f"{path}: expected an object with settings.", field="file")
     for name, value in given.items():
@@ -153,24 +152,12 @@ def _parse_json(text: str, field: str) -> Any:
         raise InvalidInput(f"{field}: invalid JSON: {error}.", field=field) from None
 
 
-def read_document(path: Path) -> Any:
-    """A YAML or JSON file; times stay texts."""
+def read_file(path: Path) -> Any:
+    """The content of a YAML or JSON file."""
     try:
-        return _plain(yaml.safe_load(path.read_text(encoding="utf-8")), str(path))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        return read_document(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path}: cannot read file: {error}.", field="file") from None
-
-
-def _plain(value: Any, where: str) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item, f"{where}: {key}") for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item, where) for item in value]
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.isoformat()
-    if isinstance(value, dt.date):
-        raise InvalidInput(f"{where}: a time needs a time zone, e.g. 2026-01-31T12:00:00Z.", field="file")
-    return value
 
 
 @click.command()
