@@ -9,7 +9,7 @@ from adjudge.contests import clock
 from adjudge.contests.clock import ParticipantClock, RemovedInterval, Timeline
 from adjudge.domain.contest import ContestPhase, ParticipantKind
 from adjudge.store import Tx
-from adjudge.store.contests import queries
+from adjudge.store.contests import hidden, queries
 from adjudge.store.contests.models import ContestRow, ParticipantRow, RemovedIntervalRow
 
 
@@ -73,3 +73,16 @@ def participant_clock(participant: ParticipantRow) -> ParticipantClock:
         started_at=participant.started_at,
         is_virtual=participant.kind is ParticipantKind.VIRTUAL,
     )
+
+
+async def find_unthawed(tx: Tx, contests: Sequence[ContestRow]) -> list[str]:
+    """Those of the contests whose results are not public yet."""
+    if not contests:
+        return []
+    times = await load_times_of(tx, contests)
+    return [contest_id for contest_id, found in times.items() if found.phase() is not ContestPhase.THAWED]
+
+
+async def hidden_contests(tx: Tx, *, problem_id: str | None = None) -> str:
+    """The contests whose submissions statistics leave out, of one problem or of all, for ``:hidden_contests``."""
+    return hidden.join_ids(await find_unthawed(tx, await hidden.open_contests(tx, problem_id=problem_id)))

@@ -81,8 +81,18 @@ class ContestView:
             return ViewerClass.STAFF
         return ViewerClass.PARTICIPANT if self.participants else ViewerClass.VISITOR
 
-    def access(self, route: RouteClass, *, is_own: bool = False, is_problem_published: bool = False) -> Access:
-        """What the viewer may see now, by the table of ``contests.visibility``."""
+    def access(
+        self,
+        route: RouteClass,
+        *,
+        is_own: bool = False,
+        is_problem_published: bool = False,
+        participant: ParticipantRow | None = None,
+    ) -> Access:
+        """What the viewer may see now, by the table of ``contests.visibility``.
+
+        ``participant`` is that of an own object, if it is not the one for whom the viewer submits now.
+        """
         settings = self.contest.settings
         facts = ContestFacts(
             visibility=settings.visibility,
@@ -99,7 +109,8 @@ class ContestView:
         viewer = self.viewer_class
         if is_own and viewer in (ViewerClass.PARTICIPANT, ViewerClass.STAFF):
             viewer = ViewerClass.OWN
-        return visibility.access(route, viewer, self.phase, facts)
+        phase = self.phase if participant is None else self.times.phase(participant)
+        return visibility.access(route, viewer, phase, facts)
 
     @property
     def sees_problems(self) -> bool:

@@ -10,8 +10,9 @@ from types import MappingProxyType
 
 from adjudge.cache.policies import CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
+from adjudge.contests.times import hidden_contests
 from adjudge.services.viewer import Viewer
-from adjudge.store import Database
+from adjudge.store import Database, Tx
 from adjudge.store.problems import stats
 from adjudge.store.problems.stats import ProblemStats, UserProblemStatus
 
@@ -30,7 +31,7 @@ class ProblemStatsService:
         """
 
         async def load() -> bytes:
-            counted = await self.database.read(stats.count_by_problem)
+            counted = await self.database.read(_count)
             return json.dumps({problem_id: astuple(counts) for problem_id, counts in counted.items()}).encode()
 
         found = await self.cache.get(CacheEntity.PROBLEM_STATS, "all", load)
@@ -41,7 +42,17 @@ class ProblemStatsService:
         user_id = viewer.user_id
         if user_id is None:
             return UserProblemStatus()
-        return await self.database.read(lambda tx: stats.find_user_status(tx, user_id=user_id, problem_id=problem_id))
+
+        async def read(tx: Tx) -> UserProblemStatus:
+            hidden = await hidden_contests(tx, problem_id=problem_id)
+            return await stats.find_user_status(tx, user_id=user_id, problem_id=problem_id, hidden_contests=hidden)
+
+        return await self.database.read(read)
+
+
+async def _count(tx: Tx) -> dict[str, ProblemStats]:
+    """Contests count when their results are public."""
+    return await stats.count_by_problem(tx, hidden_contests=await hidden_contests(tx))
 
 
 @lru_cache(maxsize=2)

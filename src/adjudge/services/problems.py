@@ -13,6 +13,7 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.cache.entry import CachedValue, make_entry
 from adjudge.cache.policies import CacheEntity
 from adjudge.cache.two_tier import TwoTierCache
+from adjudge.contests.times import hidden_contests
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Permission, Role
 from adjudge.judge.languages import Languages
@@ -112,11 +113,13 @@ class ProblemService:
         """One page, encoded. Visitors share a cached page; a page with the progress of a user is cached per process."""
 
         async def load() -> bytes:
-            rows = await self.database.read(
-                lambda tx: problem_queries.list_problems(
-                    tx, wanted, viewer_id=viewer.user_id, after=after, limit=limit + 1
+            async def read(tx: Tx) -> list[ProblemListRow]:
+                hidden = await hidden_contests(tx) if viewer.user_id is not None else ""
+                return await problem_queries.list_problems(
+                    tx, wanted, viewer_id=viewer.user_id, after=after, limit=limit + 1, hidden_contests=hidden
                 )
-            )
+
+            rows = await self.database.read(read)
             next_key = (rows[limit - 1].sort_key, rows[limit - 1].id) if len(rows) > limit else None
             stats_by_problem = await self.problem_stats.list_problem_stats()
             items = [_item(row, viewer, stats_by_problem.get(row.id, _UNTRIED)) for row in rows[:limit]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -13,6 +14,7 @@ from adjudge.domain.timestamps import format_timestamp
 from adjudge.judge.result_document import coarse_case
 from adjudge.services import submissions
 from adjudge.services.event_feed import Event, EventFeed
+from adjudge.services.submission_access import SubmissionRights
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
@@ -60,8 +62,9 @@ class SubmissionEventService:
         The stream ends when the last committed change has been sent. The final status alone is not enough: while an
         older transaction is open, the event of the verdict is above the safe offset and cannot be sent yet.
         """
-        row = await self.submissions.get_submission_uncached(viewer, submission_id)
-        sees_all = submissions.is_jury(viewer, row)
+        row, rights = await self.submissions.find_with_rights(viewer, submission_id)
+        if not rights.shows_verdict:
+            return _silence()
         start = events.parse_event_offset(last_event_id) if last_event_id else None
         # Read after the row: a change in between has a later offset, and the stream waits for it.
         committed = await self.database.read(lambda tx: events.find_last_offset(tx, submission_id))
@@ -69,7 +72,8 @@ class SubmissionEventService:
         async def stream() -> Stream:
             last, sent, has_caught_up = row.status, start or START, False
             which = EventFilter(submission_id=submission_id)
-            async with aclosing(self._stream(which, start.next if start else START, sees_all=sees_all)) as happening:
+            events_of = self._stream(viewer, which, start.next if start else START, sees_all=rights.is_jury)
+            async with aclosing(events_of) as happening:
                 async for batch in happening:
                     yield batch
                     for event in batch:
@@ -85,28 +89,42 @@ class SubmissionEventService:
     async def stream_user(self, viewer: Viewer, last_event_id: str | None) -> Stream:
         """Events of the user's own submissions, from now on or from ``last_event_id``."""
         start = events.parse_event_offset(last_event_id).next if last_event_id else None
-        return self._stream(EventFilter(user_id=viewer.id), start, sees_all=False)
+        return self._stream(viewer, EventFilter(user_id=viewer.id), start, sees_all=False)
 
     async def stream_all(self, last_event_id: str | None) -> Stream:
         """Events of all submissions, from now on or from ``last_event_id``."""
         start = events.parse_event_offset(last_event_id).next if last_event_id else None
-        return self._stream(EventFilter(), start, sees_all=True)
+        return self._stream(None, EventFilter(), start, sees_all=True)
 
-    async def _stream(self, which: EventFilter, start: EventOffset | None, *, sees_all: bool) -> Stream:
+    async def _stream(
+        self, viewer: Viewer | None, which: EventFilter, start: EventOffset | None, *, sees_all: bool
+    ) -> Stream:
         """Subscribe first, then read the missed events: an event that arrives by both ways is sent once."""
         async with self.feed.subscribe(which) as subscription:
             end = await self.database.read(events.safe_offset)
             while start is not None and start < end:
                 missed = await self._replay(which, start, end)
-                yield [_status(change) for change in missed]
+                shown = await self._shown(viewer, missed, sees_all=sees_all)
+                yield [_status(change) for change in missed if _is_shown(change, shown)]
                 start = missed[-1].offset.next if len(missed) == _READ_LIMIT else end
             yield [BEAT]
             while not subscription.is_lost:
                 received = await subscription.read(BEAT_SEC)
-                batch = [item.encoded(sees_all, _encode) for item in received if not _already_replayed(item.event, end)]
+                new = [item for item in received if not _already_replayed(item.event, end)]
+                shown = await self._shown(viewer, [item.event for item in new], sees_all=sees_all)
+                batch = [item.encoded(sees_all, _encode) for item in new if _is_shown(item.event, shown)]
                 if batch or not received:
                     yield batch or [BEAT]
         yield [TOO_SLOW]
+
+    async def _shown(
+        self, viewer: Viewer | None, happened: Sequence[Event], *, sees_all: bool
+    ) -> Mapping[str, SubmissionRights] | None:
+        """What the viewer may see of submissions of contests; None: everything. Nothing is read for others."""
+        ids = {event.submission_id for event in happened if event.contest_id is not None}
+        if viewer is None or sees_all or not ids:
+            return None
+        return await self.submissions.find_rights(viewer, [*ids])
 
     async def _replay(
         self, which: EventFilter, start: EventOffset, end: EventOffset
@@ -115,6 +133,20 @@ class SubmissionEventService:
             return await events.read_between(tx, which, start, end, limit=_READ_LIMIT)
 
         return await self.database.read(read)
+
+
+async def _silence() -> Stream:
+    """The stream of a submission whose judging is hidden: it tells nothing, whatever happens."""
+    while True:
+        yield [BEAT]
+        await asyncio.sleep(BEAT_SEC)
+
+
+def _is_shown(event: Event, shown: Mapping[str, SubmissionRights] | None) -> bool:
+    rights = None if shown is None else shown.get(event.submission_id)
+    if rights is None:
+        return shown is None or event.contest_id is None
+    return rights.shows_verdict if isinstance(event, SubmissionStatusEvent) else rights.shows_details
 
 
 def _already_replayed(event: Event, end: EventOffset) -> bool:

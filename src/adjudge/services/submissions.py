@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,12 +15,19 @@ from adjudge.domain.errors import Forbidden, NotFound, VersionConflict
 from adjudge.domain.ids import parse_number, uuid7
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
-from adjudge.judge.result_document import author_view, coarse_case, coarse_mem_kb
+from adjudge.judge.result_document import coarse_case
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.problems import user_list_cache_key
+from adjudge.services.submission_access import (
+    SubmissionRights,
+    find_hidden_contests,
+    find_rights,
+    rights_outside_contests,
+)
 from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
+from adjudge.store.contests import hidden
 from adjudge.store.jobs import dead_letters, progress
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.dead_letters import JobAttemptRow
@@ -69,7 +76,7 @@ class SubmissionDetail:
     """Everything a page shows about a submission, read in one snapshot and reduced to what the viewer may see."""
 
     row: SubmissionRow
-    is_jury: bool
+    rights: SubmissionRights
     document: Mapping[str, Any] | None
     runs: list[JudgeRunRow]
     log: list[SubmissionStatusChange]
@@ -77,25 +84,6 @@ class SubmissionDetail:
     """The progress of judging, while it is running."""
     run_id: str | None = None
     """The judge run whose result is shown, if it is not the one that determines the verdict."""
-
-
-def is_jury(viewer: Viewer, row: SubmissionRow) -> bool:
-    """Whether the viewer may see everything of a submission: staff, and the setter of its problem."""
-    owns_problem = row.problem_owner_id == viewer.user_id and viewer.can(Permission.PROBLEM_WRITE)
-    return viewer.can(Permission.SUBMISSION_READ_ALL) or owns_problem
-
-
-def _may_see(viewer: Viewer, row: SubmissionRow) -> bool:
-    return row.user_id == viewer.user_id or is_jury(viewer, row)
-
-
-def _visible(viewer: Viewer, row: SubmissionRow) -> SubmissionRow:
-    """The row for the viewer: exact for the jury, with rounded memory for the author, not found for others."""
-    if is_jury(viewer, row):
-        return row
-    if not _may_see(viewer, row):
-        raise NotFound("submission", row.id)
-    return row if row.mem_kb is None else replace(row, mem_kb=coarse_mem_kb(row.mem_kb))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +104,10 @@ class SubmissionService:
 
         async def read(tx: Tx) -> str | None:
             found = await submission_queries.find_id(tx, number)
-            if found is None or not _may_see(viewer, await submission_queries.find_submission(tx, found)):
+            if found is None:
                 return None
-            return found
+            row = await submission_queries.find_submission(tx, found)
+            return found if (await find_rights(tx, viewer, [row]))[found].is_visible else None
 
         submission_id = await self.database.read(read)
         if submission_id is None:
@@ -134,24 +123,49 @@ class SubmissionService:
                 row = await self.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
             except NotFound:
                 return None
-            self._invalidate_user_lists(row)
             return json.dumps(asdict(row)).encode()
 
         found = await self.cache.get(CacheEntity.SUBMISSION_STATUS, submission_id, load)
         if found is None:
             raise NotFound("submission", submission_id)
-        row = _visible(viewer, SubmissionRow(**json.loads(found.body)))
-        if wait_sec > 0 and row.finished_at is None:
+        stored = SubmissionRow(**json.loads(found.body))
+        rights = await self._rights(viewer, stored)
+        row = rights.reduce(stored)
+        self._invalidate_user_lists(row)
+        if wait_sec > 0 and row.finished_at is None and rights.shows_verdict:  # an early reply would tell of a verdict
             await self.feed.wait_submission_finished(submission_id, min(wait_sec, WAIT_MOST_SEC))
             row = await self.get_submission_uncached(viewer, submission_id)
         return row
 
+    async def _rights(self, viewer: Viewer, row: SubmissionRow) -> SubmissionRights:
+        if row.contest_id is None:
+            return rights_outside_contests(viewer, row)
+        return (await self.database.read(lambda tx: find_rights(tx, viewer, [row])))[row.id]
+
     async def get_submission_uncached(self, viewer: Viewer, submission_id: str) -> SubmissionRow:
         """The current state of a submission, read from the database."""
+        return (await self.find_with_rights(viewer, submission_id))[0]
+
+    async def find_with_rights(self, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, SubmissionRights]:
+        """The current state of a submission, reduced to what the viewer may see, and what that is."""
         self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
-        row = await self.database.read(lambda tx: submission_queries.find_submission(tx, submission_id))
+
+        async def read(tx: Tx) -> tuple[SubmissionRow, SubmissionRights]:
+            row = await submission_queries.find_submission(tx, submission_id)
+            return row, (await find_rights(tx, viewer, [row]))[row.id]
+
+        stored, rights = await self.database.read(read)
+        row = rights.reduce(stored)
         self._invalidate_user_lists(row)
-        return _visible(viewer, row)
+        return row, rights
+
+    async def find_rights(self, viewer: Viewer, submission_ids: Sequence[str]) -> dict[str, SubmissionRights]:
+        """What the viewer may see of submissions, by id."""
+
+        async def read(tx: Tx) -> dict[str, SubmissionRights]:
+            return await find_rights(tx, viewer, await submission_queries.find_submissions(tx, submission_ids))
+
+        return await self.database.read(read)
 
     def _invalidate_user_lists(self, row: SubmissionRow) -> None:
         """Invalidate the problem lists of the author, which show whether a problem is solved."""
@@ -162,12 +176,12 @@ class SubmissionService:
         self, viewer: Viewer, wanted: SubmissionFilter, *, problem: str | None, before: str | None, limit: int
     ) -> list[SubmissionRow]:
         """A page of the visible submissions: all for staff, those to own problems for setters, else the own ones."""
-        owns = False
+        owned_problem_id = None
         if problem is not None:
             found = await self._problem(viewer, problem)
             wanted = replace(wanted, problem_id=found.id)
-            owns = _owns(viewer, found)
-        if not viewer.can(Permission.SUBMISSION_READ_ALL) and not owns:
+            owned_problem_id = found.id if _owns(viewer, found) else None
+        if not viewer.can(Permission.SUBMISSION_READ_ALL) and owned_problem_id is None:
             if wanted.user_id not in (None, viewer.user_id):
                 raise Forbidden("user: you can only list your own submissions.")
             wanted = replace(wanted, user_id=viewer.id)
@@ -175,8 +189,16 @@ class SubmissionService:
             wanted = replace(wanted, from_id=_id_at(wanted.since_us // _MILLISECOND - _MAX_SKEW_MS))
         until_id = MAX_ID if wanted.until_us is None else _id_at(wanted.until_us // _MILLISECOND + _MAX_SKEW_MS)
         start = min(before or MAX_ID, until_id)
-        rows = await self.database.read(lambda tx: submission_queries.page(tx, wanted, before=start, limit=limit))
-        return [_visible(viewer, row) for row in rows]
+        by_result = wanted.status is not None or wanted.verdict is not None
+
+        async def read(tx: Tx) -> list[SubmissionRow]:
+            left_out = await find_hidden_contests(tx, viewer, owned_problem_id=owned_problem_id, by_result=by_result)
+            shown = replace(wanted, hidden_contests=hidden.join_ids(left_out))
+            rows = await submission_queries.page(tx, shown, before=start, limit=limit)
+            rights = await find_rights(tx, viewer, rows)
+            return [rights[row.id].reduce(row) for row in rows if rights[row.id].is_visible]
+
+        return await self.database.read(read)
 
     async def _problem(self, viewer: Viewer, name: str) -> ProblemRef:
         """The problem to filter by; the draft of another user is not found.
@@ -195,12 +217,12 @@ class SubmissionService:
 
     async def get_results(self, viewer: Viewer, submission_id: str) -> SubmissionResult:
         """The results by test, reduced to what the viewer may see."""
-        row = await self.get_submission_uncached(viewer, submission_id)
+        row, rights = await self.find_with_rights(viewer, submission_id)
         document = None
         if row.finished_at is not None and row.job_id is not None:
             job_id = row.job_id
             document = await self.database.read(lambda tx: submission_queries.find_result(tx, job_id))
-        return SubmissionResult(row, is_jury(viewer, row), _document_for(viewer, row, document))
+        return SubmissionResult(row, rights.is_jury, rights.document(document))
 
     async def get_detail(self, viewer: Viewer, submission_id: str, run_id: str = "") -> SubmissionDetail:
         """Everything about a submission, read in one snapshot.
@@ -210,32 +232,34 @@ class SubmissionService:
         self.cache.invalidate(CacheEntity.SUBMISSION_STATUS, submission_id)
 
         async def read(tx: Tx) -> SubmissionDetail:
-            row = _visible(viewer, await submission_queries.find_submission(tx, submission_id))
+            stored = await submission_queries.find_submission(tx, submission_id)
+            rights = (await find_rights(tx, viewer, [stored]))[stored.id]
+            row = rights.reduce(stored)
             has_ended = row.finished_at is not None
             found = await submission_queries.list_judge_runs(tx, submission_id)
             under_way = [run.id for run in found if run.finished_at is None][:1]
             made = {} if has_ended else await progress.find_by_jobs(tx, under_way)
             return SubmissionDetail(
                 row,
-                is_jury(viewer, row),
+                rights,
                 await submission_queries.find_result(tx, row.job_id) if has_ended and row.job_id is not None else None,
-                _runs_for(viewer, row, found),
-                _log_for(viewer, row, await submission_queries.list_submission_status_log(tx, submission_id)),
-                _progress_for(viewer, row, next(iter(made.values()), None)),
+                rights.runs(row, found),
+                rights.log(await submission_queries.list_submission_status_log(tx, submission_id)),
+                _progress_for(rights, next(iter(made.values()), None)),
             )
 
         found = await self.database.read(read)
         self._invalidate_user_lists(found.row)
         if run_id and run_id != found.row.job_id:
-            return await self._run_detail(viewer, found, run_id)
-        return replace(found, document=_document_for(viewer, found.row, found.document))
+            return await self._run_detail(found, run_id)
+        return replace(found, document=found.rights.document(found.document))
 
-    async def _run_detail(self, viewer: Viewer, found: SubmissionDetail, run_id: str) -> SubmissionDetail:
+    async def _run_detail(self, found: SubmissionDetail, run_id: str) -> SubmissionDetail:
         run = next((run for run in found.runs if run.id == run_id), None)
         if run is None:
             raise NotFound("judge_run", run_id)
         result = await self.database.read(lambda tx: submission_queries.find_result(tx, run_id))
-        document = _document_for(viewer, found.row, result)
+        document = found.rights.document(result)
         shown = document or {}
         row = replace(
             found.row,
@@ -249,17 +273,17 @@ class SubmissionService:
 
     async def list_status_changes(self, viewer: Viewer, submission_id: str) -> list[SubmissionStatusChange]:
         """All status changes of a submission; only staff see the actor."""
-        row = await self.get_submission_uncached(viewer, submission_id)
-        return _log_for(
-            viewer,
-            row,
-            await self.database.read(lambda tx: submission_queries.list_submission_status_log(tx, submission_id)),
+        _, rights = await self.find_with_rights(viewer, submission_id)
+        return rights.log(
+            await self.database.read(lambda tx: submission_queries.list_submission_status_log(tx, submission_id))
         )
 
     async def cancel_submission(self, viewer: Viewer, submission_id: str, reason: str) -> SubmissionRow:
         """Cancel a submission that has no verdict yet: the viewer's own, or any for staff."""
-        row = await self.get_submission_uncached(viewer, submission_id)
-        if row.user_id != viewer.user_id:
+        row, rights = await self.find_with_rights(viewer, submission_id)
+        if row.contest_id is not None and not rights.is_jury:
+            raise Forbidden("Submissions of a contest cannot be canceled by their authors.")
+        if row.contest_id is None and row.user_id != viewer.user_id:
             viewer.require(Permission.SUBMISSION_CANCEL_ALL)
 
         async def operation(tx: Tx) -> None:
@@ -301,36 +325,33 @@ class SubmissionService:
 
     async def list_judge_runs(self, viewer: Viewer, submission_id: str) -> list[JudgeRunRow]:
         """The judge runs of a submission; only staff see those of a rejudge batch that is not applied."""
-        row = await self.get_submission_uncached(viewer, submission_id)
-        return _runs_for(
-            viewer, row, await self.database.read(lambda tx: submission_queries.list_judge_runs(tx, submission_id))
+        row, rights = await self.find_with_rights(viewer, submission_id)
+        return rights.runs(
+            row, await self.database.read(lambda tx: submission_queries.list_judge_runs(tx, submission_id))
         )
 
     async def get_judge_run(self, viewer: Viewer, job_id: str) -> JudgeRunRow:
         """One judge run, if the viewer may see its submission."""
-        return (await self._run_and_submission(viewer, job_id))[0]
+        return (await self._run_and_rights(viewer, job_id))[0]
 
     async def run_results(self, viewer: Viewer, job_id: str) -> RunFound:
         """The result of one judge run, reduced to what the viewer may see."""
-        run, row = await self._run_and_submission(viewer, job_id)
+        run, rights = await self._run_and_rights(viewer, job_id)
         document = None
         if run.finished_at is not None:
             document = await self.database.read(lambda tx: submission_queries.find_result(tx, job_id))
-        return RunFound(run, is_jury(viewer, row), _document_for(viewer, row, document))
+        return RunFound(run, rights.is_jury, rights.document(document))
 
-    async def _run_and_submission(self, viewer: Viewer, job_id: str) -> tuple[JudgeRunRow, SubmissionRow]:
+    async def _run_and_rights(self, viewer: Viewer, job_id: str) -> tuple[JudgeRunRow, SubmissionRights]:
         run = await self.database.read(lambda tx: submission_queries.find_judge_run(tx, job_id))
-        row = await self._submission_of(viewer, run)
-        visible = _runs_for(viewer, row, [run])
-        if not visible:
-            raise NotFound("judge_run", job_id)
-        return visible[0], row
-
-    async def _submission_of(self, viewer: Viewer, run: JudgeRunRow) -> SubmissionRow:
         try:
-            return await self.get_submission_uncached(viewer, run.submission_id or "")
+            row, rights = await self.find_with_rights(viewer, run.submission_id or "")
         except NotFound:
             raise NotFound("judge_run", run.id) from None
+        visible = rights.runs(row, [run])
+        if not visible:
+            raise NotFound("judge_run", job_id)
+        return visible[0], rights
 
     async def list_attempts(self, job_id: str) -> list[JobAttemptRow]:
         """The finished attempts of a judge run."""
@@ -369,31 +390,12 @@ def _id_at(unix_ms: int) -> str:
     return uuid7(max(0, unix_ms), 0)
 
 
-def _document_for(viewer: Viewer, row: SubmissionRow, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    return document if document is None or is_jury(viewer, row) else author_view(dict(document))
-
-
-def _progress_for(viewer: Viewer, row: SubmissionRow, made: JobProgressRow | None) -> JobProgressRow | None:
-    if made is None or is_jury(viewer, row):
+def _progress_for(rights: SubmissionRights, made: JobProgressRow | None) -> JobProgressRow | None:
+    if made is None or rights.is_jury:
         return made
+    if not rights.shows_details:
+        return None
     return replace(made, cases=[coarse_case(case) for case in made.cases if case.get("shown")])
-
-
-def _log_for(viewer: Viewer, row: SubmissionRow, changes: list[SubmissionStatusChange]) -> list[SubmissionStatusChange]:
-    if is_jury(viewer, row):
-        return changes
-    return [replace(change, actor=None, reason=None, job_id=None) for change in changes]
-
-
-def _runs_for(viewer: Viewer, row: SubmissionRow, found: list[JudgeRunRow]) -> list[JudgeRunRow]:
-    if is_jury(viewer, row):
-        return found
-    return [_redact_for_author(run) for run in found if run.rejudge_batch_id is None or run.id == row.job_id]
-
-
-def _redact_for_author(run: JudgeRunRow) -> JudgeRunRow:
-    """Remove what only operators need: the worker, its error and the trace."""
-    return replace(run, lease_owner=None, error=None, trace_id=None)
 
 
 def is_finished(status: str) -> bool:

@@ -82,6 +82,18 @@ FIND = Statement(
     row=ContestSubmissionRow,
     columns=_COLUMNS,
 )
+FIND_MANY = Statement(
+    "contest_submissions.find_many",
+    "Read those of the given submissions that count for a participant.",
+    """
+    SELECT {columns:contest_submissions} FROM {given}
+    JOIN contest_submissions ON contest_submissions.submission_id = given_id
+    JOIN submissions ON submissions.id = given_id
+    """,
+    input_columns={"given_id": "text"},
+    row=ContestSubmissionRow,
+    columns=_COLUMNS,
+)
 FIND_BY_NUMBER = Statement(
     "contest_submissions.find_by_number",
     "Read a submission of a contest by its number.",
@@ -195,6 +207,11 @@ async def find(tx: Tx, submission_id: str) -> ContestSubmissionRow:
     if row is None:
         raise NotFound("submission", submission_id)
     return row
+
+
+async def find_many(tx: Tx, submission_ids: Sequence[str]) -> dict[str, ContestSubmissionRow]:
+    """Those of the submissions that count for a participant, by id."""
+    return {row.submission_id: row for row in await tx.fetch(FIND_MANY, [(item,) for item in submission_ids])}
 
 
 async def find_by_number(tx: Tx, contest_id: str, number: int) -> ContestSubmissionRow:

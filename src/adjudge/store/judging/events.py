@@ -17,7 +17,11 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Statement
 
-_COLUMNS = {"user_id": "submissions.user_id", "problem_id": "submissions.problem_id"}
+_COLUMNS = {
+    "user_id": "submissions.user_id",
+    "problem_id": "submissions.problem_id",
+    "contest_id": "submissions.contest_id",
+}
 _FROM = "FROM submission_status_log AS log JOIN submissions ON submissions.id = log.submission_id"
 _BETWEEN = "(log.xid, log.id) >= (:from_xid, :from_id) AND (log.xid, log.id) < (:to_xid, :to_id)"
 
@@ -53,6 +57,7 @@ class SubmissionStatusEvent:
     at: int
     user_id: str
     problem_id: str
+    contest_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class JudgeProgressEvent:
     total: int
     cases: Sequence[Mapping[str, Any]]
     updated_at: int
+    contest_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,11 @@ PROGRESS_SINCE = Statement(
     WHERE COALESCE(rejudge_batch_id, '') = '' AND COALESCE(submissions.finished_at, 0) = 0
     """,
     row=JudgeProgressEvent,
-    columns={"submission_id": "submissions.id", "user_id": "submissions.user_id"},
+    columns={
+        "submission_id": "submissions.id",
+        "user_id": "submissions.user_id",
+        "contest_id": "submissions.contest_id",
+    },
 )
 FINISHED_SUBMISSIONS = Statement(
     "submissions.finished",

@@ -159,6 +159,8 @@ class SubmissionFilter:
     until_us: int | None = None
     from_id: str = ""
     """The lowest id of the list, so that older ones are not read."""
+    hidden_contests: str = ""
+    """Contests whose submissions are left out, joined by ``store.contests.hidden.join_ids``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
+from adjudge.store.contests.hidden import shown
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 from adjudge.store.judging.models import (
@@ -38,6 +39,15 @@ FIND = Statement(
     "submissions.find",
     "Read one submission.",
     f"SELECT {{columns:submissions}} {_FROM} WHERE submissions.id = :submission_id",
+    row=SubmissionRow,
+    columns=_COLUMNS,
+)
+
+FIND_ALL = Statement(
+    "submissions.find_all",
+    "Read several submissions.",
+    f"SELECT {{columns:submissions}} {_FROM} JOIN {{given}} ON given_id = submissions.id",
+    input_columns={"given_id": "text"},
     row=SubmissionRow,
     columns=_COLUMNS,
 )
@@ -118,6 +128,7 @@ def _page(name: str, whose: str, key: str) -> Statement[SubmissionRow]:
           AND (CAST(:verdict AS text) IS NULL OR verdict = :verdict)
           AND (CAST(:since_us AS bigint) IS NULL OR submissions.created_at >= :since_us)
           AND (CAST(:until_us AS bigint) IS NULL OR submissions.created_at < :until_us)
+          AND {shown("contest_id")}
         ORDER BY submissions.id DESC LIMIT :limit
         """,
         row=SubmissionRow,
@@ -133,6 +144,11 @@ PAGE_OF_CONTEST = _page("page_of_contest", " of one contest", "contest_id = :con
 
 async def find_submission(tx: Tx, submission_id: str) -> SubmissionRow:
     return or_not_found(await fetch_one(tx, FIND, submission_id=submission_id), "submission", submission_id)
+
+
+async def find_submissions(tx: Tx, submission_ids: Sequence[str]) -> list[SubmissionRow]:
+    """Those of the given submissions that exist."""
+    return await tx.fetch(FIND_ALL, [(item,) for item in submission_ids])
 
 
 async def find_id(tx: Tx, number: int) -> str | None:

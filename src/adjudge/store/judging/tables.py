@@ -71,7 +71,7 @@ submissions = Table(
     Index(None, "user_id", "id"),
     Index(None, "problem_id", "id"),
     Index(None, "contest_id", "id"),
-    partial_index("submissions_judged", "user_id", "problem_id", "verdict", where="verdict IS NOT NULL"),
+    partial_index("submissions_judged", "user_id", "problem_id", "verdict", "contest_id", where="verdict IS NOT NULL"),
     partial_index("submissions_open", "user_id", where="finished_at IS NULL"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from adjudge.store.contests.hidden import shown
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 from adjudge.store.problems.models import (
@@ -27,8 +28,8 @@ _ITEMS: Final = {
 _END: Final = {"postgresql": '((item || :beyond) COLLATE "C")', "sqlite": "(item || :beyond)"}
 
 
-_OWN: Final = """SELECT 1 FROM submissions WHERE submissions.user_id = CAST(:viewer AS text)
-                        AND submissions.problem_id = problems.id"""
+_OWN: Final = f"""SELECT 1 FROM submissions WHERE submissions.user_id = CAST(:viewer AS text)
+                        AND submissions.problem_id = problems.id AND {shown("submissions.contest_id")}"""
 _SOLVED: Final = f"EXISTS ({_OWN} AND submissions.verdict = 'AC')"
 _TRIED: Final = f"(NOT {_SOLVED} AND EXISTS ({_OWN} AND submissions.verdict IS NOT NULL))"
 
@@ -153,9 +154,18 @@ _BY_SORT: Final = {
 
 
 async def list_problems(
-    tx: Tx, wanted: ProblemFilter, *, viewer_id: str | None, after: tuple[object, str] | None, limit: int
+    tx: Tx,
+    wanted: ProblemFilter,
+    *,
+    viewer_id: str | None,
+    after: tuple[object, str] | None,
+    limit: int,
+    hidden_contests: str = "",
 ) -> list[ProblemListRow]:
-    """List problems; ``after`` is the sort key and the id of the last row of the previous page."""
+    """List problems; ``after`` is the sort key and the id of the last row of the previous page.
+
+    Submissions in ``hidden_contests`` do not count as solved or attempted.
+    """
     key, row_id = after or (None, None)
     return await tx.fetch(
         _BY_SORT[wanted.sort],
@@ -170,6 +180,7 @@ async def list_problems(
         tried=None if wanted.is_tried is None else int(wanted.is_tried),
         owner=wanted.owner_id,
         viewer=viewer_id,
+        hidden_contests=hidden_contests,
         after_key=key,
         after_id=row_id,
         limit=limit,

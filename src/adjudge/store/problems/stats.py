@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adjudge.store.contests.hidden import shown
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
@@ -39,11 +40,12 @@ class UserProblemStatus:
 COUNT_BY_PROBLEM = Statement(
     "problems.count_by_problem",
     "Count judged and accepted submissions and solvers of every problem.",
-    """
+    f"""
     SELECT problem_id, sum(judged) AS judged, sum(accepted) AS accepted,
            sum(CASE WHEN accepted > 0 THEN 1 ELSE 0 END) AS solvers
     FROM (SELECT user_id, problem_id, count(*) AS judged, sum(CASE WHEN verdict = 'AC' THEN 1 ELSE 0 END) AS accepted
-          FROM submissions WHERE verdict IS NOT NULL AND verdict <> 'SE' GROUP BY user_id, problem_id) AS people
+          FROM submissions WHERE verdict IS NOT NULL AND verdict <> 'SE' AND {shown("contest_id")}
+          GROUP BY user_id, problem_id) AS people
     GROUP BY problem_id
     """,
 )
@@ -51,23 +53,25 @@ COUNT_BY_PROBLEM = Statement(
 SELECT_USER_STATUS = Statement(
     "problems.select_user_status",
     "Read whether a user has solved or attempted a problem.",
-    """
+    f"""
     SELECT EXISTS (SELECT 1 FROM submissions
-                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict = 'AC') AS is_solved,
+                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict = 'AC'
+                     AND {shown("contest_id")}) AS is_solved,
            EXISTS (SELECT 1 FROM submissions
-                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict IS NOT NULL) AS is_judged
+                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict IS NOT NULL
+                     AND {shown("contest_id")}) AS is_judged
     """,
 )
 
 
-async def count_by_problem(tx: Tx) -> dict[str, ProblemStats]:
+async def count_by_problem(tx: Tx, *, hidden_contests: str = "") -> dict[str, ProblemStats]:
     """Statistics by problem id; problems without judged submissions are left out."""
-    rows = await tx.fetch(COUNT_BY_PROBLEM)
+    rows = await tx.fetch(COUNT_BY_PROBLEM, hidden_contests=hidden_contests)
     return {
         row["problem_id"]: ProblemStats(int(row["accepted"]), int(row["solvers"]), int(row["judged"])) for row in rows
     }
 
 
-async def find_user_status(tx: Tx, *, user_id: str, problem_id: str) -> UserProblemStatus:
-    (row,) = await tx.fetch(SELECT_USER_STATUS, user_id=user_id, problem_id=problem_id)
+async def find_user_status(tx: Tx, *, user_id: str, problem_id: str, hidden_contests: str = "") -> UserProblemStatus:
+    (row,) = await tx.fetch(SELECT_USER_STATUS, user_id=user_id, problem_id=problem_id, hidden_contests=hidden_contests)
     return UserProblemStatus(bool(row["is_solved"]), bool(row["is_judged"]) and not row["is_solved"])

@@ -47,7 +47,8 @@ SELECT_SUBSCRIBERS = Statement(
     """
     SELECT {columns}
     FROM {given} JOIN submissions ON submissions.id = given_id JOIN webhooks ON webhooks.user_id = submissions.user_id
-    WHERE is_active
+    WHERE is_active AND NOT EXISTS (
+        SELECT 1 FROM contests WHERE contests.id = submissions.contest_id AND (feedback <> 'full' OR verify_required))
     """,
     input_columns={"given_id": "text"},
     row=Subscription,

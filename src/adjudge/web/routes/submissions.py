@@ -262,13 +262,15 @@ async def _state(
         "row": row,
         "document": document,
         "made": detail.made,
-        "is_jury": detail.is_jury,
+        "is_jury": detail.rights.is_jury,
         "again": again,
         "told": build_result_view(request_translations(request), document, cases, language),
         "language": language,
         "file_names": await _file_names(languages, sources, row, source),
         "own_words": OWN_WORDS,
-        "may_cancel": row.finished_at is None and detail.run_id is None,
+        "may_cancel": row.finished_at is None
+        and detail.run_id is None
+        and (row.contest_id is None or detail.rights.is_jury),
         "log": detail.log,
         "names": await ops.user_names([change.actor for change in detail.log]),
         "runs": detail.runs,

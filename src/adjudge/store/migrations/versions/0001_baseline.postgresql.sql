@@ -1088,7 +1088,7 @@ CREATE TABLE submissions (
 
 CREATE INDEX submissions_contest_id_id ON submissions (contest_id, id)
 
-CREATE INDEX submissions_judged ON submissions (user_id, problem_id, verdict) WHERE verdict IS NOT NULL
+CREATE INDEX submissions_judged ON submissions (user_id, problem_id, verdict, contest_id) WHERE verdict IS NOT NULL
 
 CREATE INDEX submissions_open ON submissions (user_id) WHERE finished_at IS NULL
 
