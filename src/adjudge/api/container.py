@@ -19,6 +19,7 @@ from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
@@ -77,6 +78,7 @@ class Services:
     webhooks: WebhookService
     ops: OpsService
     contests: ContestService
+    contest_problems: ContestProblemService
     contest_lifecycle: ContestLifecycleService
     contest_registrations: ContestRegistrationService
     contest_participants: ParticipantService

@@ -27,7 +27,8 @@ from adjudge.schema.submissions import SubmissionCreated
 
 @click.command(name="submit")
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--problem", required=True, metavar="SLUG", help="Problem (slug or ID).")
+@click.option("--problem", required=True, metavar="SLUG", help="Problem (slug or ID; in a contest also its label).")
+@click.option("--contest", default="", metavar="SLUG", help="Contest (slug or ID) that the submission is for.")
 @click.option("--language", default="", help="Language. Default: detected from the file extensions.")
 @click.option("--entry-point", default="", help="Main class (Java, Kotlin) or main file of a program of several files.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the verdict.")
@@ -37,6 +38,7 @@ def command(
     *,
     file: tuple[Path, ...],
     problem: str,
+    contest: str,
     language: str,
     entry_point: str,
     wait: bool,
@@ -53,7 +55,7 @@ def command(
     """
     source = read_source(file, entry_point, "file")
     with open_client(server) as client:
-        made = _submit(client, problem, language or _language(client, problem, source.files), source)
+        made = _submit(client, problem, language or _language(client, problem, contest, source.files), source, contest)
         if not wait:
             known = {"submission_id": made.submission_id, "number": made.number, "status": made.status}
             click.echo(json.dumps(known) if as_json else made.submission_id)
@@ -72,19 +74,19 @@ def command(
     raise click.exceptions.Exit(exit_code(found))
 
 
-def _submit(client: Client, problem: str, language: str, source: ProgramSource) -> SubmissionCreated:
+def _submit(client: Client, problem: str, language: str, source: ProgramSource, contest: str) -> SubmissionCreated:
     """Submit one text as a source, everything else as files."""
     if len(source.files) > 1 or source.entry_point or not language:
         files = {file.name: file.data for file in source.files}
-        return client.submit(problem, language, files=files, entry_point=source.entry_point)
+        return client.submit(problem, language, files=files, entry_point=source.entry_point, contest=contest)
     (file,) = source.files
     try:
-        return client.submit(problem, language, file.data.decode())
+        return client.submit(problem, language, file.data.decode(), contest=contest)
     except UnicodeDecodeError:
         raise InvalidInput(f"{file.name}: not valid UTF-8.", field="file") from None
 
 
-def _language(client: Client, problem: str, files: Sequence[SourceFile]) -> str:
+def _language(client: Client, problem: str, contest: str, files: Sequence[SourceFile]) -> str:
     """The language that the server selects for the file extensions; languages of one extension share a code.
 
     Output files have no language.
@@ -94,12 +96,17 @@ def _language(client: Client, problem: str, files: Sequence[SourceFile]) -> str:
     codes = sorted({item.code for item in known if endings.intersection(item.extensions)})
     if len(codes) == 1:
         return codes[0]
-    if not codes and client.problem(problem).output_names:
+    if not codes and _takes_output_files(client, problem, contest):
         return ""
     shown = ", ".join(sorted(endings))
     reason = f"ambiguous file extension: {', '.join(codes)}" if codes else f"unknown file extension {shown!r}"
     choices = ", ".join(item.id for item in known)
     raise InvalidInput(f"{files[0].name}: {reason}; use --language with one of: {choices}.", field="language")
+
+
+def _takes_output_files(client: Client, problem: str, contest: str) -> bool:
+    found = client.contest_problem(contest, problem).problem if contest else client.problem(problem)
+    return bool(found.output_names)
 
 
 def _watch(console: Console, client: Client, submission_id: str) -> set[str]:

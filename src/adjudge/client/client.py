@@ -106,6 +106,7 @@ class Operations:
     contest_update = _Operation(contests_operations.contest_update)
     contest_clone = _Operation(contests_operations.contest_clone)
     contest_problems = _Operation(contests_operations.contest_problems)
+    contest_problem = _Operation(contests_operations.contest_problem)
     contest_set_problems = _Operation(contests_operations.contest_set_problems)
     contest_roles = _Operation(contests_operations.contest_roles)
     contest_grant_role = _Operation(contests_operations.contest_grant_role)

@@ -11,6 +11,7 @@ from adjudge.client.retry import ClientRetryPolicy
 from adjudge.client.sans_io import HttpRequest, Program
 from adjudge.schema.contests import (
     ContestDetail,
+    ContestProblemDetail,
     ContestProblemList,
     ContestRead,
     ContestRoleRead,
@@ -54,6 +55,14 @@ def contest_clone(retry: ClientRetryPolicy, name: str, *, slug: str, title: str)
 def contest_problems(retry: ClientRetryPolicy, name: str) -> Program[ContestProblemList]:
     """The problems of a contest in order; none while you may not see them."""
     return (yield from fetch(ContestProblemList, get(path("contests", name, "problems")), retry))
+
+
+def contest_problem(
+    retry: ClientRetryPolicy, name: str, label: str, *, language: str = ""
+) -> Program[ContestProblemDetail]:
+    """A problem of a contest by its label or slug; ``language`` is the language of the statement."""
+    request = get(path("contests", name, "problems", label), query(lang=language))
+    return (yield from fetch(ContestProblemDetail, request, retry))
 
 
 def contest_set_problems(

@@ -29,6 +29,8 @@ class SubmissionSpec:
     source: str = ""
     files: Mapping[str, bytes] | None = None
     entry_point: str = ""
+    contest: str = ""
+    """Slug or ID of the contest that it is for; ``problem`` may then be a label."""
 
 
 @dataclass(frozen=True, slots=True)

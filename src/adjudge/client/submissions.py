@@ -32,14 +32,17 @@ def submit(
     *,
     files: Mapping[str, bytes] | None = None,
     entry_point: str = "",
+    contest: str = "",
     key: str | None = None,
 ) -> Program[SubmissionCreated]:
     """Submit a solution: a source, or files by their names, of which archives are unpacked.
 
+    With ``contest`` (slug or ID) it is a submission in that contest, and ``problem`` may be a label such as ``A``.
+
     An output-only problem takes one output file per test and needs no language. Calls with the same ``key`` create one
     submission. Default: a new key, used by all retries.
     """
-    body = _body(SubmissionSpec(problem, language, source, files, entry_point))
+    body = _body(SubmissionSpec(problem, language, source, files, entry_point, contest))
     return (yield from fetch(SubmissionCreated, post_idempotent(path("submissions"), body, key), retry))
 
 
@@ -47,6 +50,8 @@ def _body(item: SubmissionSpec) -> dict[str, Any]:
     body: dict[str, Any] = {"problem": item.problem, "language": item.language}
     if item.entry_point:
         body["entry_point"] = item.entry_point
+    if item.contest:
+        body["contest"] = item.contest
     if item.files is None:
         return body | {"source": item.source}
     return body | {"files": [_file(name, data) for name, data in item.files.items()]}

@@ -16,6 +16,7 @@ from adjudge.domain.contest import (
 )
 from adjudge.domain.states import ContestState
 from adjudge.schema.base import NextCursor, ResponseModel, Timestamp, doc
+from adjudge.schema.problems import ProblemRead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +116,13 @@ class ContestProblemRead(ResponseModel):
     accepts: bool
     judging_paused: bool
     allowed_languages: list[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContestProblemDetail(ContestProblemRead):
+    """A problem of a contest with its statement."""
+
+    problem: ProblemRead = field(metadata=doc("Without tags, difficulty, authors and origin."))
 
 
 @dataclass(frozen=True, kw_only=True)

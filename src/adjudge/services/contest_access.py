@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adjudge.contests import visibility
-from adjudge.contests.times import ContestTimes, load_times_of
+from adjudge.contests import clock, visibility
+from adjudge.contests.times import ContestTimes, load_times_of, participant_clock
 from adjudge.contests.visibility import Access, ContestFacts, RouteClass, ViewerClass
 from adjudge.domain.contest import ContestPhase, ContestRole, ContestVisibility, ParticipantKind
 from adjudge.domain.errors import Forbidden, NotFound
@@ -19,7 +19,7 @@ from adjudge.domain.states import ContestState
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.contests import participants, queries
-from adjudge.store.contests.models import ContestRow, ParticipantRow
+from adjudge.store.contests.models import ContestProblem, ContestRow, ParticipantRow
 
 _ALL_ROLES = frozenset(ContestRole)
 _JURY = frozenset({ContestRole.ORGANISER, ContestRole.JUDGE})
@@ -124,6 +124,22 @@ class ContestView:
             return False
         is_known = bool(self.participants) or self.contest.settings.problems_public
         return self.access(RouteClass.PROBLEMS, is_problem_published=is_known) is not Access.NONE
+
+    def sees_problem(self, problem: ContestProblem) -> bool:
+        """Whether the viewer sees one problem: all at once, or from its opening by the own clock."""
+        if not self.sees_problems:
+            return False
+        opens_us = problem.opens_ct_us
+        if opens_us is None or self.sees_all or self.is_tester or self.public_phase is ContestPhase.THAWED:
+            return True
+        timeline, own = self.times.timeline, self.participant
+        now_us = self.times.now_us
+        time_us = (
+            clock.contest_time(timeline, now_us)
+            if own is None
+            else clock.participant_time(timeline, participant_clock(own), now_us)
+        )
+        return time_us is not None and time_us >= opens_us
 
     def require(self, *roles: ContestRole) -> None:
         """Raise, unless the viewer has one of the roles."""

@@ -154,17 +154,11 @@ class ContestService:
     # Problems and roles.
 
     async def list_problems(self, view: ContestView) -> list[ContestProblemRow]:
-        """The problems of a contest, if the viewer may see them."""
+        """The problems of a contest that the viewer may see."""
         if not view.sees_problems:
             return []
-        return await self.database.read(lambda tx: queries.problems(tx, view.contest.id))
-
-    async def find_problem(self, view: ContestView, label: str) -> ContestProblemRow:
-        """One problem of a contest by its label; a hidden one is not found."""
-        found = next((row for row in await self.list_problems(view) if row.problem.label == label), None)
-        if found is None:
-            raise NotFound("contest_problem", label)
-        return found
+        rows = await self.database.read(lambda tx: queries.problems(tx, view.contest.id))
+        return [row for row in rows if view.sees_problem(row.problem)]
 
     async def save_problems(self, viewer: Viewer, name: str, specs: Sequence[ContestProblemSpec]) -> SavedProblems:
         """Replace the problems of a contest."""

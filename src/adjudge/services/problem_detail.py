@@ -123,6 +123,8 @@ class ProblemRevision:
     revision: RevisionRow
     problem: Problem
     files: Mapping[str, RevisionFileRow]
+    file_root: str = ""
+    """Where its files are; by default under the problem itself."""
 
 
 def public_files(problem: Problem) -> dict[str, str]:
@@ -282,4 +284,5 @@ def _attachments(facts: ProblemRevision) -> list[Attachment]:
 
 
 def _url(facts: ProblemRevision, name: str) -> str:
-    return f"/api/v1/problems/{facts.row.slug}/files/{quote(name)}"
+    root = facts.file_root or f"/api/v1/problems/{facts.row.slug}/files"
+    return f"{root}/{quote(name)}"

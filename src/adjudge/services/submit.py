@@ -21,6 +21,7 @@ from adjudge.judge.sources import SourceFile
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.packages.source_archive import FileLimits
 from adjudge.services.admission import AdmissionController, AdmissionDecision
+from adjudge.services.contest_submit import ContestSubmission, ContestSubmitCheck
 from adjudge.services.submitted_files import StoredSource, store_outputs, store_program
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database
@@ -44,12 +45,15 @@ class SubmitRequest:
     """A solution to submit: a source or files."""
 
     problem: str
+    """A slug or id; in a contest also a label."""
     language: str
     """An id, alias or code; ignored for output files."""
     source: str = ""
     files: tuple[SourceFile, ...] = ()
     """Instead of ``source``; archives are unpacked."""
     entry_point: str = ""
+    contest: str = ""
+    """The slug or id of the contest that it is for; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +133,14 @@ class SubmissionRulesCache:
         found = await self.find_problem(ref)
         if found is None or found.published_revision_id is None:
             raise NotFound("problem", ref)
-        revision_id = found.published_revision_id
+        return await self.get_revision(found.id, found.published_revision_id)
+
+    async def get_revision(self, problem_id: str, revision_id: str) -> SubmissionRules:
+        """The rules of a revision, published or not."""
         rules = self._by_revision.get(revision_id)
         if rules is None:
             document = await self._database.read(lambda tx: submit_batch.find_definition(tx, revision_id))
-            rules = SubmissionRules(found.id, revision_id, problem_from_json(document))
+            rules = SubmissionRules(problem_id, revision_id, problem_from_json(document))
             self._by_revision[revision_id] = rules
         return rules
 
@@ -153,6 +160,7 @@ class SubmitService:
     rules: SubmissionRulesCache
     batcher: SubmitBatcher
     file_limits: FileLimits
+    contests: ContestSubmitCheck
     new_id: IdFactory = new_id
 
     async def submit(self, viewer: Viewer, request: SubmitRequest, caller: RequestContext) -> SubmitReply:
@@ -174,8 +182,11 @@ class SubmitService:
             if stored is not None:
                 return SubmitReply(dict(stored.check_request(digest).response))
         names = [f"items[{index}]." if is_batch else "" for index in range(len(requests))]
-        rules = {ref: await self.rules.get(ref) for ref in dict.fromkeys(item.problem for item in requests)}
-        checked = [self._checked(item, rules[item.problem], name) for item, name in zip(requests, names, strict=True)]
+        places = await self._places(viewer, requests, names, caller)
+        checked = [
+            self._checked(item, *places[item.contest, item.problem], name)
+            for item, name in zip(requests, names, strict=True)
+        ]
         languages = {item.language.id for item in checked if item.language is not None}
         admitted = await self.admission.admit(viewer, address=caller.address, count=len(checked), languages=languages)
         await self._store_large_sources(checked)
@@ -185,11 +196,32 @@ class SubmitService:
         )
         return SubmitReply(dict(answer.response), admitted.retry_after_sec)
 
-    def _checked(self, request: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
+    async def _places(
+        self, viewer: Viewer, requests: Sequence[SubmitRequest], names: Sequence[str], caller: RequestContext
+    ) -> dict[tuple[str, str], tuple[SubmissionRules, ContestSubmission | None]]:
+        """The rules of each contest and problem, and where in the contest a submission counts."""
+        found: dict[tuple[str, str], tuple[SubmissionRules, ContestSubmission | None]] = {}
+        for item, name in zip(requests, names, strict=True):
+            if (item.contest, item.problem) in found:
+                continue
+            place, rules = None, None
+            if item.contest:
+                place = await self.contests.check(
+                    viewer, item.contest, item.problem, address=caller.address, field=f"{name}problem"
+                )
+                rules = await self.rules.get_revision(place.problem_id, place.revision_id)
+            found[item.contest, item.problem] = rules or await self.rules.get(item.problem), place
+        return found
+
+    def _checked(
+        self, request: SubmitRequest, rules: SubmissionRules, place: ContestSubmission | None, name: str
+    ) -> _ValidatedSubmission:
         if rules.problem.mode is ProblemMode.SUBMIT_ANSWER:
-            return _ValidatedSubmission.of(None, rules, self._outputs(request, rules.problem, name))
+            return _ValidatedSubmission.of(None, rules, place, self._outputs(request, rules.problem, name))
         language = self._language(request.language, f"{name}language")
         rules.check_language(language, f"{name}language")
+        if place is not None:
+            place.check_language(language, self.languages, f"{name}language")
         if request.files or request.entry_point:
             field = f"{name}{'files' if request.files else 'source'}"
             files = request.files or (SourceFile(language.source, validate_source(request.source, field)),)
@@ -199,7 +231,7 @@ class SubmitService:
             source = validate_source(request.source, field)
             stored = StoredSource(source, len(source))
         rules.check_size(stored.size_bytes, field)
-        return _ValidatedSubmission.of(language, rules, stored)
+        return _ValidatedSubmission.of(language, rules, place, stored)
 
     def _language(self, name: str, field: str) -> Language:
         if not name:
@@ -234,6 +266,8 @@ class SubmitService:
             delay_ms=admitted.delay_ms,
             source_text=item.source.data.decode() if item.is_small else None,
             job_id=self.new_id(),
+            contest_id=None if item.place is None else item.place.contest_id,
+            participant_id=None if item.place is None else item.place.participant_id,
         )
 
     async def _store_large_sources(self, items: Sequence[_ValidatedSubmission]) -> None:
@@ -250,12 +284,15 @@ class _ValidatedSubmission:
     language: Language | None
     """None for output files."""
     rules: SubmissionRules
+    place: ContestSubmission | None
     source: StoredSource
     digest: str
 
     @classmethod
-    def of(cls, language: Language | None, rules: SubmissionRules, source: StoredSource) -> _ValidatedSubmission:
-        return cls(language, rules, source, hashlib.sha256(source.data).hexdigest())
+    def of(
+        cls, language: Language | None, rules: SubmissionRules, place: ContestSubmission | None, source: StoredSource
+    ) -> _ValidatedSubmission:
+        return cls(language, rules, place, source, hashlib.sha256(source.data).hexdigest())
 
     @property
     def is_small(self) -> bool:

@@ -16,15 +16,19 @@ from click.testing import CliRunner, Result
 
 from adjudge.cli import main
 from adjudge.client import Client
+from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.permissions import Role
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.domain.verdict import Verdict
 from adjudge.services.users import UserSpec
 from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
 from adjudge.store.judging.submit_batch import BatchedSubmit
 from adjudge.store.ops.idempotency_keys import StoredResponse
+from tests.support.contest_app import open_contest
 from tests.support.http_server import RunningServer
 from tests.support.problem_packages import run_pending_imports
 from tests.support.published_problem import SOURCE, PublishedProblem, publish_problem
+from tests.support.store_harness import NOON_US
 
 pytestmark = pytest.mark.slow
 PASSWORD = "correct horse battery"
@@ -100,6 +104,31 @@ def test_submit_exits_with_the_code_of_the_verdict(
     assert [output.count(name) for name in ("  sample\n", "  secret\n")] == [1, 1], "each test is shown once"
     code, output = _submitted_and_judged(server, published_problem, file, Verdict.TLE)
     assert (code, "TLE" in output) == (1, True)
+
+
+def test_submit_in_a_contest(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:
+    store = published_problem.api.store
+
+    async def prepare() -> None:
+        async with open_contest(published_problem, starts_at=format_timestamp(NOON_US)) as contest:
+            ada = await store.row("SELECT id FROM users WHERE name = 'ada'")
+            for user_id in (ada["id"], published_problem.setter_id):
+                await contest.join(user_id, ParticipantKind.OFFICIAL)
+
+    server.do(prepare())
+    file = tmp_path / "a.cpp"
+    file.write_text("int main() {}\n")
+    submitted = _run("submit", str(file), "--contest", "spring", "--problem", "A", "--no-wait")
+    assert submitted.exit_code == 0, submitted.output
+    (row,) = server.do(store.rows("SELECT submission_id, number FROM contest_submissions"))
+    assert (row["submission_id"], row["number"]) == (submitted.output.strip(), 1)
+    unknown = _run("submit", str(file), "--contest", "spring", "--problem", "B", "--no-wait")
+    assert (unknown.exit_code, "contest problem 'B'" in unknown.stderr) == (3, True)
+    with Client(server.url, token=published_problem.setter_token) as client:
+        assert [item.label for item in client.contest_problems("spring").items] == ["A"]
+        assert client.contest_problem("spring", "A").problem.slug == "sum"
+        made = client.submit("A", "cpp", "int main() {}\n", contest="spring")
+        assert client.submission(made.submission_id).contest_id is not None
 
 
 def test_submit_several_files(server: RunningServer, published_problem: PublishedProblem, tmp_path: Path) -> None:

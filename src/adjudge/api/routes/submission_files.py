@@ -36,6 +36,7 @@ FORM: Final[dict[str, Any]] = {
             "description": "Several files instead of `source`; archives (.zip, .tar, .tar.gz, .tgz) are unpacked.",
         },
         "entry_point": {"type": "string", "examples": ["org.example.Main"]},
+        "contest": {"type": "string", "examples": ["spring-2026"], "description": "Slug or ID; empty for none."},
     },
 }
 """A submission as a form."""
@@ -118,17 +119,17 @@ async def form_submit_request(request: Request) -> SubmitRequest:
         problem = _text(form, "problem")
         if not problem:
             raise InvalidInput("problem: missing form field.", field="problem")
-        language, entry_point = _text(form, "language"), _text(form, "entry_point")
+        language, entry_point, contest = (_text(form, name) for name in ("language", "entry_point", "contest"))
         files = await read_uploads(form.getlist("files"))
         given = form.get("source")
         if (given is None) == (not files):
             raise InvalidInput("source: expected a file upload in this field, or several in `files`.", field="source")
         if files:
-            return SubmitRequest(problem, language, "", files, entry_point)
+            return SubmitRequest(problem, language, "", files, entry_point, contest)
         if not isinstance(given, UploadFile):
             raise InvalidInput("source: expected a file upload in this field.", field="source")
         text = decode_source(await given.read(), "source")
-        return SubmitRequest(problem, language, text, (), entry_point)
+        return SubmitRequest(problem, language, text, (), entry_point, contest)
 
 
 def _text(form: FormData, name: str) -> str:

@@ -243,7 +243,7 @@ def _submit_request(body: SubmissionCreate, name: str = "") -> SubmitRequest:
     if (body.source is None) == (body.files is None):
         raise InvalidInput(f"{name}source: expected either `source` or `files`.", field=f"{name}source")
     files = decode_files(body.files, f"{name}files") if body.files else ()
-    return SubmitRequest(body.problem, body.language, body.source or "", files, body.entry_point)
+    return SubmitRequest(body.problem, body.language, body.source or "", files, body.entry_point, body.contest)
 
 
 async def _parse_body(request: Request) -> SubmitRequest:

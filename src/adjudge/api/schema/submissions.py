@@ -21,7 +21,12 @@ class SubmissionFileCreate(ApiModel):
 class SubmissionCreate(ApiModel):
     """A new submission."""
 
-    problem: str = Field(description="Problem slug or ID.", min_length=1, max_length=200, examples=["multiples"])
+    problem: str = Field(
+        description="Problem slug or ID; in a contest also its label.",
+        min_length=1,
+        max_length=200,
+        examples=["multiples"],
+    )
     language: str = Field(
         "", description="Language ID, alias or code; not needed for output files.", max_length=64, examples=["cpp20"]
     )
@@ -44,6 +49,9 @@ class SubmissionCreate(ApiModel):
         description="Main class (Java, Kotlin) or main file; optional.",
         max_length=200,
         examples=["org.x.Main"],
+    )
+    contest: str = Field(
+        "", description="Slug or ID of the contest that it is for.", max_length=64, examples=["spring-2026"]
     )
 
 

@@ -25,7 +25,9 @@ from adjudge.services.chains import ChainService
 from adjudge.services.contest_access import ContestAccess
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
+from adjudge.services.contest_submit import ContestSubmitCheck
 from adjudge.services.contests import ContestService
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
@@ -86,6 +88,7 @@ def compose_services(
     chain_runs = ChainRunService(database, engine, blobs, admission, chains)
     upload_limit_bytes = settings.server.upload_limit_bytes
     contest_access = ContestAccess(database)
+    contests = ContestService(database, contest_access, languages, new_id)
     return Services(
         settings=settings,
         new_id=new_id,
@@ -117,6 +120,7 @@ def compose_services(
             rules,
             SubmitBatcher(database, jobs, CONTEST_LISTENER),
             FileLimits(settings.server.submission_files, settings.server.submission_bytes),
+            ContestSubmitCheck(database),
             new_id,
         ),
         executions=ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id),
@@ -124,7 +128,8 @@ def compose_services(
         rejudges=RejudgeService(database, jobs, cache, admission, rules, new_id),
         webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
         ops=OpsService(database, jobs, registry, settings, checks),
-        contests=ContestService(database, contest_access, languages, new_id),
+        contests=contests,
+        contest_problems=ContestProblemService(contests, problems),
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),

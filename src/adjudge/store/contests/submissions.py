@@ -23,10 +23,16 @@ class ContestCounter:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionCounts:
-    """How many submissions a participant has made to a problem."""
+    """How many submissions a participant has made, and the limits of the contest."""
 
-    total: int
+    participant_id: str
+    problem_id: str
+    label: str
+    per_minute: int | None
+    per_problem: int | None
     last_minute: int
+    """To all problems."""
+    to_problem: int
 
 
 _LOCK_COUNTERS = "SELECT contest_id FROM {given} JOIN contest_counters ON contest_id = given_id"
@@ -124,14 +130,26 @@ PAGE = Statement(
 )
 COUNTS = Statement(
     "contest_submissions.counts",
-    "Count the submissions of a participant to a problem, and those of the last minute.",
+    "Count the submissions of participants in the last minute and to problems, where the contest limits them.",
     """
-    SELECT {columns} FROM contest_submissions WHERE participant_id = :participant_id AND problem_id = :problem_id
+    SELECT {columns} FROM {given}
+    JOIN contest_problems ON contest_problems.contest_id = given_contest_id
+      AND contest_problems.problem_id = given_problem_id
+    JOIN contests ON contests.id = given_contest_id
+      AND (contests.submissions_per_minute IS NOT NULL OR contests.submissions_per_problem IS NOT NULL)
     """,
+    input_columns={"given_contest_id": "text", "given_participant_id": "text", "given_problem_id": "text"},
     row=SubmissionCounts,
     columns={
-        "total": "count(*)",
-        "last_minute": "count(CASE WHEN received_at > {now} - 60000000 THEN 1 END)",
+        "participant_id": "given_participant_id",
+        "problem_id": "given_problem_id",
+        "label": "contest_problems.label",
+        "per_minute": "contests.submissions_per_minute",
+        "per_problem": "contests.submissions_per_problem",
+        "last_minute": "(SELECT count(*) FROM contest_submissions WHERE participant_id = given_participant_id"
+        " AND ignored_at IS NULL AND received_at > {now} - 60000000)",
+        "to_problem": "(SELECT count(*) FROM contest_submissions WHERE participant_id = given_participant_id"
+        " AND problem_id = given_problem_id AND ignored_at IS NULL)",
     },
 )
 UNJUDGED = Statement(
@@ -246,10 +264,9 @@ async def page(
     )
 
 
-async def counts(tx: Tx, participant_id: str, problem_id: str) -> SubmissionCounts:
-    """Count submissions, for the limits of a contest."""
-    (row,) = await tx.fetch(COUNTS, participant_id=participant_id, problem_id=problem_id)
-    return row
+async def counts(tx: Tx, cells: Sequence[tuple[str, str, str]]) -> list[SubmissionCounts]:
+    """Count submissions for limits; ``cells`` are contest, participant and problem."""
+    return await tx.fetch(COUNTS, cells)
 
 
 async def unjudged(tx: Tx, contest_id: str, *, limit: int) -> list[ContestSubmissionRow]:

@@ -12,6 +12,8 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/contests/{contest}:clone"): CREATORS,
     ("GET", "/api/v1/contests/{contest}/problems"): ALL,
     ("PUT", "/api/v1/contests/{contest}/problems"): USERS,
+    ("GET", "/api/v1/contests/{contest}/problems/{label}"): ALL,
+    ("GET", "/api/v1/contests/{contest}/problems/{label}/files/{name:path}"): ALL,
     ("GET", "/api/v1/contests/{contest}/roles"): USERS,
     ("POST", "/api/v1/contests/{contest}/roles"): USERS,
     ("DELETE", "/api/v1/contests/{contest}/roles/{user}/{role}"): USERS,
