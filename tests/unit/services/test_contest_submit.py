@@ -50,9 +50,9 @@ async def test_participant_submits_by_label_or_slug_from_start_to_end(contest: C
 
 async def test_others_cannot_submit(contest: ContestApp) -> None:
     await contest.advance_hours(1)
-    async with contest.published.user_client() as stranger:
-        await refused(await contest.submit(stranger), 403, "do not take part")
-        missing = await contest.submit(stranger, contest="absent")
+    async with contest.published.user_client() as other:
+        await refused(await contest.submit(other), 403, "do not take part")
+        missing = await contest.submit(other, contest="absent")
         await refused(missing, 404, "contest 'absent'")
     await refused(await contest.submit(contest.organiser), 403, "do not take part")
 
