@@ -36,7 +36,7 @@ Work = Callable[[Database, SharedProgress], AbstractAsyncContextManager[tuple[Jo
 
 @dataclass(frozen=True)
 class RoleSpec:
-    """What one benchmark runs: its own Redis streams, its jobs and handlers, and how work is handed in."""
+    """What one benchmark runs: its own Redis streams, its jobs and handlers, and how work is submitted."""
 
     environment: str
     work: Work
@@ -73,7 +73,7 @@ async def _embedded(role_spec: RoleSpec, url: str, database: Database, board: Sh
 
 
 async def _role(role_spec: RoleSpec, role: str, board_path: str, url: str, redis_url: str = "") -> None:
-    logs.configure("warning")  # as peers are told to
+    logs.configure("warning")  # as for the peers
     board = SharedProgress(Path(board_path))
     tune_gc()
     async with open_database(url, migrate=False) as database:

@@ -1,8 +1,8 @@
-"""The API of one process: handing in, singly and by the thousand, reading what is cached, and a thousand event streams.
+"""The API of one process: submitting, singly and by the thousand, reading what is cached, and a thousand event streams.
 
 The server is ``adjudge api`` as it is, asked over loopback by another process with requests made beforehand. Beside it:
 
-- for handing in, the bare driver, which commits the same rows by the same statements, one transaction each, at the same
+- for submitting, the bare driver, which commits the same rows by the same statements, one transaction each, at the same
   concurrency (``api_raw``);
 - for reading, the same framework on the same server answering a constant (``http_constant``);
 - for the event streams, the very same load without them.

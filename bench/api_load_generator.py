@@ -1,6 +1,6 @@
 """The process that asks, in the API's benchmark: keep-alive connections, requests made beforehand, nothing parsed.
 
-It is told what to do by a line of JSON on standard input and answers with one, so that what it costs falls into no
+It gets commands as lines of JSON on standard input and answers with one each, so that what it costs falls into no
 measured second but for writing bytes and finding the end of an answer. A load is bounded in number and in time.
 """
 

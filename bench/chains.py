@@ -3,8 +3,8 @@
 One run at a time, from asking for it to the commit of its last node's end: what is measured is how fast a run gets on,
 not how many runs fit on a machine. A line is all waiting for the last step, a fan all at once, with a root before and a
 join after. Ours is a worker with a hundred slots, a scheduler and a process that starts runs, or all in one process on
-SQLite; PostgreSQL runs with fsync on for everybody, SQLite with ``synchronous=FULL``. Whoever is not on turn is
-stopped: what one does while idle is no part of another's figure.
+SQLite; PostgreSQL runs with fsync on for everybody, SQLite with ``synchronous=FULL``. Only the measured
+system runs: what another does while idle is no part of its figure.
 
 What peers are set to do stands in ``chains_dbos`` and ``chains_prefect``. Neither hands its steps to other processes
 here, as ours may. ``chains_raw`` is the floor under a line: two fenced transactions a step.
@@ -52,7 +52,7 @@ FLOORS = {OURS: RAW, EMBEDDED: RAW_EMBEDDED}
 
 
 class ChainSystem(QueueSystem):
-    """Whoever runs chains."""
+    """A system that runs chains."""
 
     def run(self, shape: str, size: int) -> float:
         """Run one and return what it took, in seconds."""
@@ -61,7 +61,7 @@ class ChainSystem(QueueSystem):
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Let its processes go on for a while, with a moment for what their clocks are behind with."""
+        """Let its processes go on for a while, with some time to catch up."""
         self._signal(signal.SIGCONT)
         time.sleep(WAKE_SEC)
         try:

@@ -31,7 +31,7 @@ def constant_app(size_bytes: int, media_type: str) -> FastAPI:
 
 
 async def main(size_bytes: int, media_type: str = "application/json") -> None:
-    """Serve until told to stop."""
+    """Serve until stopped."""
     listener = bind_socket("127.0.0.1", 0)
     app = constant_app(size_bytes, media_type)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)

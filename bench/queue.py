@@ -2,9 +2,9 @@
 
 Every contender is one worker process that may have a hundred jobs under way, one process that hands jobs in, and the
 servers it needs; ours has its scheduler besides, as an installation has. PostgreSQL runs with fsync on for all, SQLite
-with ``synchronous=FULL``. Rates count from the first handing in, a hundred jobs at a time where there is a call for
+with ``synchronous=FULL``. Rates count from the first submit, a hundred jobs at a time where there is a call for
 that, to the end of the last job: ours ends with the commit of its row, a peer's with the last line of its task. Waits
-are from commit to start, of jobs handed in singly, so far apart that they show wake-ups and not queueing.
+are from commit to start, of jobs submitted singly, so far apart that they show wake-ups and not queueing.
 
 What peers are set to do stands in ``queue_procrastinate``, ``queue_celery`` and ``queue_arq``. None of them promises
 what Adjudge's queue does: Celery and arq keep their jobs in Redis alone, procrastinate ends a job without a fence.
@@ -54,7 +54,7 @@ class Servers:
             stack.callback(server.stop)
 
     def create(self, name: str, *, migrated: bool = True) -> str:
-        """A database of its own, with our schema unless told otherwise."""
+        """A database of its own, with our schema by default."""
 
         async def create() -> str:
             admin = await asyncpg.connect(self.postgres.url())

@@ -1,6 +1,6 @@
 """A long queue: jobs that wait in the outbox, laid in by the set, and what a job costs with them in front.
 
-The number of waiting jobs is kept the same while it is measured: as many are handed in as end. So both lengths do the
+The number of waiting jobs is kept the same while it is measured: as many are submitted as end. So both lengths do the
 same work for each job, and what differs is how much lies about.
 """
 
@@ -52,7 +52,7 @@ def load_sqlite(path: Path, size: int) -> None:
 
 
 def cost_us(contender: QueueSystem, *, warm_up: int, count: int) -> float:
-    """Microseconds a job, over ``count`` ends after the first few, with a job handed in for each that ends."""
+    """Microseconds a job, over ``count`` ends after the first few, with a job submitted for each that ends."""
     board, submitted = contender.board, 0
     marks: list[tuple[int, float]] = []
     while True:

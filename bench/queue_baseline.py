@@ -224,7 +224,7 @@ async def distributed(role: str, board: SharedProgress, url: str, redis_url: str
 
 
 async def embedded(board: SharedProgress, path: str) -> None:
-    """One thing after another on one thread: hand in, deliver, work."""
+    """One thing after another on one thread: submit, deliver, work."""
     bare, stream, number = BareSqlite(path), deque[str](), 0
 
     async def publish(rows: list[Any]) -> list[str]:

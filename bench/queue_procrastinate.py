@@ -1,6 +1,6 @@
 """Runs in procrastinate's own environment: ``worker`` or ``submitter``, on PostgreSQL.
 
-As it comes: LISTEN/NOTIFY on, finished jobs kept. Jobs are handed in with its batch call. A job is fetched by a query
+As it comes: LISTEN/NOTIFY on, finished jobs kept. Jobs are submitted with its batch call. A job is fetched by a query
 of its own and ended by another that checks its status, not who ends it.
 """
 

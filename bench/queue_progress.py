@@ -16,9 +16,9 @@ from pathlib import Path
 SIZE = 400_000
 """How many jobs the progress file has room for."""
 BATCH = 100
-"""How many jobs are handed in at once, where a queue has a way to do that."""
+"""How many jobs are submitted at once, where a queue has a way to do that."""
 CONCURRENCY = 100
-"""How many jobs a worker may have under way, whoever it is."""
+"""How many jobs a worker may run at the same time, in every system."""
 
 _WORD = 8
 _HEADER = _WORD
@@ -31,7 +31,7 @@ Submit = Callable[[list[int]], Awaitable[None]]
 
 
 class SharedProgress:
-    """When each job was handed in and started, and whether it is done."""
+    """When each job was submitted and started, and whether it is done."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists() or path.stat().st_size != _BYTES:

@@ -1,4 +1,4 @@
-"""The measured systems: each is a few processes with a progress file, told by lines what to submit."""
+"""The measured systems: each is a few processes with a progress file; they read what to submit as lines."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class QueueSystem:
             time.sleep(_LOOK_SEC)
 
     def rate(self, count: int) -> float:
-        """Jobs per second, from the first one's handing in to the last one's end, both at once."""
+        """Jobs per second, from the first one's submit to the last one's end, both at once."""
         began = time.perf_counter()
         first = self._tell("burst", count)
         self._wait_done(first, count)
@@ -118,7 +118,7 @@ class QueueSystem:
         return count / took
 
     def waits_ms(self, count: int, gap_ms: int) -> list[float]:
-        """From commit to start, of jobs handed in one at a time, so far apart that none waits for another."""
+        """From commit to start, of jobs submitted one at a time, so far apart that none waits for another."""
         first = self._tell("spaced", count, gap_ms)
         self._expect(self._submitter, "ok")
         self._wait_done(first, count)

@@ -92,17 +92,17 @@ MARK_DELIVERED = Statement(
     "jobs.mark_delivered",
     "Note deliveries, of the jobs and in the outbox, in one round trip; each job is locked before its outbox row.",
     f"""
-    WITH told AS (
+    WITH delivered AS (
         SELECT id AS given_id, given_entry_id, given_dispatch_seq FROM {{given}} JOIN jobs ON id = given_id
         ORDER BY id FOR NO KEY UPDATE OF jobs
-    ), noted AS ({NOTE_DELIVERED.replace("{given}", "told")})
+    ), noted AS ({NOTE_DELIVERED.replace("{given}", "delivered")})
     {_QUEUE.replace("{source}", "noted").replace("{key}", "job_id")}
     """,
     input_columns=DELIVERY,
     only_dialect=Dialect.POSTGRES,
 )
 
-ROOMS: Final = ("urgent_room", "high_room", "ordinary_room", "low_room")
+CAPACITIES: Final = ("urgent_capacity", "high_capacity", "ordinary_capacity", "low_capacity")
 
 
 def _due(lock: str = "") -> str:
@@ -110,10 +110,10 @@ def _due(lock: str = "") -> str:
         f"""
         SELECT id FROM (
             SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
-            ORDER BY next_attempt_at, id LIMIT :{room} {lock}
-        ) AS {room}
+            ORDER BY next_attempt_at, id LIMIT :{capacity} {lock}
+        ) AS {capacity}
         """
-        for band, room in enumerate(ROOMS)
+        for band, capacity in enumerate(CAPACITIES)
     )
 
 
@@ -124,18 +124,18 @@ def _take(smaller: str) -> str:
     """
 
 
-_TOLD = "jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts"
+_MESSAGE = "jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts"
 
 TAKE_DUE = Statement(
     "outbox.take_due",
-    "Take due rows of each band for delivery, and read what the stream is told about their jobs.",
+    "Take due rows of each band for delivery, and read the messages of their jobs.",
     f"""
     WITH taken AS (
         {_take("LEAST").strip()}
         WHERE id = ANY (ARRAY({_due("FOR UPDATE SKIP LOCKED")}))
         RETURNING outbox.id AS position, job_id, attempts, dispatch_seq, created_at
     )
-    SELECT {_TOLD}, {{now}} - taken.created_at AS waited_us, dispatch_seq
+    SELECT {_MESSAGE}, {{now}} - taken.created_at AS waited_us, dispatch_seq
     FROM taken JOIN jobs ON jobs.id = job_id ORDER BY position
     """,
     only_dialect=Dialect.POSTGRES,
@@ -150,9 +150,9 @@ TAKE = Statement(
 
 READ_TAKEN = Statement(
     "outbox.read_taken",
-    "Read what the stream is told about each job taken.",
+    "Read the messages of each job taken.",
     f"""
-    SELECT {_TOLD}, {{now}} - outbox.created_at AS waited_us, dispatch_seq
+    SELECT {_MESSAGE}, {{now}} - outbox.created_at AS waited_us, dispatch_seq
     FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,

@@ -99,7 +99,7 @@ async def outside(peer: Callable[[tuple[str, ...], Path | None], None], load: Wo
 async def medians(contenders: dict[str, Contender], runs: int, pause_seconds: float) -> dict[str, float]:
     """The median milliseconds of each, one run in turn.
 
-    In a new order every time: a box is cleared and made ready after its report, which whoever comes next may feel.
+    In a new order every time: a box is cleared and made ready after its report, which may affect the next one.
     """
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     names, chance = list(contenders), random.Random(1)

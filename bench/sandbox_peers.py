@@ -117,7 +117,7 @@ def _dmoj() -> Peer:
 
 
 class _DmojDriver:
-    """A process of DMOJ's own environment that runs what it is told and answers with a line."""
+    """A process of DMOJ's own environment that runs commands and answers with a line."""
 
     def __init__(self, python: Path) -> None:
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # as long as the process lives
@@ -138,7 +138,7 @@ class _DmojDriver:
         self._expect("done")
 
     def _expect(self, word: str) -> None:
-        """Read the driver's line; anything but ``word`` is its failure, told with what it wrote to standard error."""
+        """Read the driver's line; anything but ``word`` is a failure, reported with its standard error."""
         line = self._process.stdout.readline().strip() if self._process.stdout else ""
         if line != word:
             with suppress(subprocess.TimeoutExpired):

@@ -1,6 +1,6 @@
 """Make ``.venv`` ready to work in: ``python3 scripts/bootstrap.py run|dev|services``.
 
-Standard library only, and readable by Python 3.7 and later, so that an old one is told what it lacks instead of
+Standard library only, and readable by Python 3.7 and later, so that an old one reports what it lacks instead of
 tripping over syntax. Three steps, each skipped when its stamp says that nothing it depends on has changed:
 
 1. a virtual environment with the newest suitable Python that can be found;

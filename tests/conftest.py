@@ -40,7 +40,7 @@ __all__ = [
 
 pytest_plugins = ["tests.support.xdist_scheduling", "tests.support.order"]
 
-# Whoever runs the tests as an ordinary user may have no cgroup, and trusts the programs of the tests.
+# An unprivileged user may have no cgroup, and trusts the programs of the tests.
 os.environ.setdefault("ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP", "true")
 
 # Properties are tried on the same examples each time, and no example has a time limit: nothing fails by chance.

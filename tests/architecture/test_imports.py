@@ -94,7 +94,7 @@ LIBRARY_RULES: dict[str, tuple[frozenset[str], str]] = {
     "markupsafe": (frozenset({"web"}), "templates are pages"),
     "argon2": (frozenset({"services"}), "passwords are checked in one module, off the loop"),
     "joserfc": (frozenset({"services"}), "another provider's word is believed in one module"),
-    "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
+    "obstore": (frozenset({"blobs"}), "files are read and written as blobs, wherever they are stored"),
     "httpx": (
         frozenset({"services", "registry", "client", "worker"}),
         "etcd; outgoing calls of nodes and webhooks; OpenID Connect; and the client, which calls servers",
@@ -223,7 +223,7 @@ def test_settings_are_read_by_composition_code_only() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(LIBRARY_RULES))
-def test_packages_stay_in_their_rooms(package: str) -> None:
+def test_third_party_packages_are_imported_only_where_allowed(package: str) -> None:
     packages, reason = LIBRARY_RULES[package]
     wrong = [
         item.location for item in all_imports() if item.target.split(".")[0] == package and item.package not in packages

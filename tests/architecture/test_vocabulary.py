@@ -40,6 +40,7 @@ RETIRED = {
     "lumber": "deferred unmount",
     "meddle": "intervene",
     "mint minted mints": "new id",
+    "moment moments": "timestamp, planned time",
     "nought": "zero",
     "office": "what the fixture holds",
     "onward": "advance",
@@ -48,6 +49,7 @@ RETIRED = {
     "pulse": "heartbeat",
     "pump pumps": "dispatcher",
     "rig rigs": "harness",
+    "room rooms": "package, capacity",
     "rulebook": "submission rules",
     "seat seats": "slot, connection",
     "shelf shelves": "cache tier",
@@ -59,9 +61,11 @@ RETIRED = {
     "takings": "dispatch sequence",
     "tallies tally": "stats, counts",
     "timetable": "cron schedule",
+    "told": "notified, reported, logged",
     "town": "cluster",
     "triage": "message validation",
     "vitals": "component health",
+    "whoever": "the role: user, caller, worker",
     "wish wishes": "execution request",
 }
 RETIRED_PHRASES = {

@@ -28,7 +28,7 @@ async def test_dropped_stream_is_resumed(installation: Installation, open_tab: O
         await _submit(page, gate)
         live = page.locator("[data-live]")
         await expect(live).to_have_attribute("data-state", "live")
-        for number, numbers in enumerate(("1 2", "1 1"), start=1):  # the first may be seen before anything is told
+        for number, numbers in enumerate(("1 2", "1 1"), start=1):  # the first may be seen before the first event
             await gate.open(numbers)
             await expect(live.locator("tbody tr")).to_have_count(number)
         arrived, before = list(tab.navigations), len(wire.sent)

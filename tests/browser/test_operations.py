@@ -33,7 +33,7 @@ async def test_run_is_approved_retried_and_succeeds(installation: Installation, 
     await expect(page).to_have_url(run)
     await expect(_node(page, "fragile")).to_contain_text("failed")
     await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
-    with installation.client("setter") as setter:  # a run verifies only what whoever started it may see
+    with installation.client("setter") as setter:  # a run verifies only what the user who started it may see
         installation.publish(package_with_large_limits("Later"), by=setter, slug="later")
     await page.get_by_role("link", name="fragile", exact=True).last.click()
     await page.locator("#reason").fill("it is there now")

@@ -17,7 +17,7 @@ from tests.support.installation import Installation
 
 @dataclass
 class WebhookReceiver:
-    """A server on this machine that keeps what it is sent, and answers when it is told to."""
+    """A server on this machine that keeps what it is sent, and answers when released."""
 
     url: str = ""
     heard: list[dict[str, Any]] = field(default_factory=list)
@@ -59,7 +59,7 @@ async def test_webhook_is_created_pinged_disabled_and_deleted(embedded: Installa
         await expect(page.locator("tbody")).to_contain_text("delivered HTTP 204")
         await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
         assert tab.navigations == arrived, "the delivery was followed without loading the page again"
-        assert [told["event"] for told in listener.heard] == ["ping"]
+        assert [item["event"] for item in listener.heard] == ["ping"]
     await page.get_by_role("button", name="Disable").click()
     await expect(page.locator(".verdict")).to_have_text("disabled")
     await expect(page.get_by_role("button", name="Send ping")).to_have_count(0)

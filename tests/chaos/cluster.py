@@ -44,7 +44,7 @@ class Cluster:
     revision: str = field(default_factory=new_id)
 
     async def create_user_and_problem(self) -> None:
-        """Put somebody there who hands in, and something to solve."""
+        """Create a user who submits, and a problem."""
 
         async def create(tx: Tx) -> None:
             await users.insert(tx, users.NewUser(self.person, "person"))
@@ -58,8 +58,8 @@ class Cluster:
     @contextmanager
     def process(self, role: Role, name: str, **orders: Any) -> Iterator[ForkServerProcess]:
         """A process of that role while the block lasts; it is gone afterwards, whatever state it was in."""
-        told = ProcessConfig(role, name, self.url, self.redis_url, self.environment, **orders)
-        process = _CHILDREN.Process(target=crashing_process.main, args=(told,), daemon=True)
+        config = ProcessConfig(role, name, self.url, self.redis_url, self.environment, **orders)
+        process = _CHILDREN.Process(target=crashing_process.main, args=(config,), daemon=True)
         process.start()
         try:
             yield process
@@ -69,7 +69,7 @@ class Cluster:
             process.close()
 
     async def submit(self, how_many: int, policy: RetryPolicy = TIRELESS) -> list[str]:
-        """Hand in; what was committed must be judged."""
+        """Submit; what was committed must be judged."""
         new = [
             NewSubmission(new_id(), self.person, self.problem, self.revision, "cpp", "digest", 1)
             for _ in range(how_many)

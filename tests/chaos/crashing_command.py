@@ -1,4 +1,4 @@
-"""The real commands, each in a process of its own that dies at a point it is told.
+"""The real commands, each in a process of its own that dies at a given point.
 
 ``adjudge worker`` and ``adjudge scheduler`` run as they are, with their settings from the environment. Only the doors
 of the process, the database and the stream that the command opens, are counted on the way. Nothing of this is in the

@@ -1,4 +1,4 @@
-"""A worker or a scheduler as a process of its own, made of the product's parts, that can be told where to die.
+"""A worker or a scheduler as a process of its own, made of the product's parts, that dies at a given point.
 
 It dies of SIGKILL at the n-th commit or at the n-th call to Redis, of any kind or of one, just before or just after.
 The switch is here and nowhere else: the database and the stream that the parts are given count what passes through
@@ -72,7 +72,7 @@ class CrashPoint:
 
 @dataclass(frozen=True, slots=True)
 class ProcessConfig:
-    """What one process is told."""
+    """The configuration of one process."""
 
     role: Role
     name: str
@@ -86,7 +86,7 @@ class ProcessConfig:
     breaks: bool = False
     """Whether the sandbox fails, every time."""
     lease_ms: int = 10_000
-    """Longer than a busy machine may starve a process that lives; whoever is to be lost is told a shorter one."""
+    """Longer than a busy machine may starve a live process; a test that loses a process sets a shorter one."""
     idle_ms: int = 500
     """How long a message lies with a silent reader before others look at it; the rows say whether it is lost."""
     metrics_port: int = 0
@@ -187,7 +187,7 @@ class CrashingStream:
 
 
 class OracleHandler:
-    """A judge that is never wrong and takes as long as it is told."""
+    """A judge that is never wrong and takes a configured time."""
 
     def __init__(self, orders: ProcessConfig) -> None:
         self._orders = orders

@@ -42,7 +42,7 @@ JOBS = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}, policy=TIRELESS)
 
 @dataclass
 class CrashInstallation:
-    """An installation with its problem, and what was handed in there."""
+    """An installation with its problem, and its submissions."""
 
     cluster: Cluster
     installation: Installation

@@ -38,7 +38,7 @@ async def _run_full(redis: Any, _: str) -> None:
     await redis.config_set("maxmemory", "1")
 
 
-async def _have_room(redis: Any, _: str) -> None:
+async def _free_memory(redis: Any, _: str) -> None:
     await redis.config_set("maxmemory", "0")
 
 
@@ -80,7 +80,7 @@ async def until_put_off(cluster: Cluster, words: str) -> None:
     ("cause", "mend", "words"),
     [
         pytest.param(_become_replica, _become_primary, "read only", id="READONLY"),
-        pytest.param(_run_full, _have_room, "maxmemory", id="OOM"),
+        pytest.param(_run_full, _free_memory, "maxmemory", id="OOM"),
         pytest.param(_forbid_scripts, _allow_scripts, "permission", id="NOPERM"),
         pytest.param(_break_key, _mend_key, "WRONGTYPE", id="WRONGTYPE"),
     ],

@@ -85,8 +85,8 @@ class LoadedCluster:
 
     def worker(self, name: str, **orders: int) -> ForkServerProcess:
         self.ports[name] = free_port()
-        told = {"slots": 8, "work_ms": 100, "metrics_port": self.ports[name], **orders}
-        return self.stack.enter_context(self.cluster.process("worker", name, **told))
+        options = {"slots": 8, "work_ms": 100, "metrics_port": self.ports[name], **orders}
+        return self.stack.enter_context(self.cluster.process("worker", name, **options))
 
     async def hold_at_work(self, worker: ForkServerProcess) -> int:
         """Hold worker-1 still in the middle of something, which it gets if nothing is left; its process.
@@ -111,7 +111,7 @@ class LoadedCluster:
         async def done() -> bool:
             return under_way.isdisjoint(await self._at_work())
 
-        await self.cluster.wait_until(done, "the database has done what it was told")
+        await self.cluster.wait_until(done, "the database has applied the change")
 
     async def _at_work(self) -> list[tuple[object, ...]]:
         """What runs in the database; one that waits for the rest of what a worker has to say has no work."""
@@ -122,7 +122,7 @@ class LoadedCluster:
         return [tuple(row) for row in await self.cluster.rows(sql)]
 
     async def _keep_busy(self) -> None:
-        """Hand in, again if all is done before it was looked at."""
+        """Submit; again if everything ended before it was observed."""
         if not await self.cluster.count("jobs WHERE finished_at IS NULL"):
             self.submissions += await self.cluster.submit(IN_FLIGHT)
 

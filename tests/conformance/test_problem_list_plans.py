@@ -1,4 +1,4 @@
-"""What the marks and figures of problem lists cost the database: one index, whatever was handed in."""
+"""What the marks and figures of problem lists cost the database: one index scan, for any number of submissions."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ async def _plan_script(script: Script, dialect: Dialect, tx: Tx) -> None:
 
 WHOLE_TABLE = {
     "blob_references.chain_nodes_artifact_digest": "garbage collection, by hand: asks every run what it holds",
-    "rejudge.select_by_filter": "pages through submissions by id, for whoever composes a batch",
+    "rejudge.select_by_filter": "pages through submissions by id, to compose a batch",
 }
 """Statements that may read a large table from one end to the other, and why."""
 
@@ -183,7 +183,7 @@ LARGE = {
 
 
 def test_no_statement_reads_a_large_table_whole(sqlite_url: str) -> None:
-    """Of a table without statistics too, as SQLite's are: what a patrol asks twice a second must not grow with history.
+    """Without statistics too, as on SQLite: what a background loop reads twice a second must not grow with history.
 
     A partial index may be read whole: it holds what is under way, and rows leave it. Foreign keys are off: with them,
     plans of inserts mention looks at children that are taken only while a violation is open.

@@ -122,7 +122,7 @@ async def test_a_failure_behind_the_first_row_dooms_the_transaction_too(store: S
     assert await names(store) == []
 
 
-async def test_a_transaction_that_sqlite_has_ended_is_not_told_as_committed(sqlite_store: StoreHarness) -> None:
+async def test_transaction_that_sqlite_ended_is_not_reported_as_committed(sqlite_store: StoreHarness) -> None:
     """Alone in its group it has no savepoint, whose loss would be noticed."""
     called: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The handler of judge jobs in the real box: what the launcher is told of the claim it runs for."""
+"""The handler of judge jobs in the real box: what the launcher gets to know about the claim it runs for."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def files(tmp_path: Path) -> PackageBuilder:
 
 
 async def test_nonretryable_compile_error_terminal_once(judge: Judge, files: PackageBuilder) -> None:
-    """A compile error is final and told once: no test runs, no attempt follows."""
+    """A compile error is final and reported once: no test runs, no attempt follows."""
     problem = files.problem(("1\n", "1\n"), ("2\n", "2\n"))
     events: list[CompileDone | CaseDone] = []
     submission = SubmittedProgram(ProgramSource((SourceFile("x.c", b"int main(void) { return missing; }"),)))

@@ -191,7 +191,7 @@ class Scenario(ABC):
         self.workers.remove(process)
 
     def _drain(self, process: Process) -> None:
-        """Stop a worker as a deployment does, often in the middle of a commit: once, or again a moment later."""
+        """Stop a worker as a deployment does, often in the middle of a commit: once, or again a little later."""
         worker = self._drainable.pop(process.name, None)
         if worker is not None:
             if self.world.random.random() < 0.7:

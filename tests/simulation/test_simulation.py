@@ -49,11 +49,11 @@ def test_same_seed_gives_the_same_trace(kind: str, schema: sqlite3.Connection) -
 def test_trace_is_the_same_in_another_process() -> None:
     """Sets of names come in another order there: a failure must be there to be played again all the same."""
 
-    def told(hash_seed: str) -> str:
+    def trace_of(hash_seed: str) -> str:
         argv = [sys.executable, "-m", "tests.simulation", "chains:7"]
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         return subprocess.run(argv, env=environment, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
-    trace = told("1")
-    assert trace == told("2")
+    trace = trace_of("1")
+    assert trace == trace_of("2")
     assert trace.endswith("1 passed, 0 failed\n")

@@ -156,7 +156,7 @@ class Installation:
         assert answer.status_code == 200, answer.text
 
     def submit_and_wait(self, client: httpx.Client, problem: str, source: str, language: str = "python3") -> str:
-        """Hand in and wait for the verdict; the submission's id."""
+        """Submit and wait for the verdict; return the submission's id."""
         body = {"problem": problem, "language": language, "source": source}
         answer = client.post("/api/v1/submissions", json=body)
         assert answer.status_code == 202, answer.text

@@ -34,7 +34,7 @@ ORDER: Final = (
 """The tables whose rows are locked by transactions that lock rows of another of them as well, first to last."""
 
 OUTBOX: Final = "outbox"
-"""An outbox row is locked by whoever holds its job, and by the dispatcher, which waits for nobody."""
+"""An outbox row is locked by the transaction that holds its job, and by the dispatcher, which waits for no lock."""
 
 _LOCKS = re.compile(
     r"UPDATE\s+(?P<updated>\w+)\s+(?:AS\s+\w+\s+)?SET"
@@ -54,9 +54,9 @@ _EXEMPT: Final = {
 }
 """By table, the statements that wait for nobody.
 
-Nodes are changed by whoever holds their open job, who may then wait for the run. A run that is waited for is locked
-before the chain of the run that waits, in that order also when it ends. What retention deletes has ended: it
-holds what the rows belong to, passes by what is locked, and nobody locks the jobs of what has ended.
+Nodes are changed by the transaction that holds their open job, which may then wait for the run. A run that is waited
+for is locked before the chain of the run that waits, in that order also when it ends. What retention deletes has
+ended: it holds what the rows belong to, passes by what is locked, and nobody locks the jobs of what has ended.
 """
 _TAKES_OUTBOX_ALONE: Final = frozenset({"outbox.take_due.taken"})
 """The one statement that locks outbox rows without their jobs: it passes by what is locked, and is alone."""

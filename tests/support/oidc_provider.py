@@ -39,7 +39,7 @@ class FakeOidcProvider:
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"
 
     def token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
-        """Trade a code in, once, for whoever can show the verifier and the secret."""
+        """Exchange a code, once, if the verifier and the secret are right."""
         asked = self._codes.pop(form.get("code", ""), None)
         basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
         verifier = hashlib.sha256(form.get("code_verifier", "").encode()).digest()

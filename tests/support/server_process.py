@@ -208,7 +208,7 @@ def http_status(port: int, path: str, method: str = "GET") -> int | None:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on, nor will be told of before this process ends."""
+    """A loopback port that nobody listens on; it is returned to no other caller before this process ends."""
     begin = os.getpid() * _SPREAD
     for step in range(len(_PORTS)):
         port = _PORTS[(begin + step) % len(_PORTS)]

@@ -178,7 +178,7 @@ class S3Server(ServerProcess):
         listening += [f"-{name}.port.grpc={port}" for name, port in calls.items()]
         listening += [f"-{name}.localSocket={self.folder / name}.sock" for name in ("filer", "s3")]
         dropped = "\n".join(f"/tmp/seaweedfs-{name}-grpc-{port}.sock" for name, port in calls.items())
-        (self.folder / DROPS).write_text(dropped)  # where these go, it cannot be told
+        (self.folder / DROPS).write_text(dropped)  # the new owner of these is unknown
         bounds = ["-master.volumeSizeLimitMB=64", "-volume.max=50", "-master.telemetry=false"]
         unused = ["-s3.port.iceberg=0", "-s3.port.lance=0"]
         where = [f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={self.folder / 's3.json'}"]

@@ -11,7 +11,7 @@ from tests.support.tcp_server import tcp_server
 
 
 class SilentProxy:
-    """Forwards to ``host:port`` until told to be silent; new connections are accepted and not served, either."""
+    """Forwards to ``host:port`` until silenced; new connections are accepted and not served, either."""
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)

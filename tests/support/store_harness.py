@@ -49,7 +49,7 @@ class ManualClock:
 
     def __init__(self) -> None:
         self.now_us = NOON_US
-        self.told: Callable[[int], Awaitable[None]] | None = None
+        self.on_advance: Callable[[int], Awaitable[None]] | None = None
 
     def read(self) -> int:
         """What SQLite asks."""
@@ -58,8 +58,8 @@ class ManualClock:
     async def advance(self, ms: int) -> None:
         """Let ``ms`` milliseconds pass."""
         self.now_us += ms * 1_000
-        if self.told is not None:
-            await self.told(self.now_us)
+        if self.on_advance is not None:
+            await self.on_advance(self.now_us)
 
 
 def _listeners() -> dict[str, JobListener]:
@@ -208,7 +208,7 @@ async def open_store(url: str, *, synchronous: str = "OFF") -> AsyncIterator[Sto
             move = adhoc_statement("UPDATE test_clock SET us = :us")
             await database.transact(lambda tx: tx.execute(move, us=now_us))
 
-        clock.told = tell
+        clock.on_advance = tell
     try:
         yield StoreHarness(url, database, clock)
     finally:

@@ -1,4 +1,4 @@
-"""A TCP server on loopback that leaves nothing open: connections are known from the moment they are accepted."""
+"""A TCP server on loopback that leaves nothing open: connections are tracked from their acceptance on."""
 
 from __future__ import annotations
 

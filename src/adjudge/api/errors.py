@@ -23,7 +23,7 @@ from adjudge.observe.logs import get_logger
 MEDIA_TYPE: Final = "application/problem+json"
 _RETRY_AFTER_SEC: Final = 1
 _NO_CODE: Final = "HTTP_ERROR"
-MOST_TOLD: Final = 20
+MAX_REPORTED: Final = 20
 """Maximum number of errors that a response lists; one request can contain millions."""
 _MAX_MESSAGE_CHARS: Final = 500
 _MAX_DETAIL_CHARS: Final = 4_000
@@ -79,8 +79,10 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
         found = error.errors()
-        wrong = [_field_problem(".".join(str(part) for part in item["loc"]), item["msg"]) for item in found[:MOST_TOLD]]
-        if any(item["type"] == "json_invalid" for item in found[:MOST_TOLD]):
+        wrong = [
+            _field_problem(".".join(str(part) for part in item["loc"]), item["msg"]) for item in found[:MAX_REPORTED]
+        ]
+        if any(item["type"] == "json_invalid" for item in found[:MAX_REPORTED]):
             problem = _problem("MALFORMED_BODY", 400, "The body is not valid JSON.", get_request_id(request))
             return _response(problem.model_copy(update={"errors": wrong}), {})
         summary = "; ".join(f"{item.field}: {item.message}" for item in wrong) + _and_more(len(found))
@@ -121,7 +123,7 @@ def _error_list(error: AdjudgeError) -> list[FieldError]:
     if not isinstance(problems, list):
         return []
     field = str(error.fields.get("field", ""))
-    return [_field_problem(field, item) for item in problems[:MOST_TOLD]]
+    return [_field_problem(field, item) for item in problems[:MAX_REPORTED]]
 
 
 def _field_problem(field: str, message: object) -> FieldError:
@@ -134,7 +136,7 @@ def _shorten(text: str) -> str:
 
 
 def _and_more(count: int) -> str:
-    return f"; and {count - MOST_TOLD} more" if count > MOST_TOLD else ""
+    return f"; and {count - MAX_REPORTED} more" if count > MAX_REPORTED else ""
 
 
 def internal_error_response(request_id: str) -> Response:

@@ -122,7 +122,7 @@ class BlobCache:
 
     def _reserve(self, descriptor: int, size_bytes: int) -> None:
         """Allocate the final size at once, so that other processes count it, and evict old files until it fits."""
-        with self._making_room():
+        with self._freeing_space():
             os.truncate(descriptor, 0)
             sizes, idle = self._survey()
             excess = sum(sizes.values()) + size_bytes - self._max_bytes
@@ -149,7 +149,7 @@ class BlobCache:
         return sizes, [path for _, _, path in sorted(order)]
 
     @contextmanager
-    def _making_room(self) -> Iterator[None]:
+    def _freeing_space(self) -> Iterator[None]:
         with (self._folder / "lock").open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

@@ -87,7 +87,7 @@ class ChainDefinition:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's plain values, but for moments and ``on``/``off``: a chain is JSON that is written comfortably."""
+    """YAML's plain values, but for timestamps and ``on``/``off``: a chain is JSON that is written comfortably."""
 
 
 _BOOL: Final = "tag:yaml.org,2002:bool"

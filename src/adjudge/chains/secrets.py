@@ -27,7 +27,7 @@ from adjudge.domain.errors import AdjudgeError, InvalidInput, NodeFailed, NodeRe
 SECRETS: Final = "secrets"
 HIDDEN: Final = "***"
 VALUE_MIN: Final = 8
-"""Shorter values could not be told from ordinary text where they are hidden."""
+"""Shorter values could not be distinguished from ordinary text where they are hidden."""
 VALUE_MAX: Final = 8_192
 _CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 _PASSWORD: Final = re.compile(r"[a-z]+://[^/@{}]*:[^/@{}]+@")
@@ -195,10 +195,10 @@ def literal_credentials(cfg: Mapping[str, Any], allowed: Collection[str]) -> Ite
     headers = cfg.get("headers") if "headers" in allowed else None
     for name, value in headers.items() if isinstance(headers, Mapping) else ():
         if str(name).lower() in _CREDENTIALS and "{{" not in str(value):
-            yield f"cfg.headers.{name}: whoever may read chains reads it; set a secret and write {{{{ secrets.NAME }}}}"
+            yield f"cfg.headers.{name}: visible to all who may read chains; set a secret and write {{{{ secrets.NAME }}}}"
     url = cfg.get("url") if "url" in allowed else None
     if isinstance(url, str) and _PASSWORD.match(url):
-        yield "cfg.url: it has a password that whoever may read chains reads; set a secret and send it in a header"
+        yield "cfg.url: its password is visible to all who may read chains; set a secret and send it in a header"
 
 
 @dataclass(frozen=True, slots=True)

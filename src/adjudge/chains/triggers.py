@@ -1,6 +1,6 @@
 """Triggers: what starts runs without a person, exactly once for each tick however many schedulers there are.
 
-Kinds: ``cron`` (a timetable in a time zone), ``delay`` (once, at a moment), ``event`` (a problem published, a contest
+Kinds: ``cron`` (a schedule in a time zone), ``delay`` (once, at a given time), ``event`` (a problem published, a contest
 ended, a rejudge applied), ``webhook`` (a call that knows the secret), ``chain`` (another chain ended). Reading and
 checking their specs is here, and the scheduler's round; rows and events are ``store.chain_triggers``.
 
@@ -55,7 +55,7 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
         "properties": {
             "cron": {"type": "string", "description": "Minute, hour, day of the month, month, day of the week."},
             "timezone": {"type": "string", "description": "As in Europe/Berlin; UTC where it is left out."},
-            "misfire": {**_MISFIRE, "description": "What becomes of missed moments: skip, once (the usual), all."},
+            "misfire": {**_MISFIRE, "description": "What to do about missed times: skip, once (default), all."},
             "misfire_cap": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Of all: how many."},
             "grace_sec": {"type": "number", "minimum": 1, "maximum": 86400, "description": "Later than that: missed."},
             "parameters": _PARAMETERS,
@@ -66,7 +66,7 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
     "delay": {
         "type": "object",
         "properties": {
-            "at": {"type": "string", "description": "A moment with its offset: 2026-05-01T18:00:00+02:00."},
+            "at": {"type": "string", "description": "A timestamp with an offset: 2026-05-01T18:00:00+02:00."},
             "after_sec": {"type": "number", "minimum": 0, "maximum": 3.2e8, "description": "From its creation on."},
             "parameters": _PARAMETERS,
         },

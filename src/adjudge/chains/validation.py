@@ -21,7 +21,7 @@ from adjudge.domain.errors import InvalidInput
 
 _SHOWN = 60
 _KEPT = 256
-_MOST_TOLD = 20
+_MAX_REPORTED = 20
 _LONGEST_NAME = 100
 _validators: dict[int, tuple[Mapping[str, Any], Draft202012Validator]] = {}
 """By the identity of their schemas, which they keep alive: a schema belongs to an executor and never changes."""
@@ -118,12 +118,12 @@ def _unknown(error: ValidationError, where: str) -> Iterator[str]:
     given: Any = error.instance
     known = sorted(error.schema.get("properties", {})) if isinstance(error.schema, Mapping) else []
     unknown = sorted(set(map(str, given)) - set(known))
-    for name in unknown[:_MOST_TOLD]:
+    for name in unknown[:_MAX_REPORTED]:
         near = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1)
         fix = f"did you mean {near[0]!r}?" if near else f"the names are: {', '.join(known) or 'none'}."
         yield f"{where}: there is no {name[:_LONGEST_NAME]!r}; {fix}"
-    if len(unknown) > _MOST_TOLD:
-        yield f"{where}: and {len(unknown) - _MOST_TOLD} more names that are not known."
+    if len(unknown) > _MAX_REPORTED:
+        yield f"{where}: and {len(unknown) - _MAX_REPORTED} more names that are not known."
 
 
 def _rule(error: ValidationError) -> str:

@@ -44,7 +44,7 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel if task else lambda: None)
     name = f"scheduler-{socket.gethostname()}-{os.getpid()}"
-    heartbeat = LoopHeartbeat("pump")
+    heartbeat = LoopHeartbeat("dispatcher")
     async with (
         open_served(settings) as database,
         namespace_taken(settings, database),

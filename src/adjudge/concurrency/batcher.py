@@ -164,7 +164,7 @@ class Batcher(Generic[T, R]):
 
     async def _pause(self) -> None:
         if not self._pause_sec or self._skip_pause.is_set():
-            await asyncio.sleep(0)  # whoever got a result may have the next item
+            await asyncio.sleep(0)  # a caller that got its result may add the next item
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(self._pause_sec):
@@ -178,7 +178,7 @@ class Batcher(Generic[T, R]):
             for entry in batch:
                 entry.future.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 — it belongs to whoever waits, and the next batch is written
+        except Exception as error:  # noqa: BLE001 — callers get it, and the next batch is written
             if len(batch) > 1 and self._isolate is not None and self._isolate(error):
                 await self._write_one_by_one(batch)
             else:

@@ -1,7 +1,7 @@
 """Keeps the scoreboard up to date: refolds cells in the transaction that changes a submission.
 
 A cell is never changed by a difference. It is computed again from all its submissions (``fold``), and the row from all
-its cells (``combine``), so that the stored scoreboard equals a recomputation at every moment. Locks, in this order: the
+its cells (``combine``), so that the stored scoreboard equals a recomputation at any time. Locks, in this order: the
 scoreboard of the contest (shared, so that its timeline stays), then the participants by id, before anything is read.
 
 A view whose bytes change gets an entry in the log. In the public view, submissions since the freeze are pending,

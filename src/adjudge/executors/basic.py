@@ -26,9 +26,9 @@ class NoopExecutor:
 
 
 class SleepExecutor:
-    """Waits for a while, or until a moment. It holds no worker meanwhile, survives restarts, and ends when stopped.
+    """Waits for a while, or until a timestamp. It holds no worker meanwhile, survives restarts, and ends when stopped.
 
-    Moments are by the database's clock: that of a worker may differ, and of the next attempt's worker differ again.
+    Timestamps are compared with the database's clock, because the clocks of workers may differ.
     """
 
     type: ClassVar[str] = "sleep"

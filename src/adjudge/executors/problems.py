@@ -255,7 +255,7 @@ async def _find_verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> s
 
 
 class ProblemPublishExecutor:
-    """Publishes a revision: new submissions are judged against it from then on. Chains that wait for that are told.
+    """Publishes a revision: new submissions are judged against it from then on. Chains that wait for it are notified.
 
     The artifact has `problem_id`, `slug`, `revision_id`, `number` and `version`. A revision that is published already
     stays so, and the node succeeds.

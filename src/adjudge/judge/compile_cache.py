@@ -79,7 +79,7 @@ class CompileCache:
         with self._locked():
             if (entry := self.get(key)) is not None:
                 return entry
-            is_cached = self._make_room(size_bytes)
+            is_cached = self._free_space(size_bytes)
             if is_cached:
                 self._sizes[key] = size_bytes
             target = self._entries / key if is_cached else Path(f"{staged}-uncached")
@@ -95,7 +95,7 @@ class CompileCache:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _make_room(self, size_bytes: int) -> bool:
+    def _free_space(self, size_bytes: int) -> bool:
         """Evict entries, least recently used first, until ``size_bytes`` fit; False if too many are in use."""
         with os.scandir(self._entries) as found:
             entries = sorted((entry.stat().st_mtime_ns, entry.name) for entry in found)

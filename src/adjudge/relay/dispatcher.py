@@ -62,7 +62,7 @@ class _BandCapacity:
         self._stream = stream
         self._ahead = ahead
         self._left = dict.fromkeys(BANDS, 0)
-        self._told: set[int] = set()
+        self._logged: set[int] = set()
         self.is_short = False
         """Whether some band had less capacity than a batch."""
 
@@ -81,9 +81,9 @@ class _BandCapacity:
         """Log once that a band is full, not whenever a little capacity was freed and used: a backlog may take hours."""
         for band in BANDS:
             metrics.STREAM_FULL.labels(str(band)).set(band in full)
-        for band in sorted(full - self._told):
+        for band in sorted(full - self._logged):
             _log.warning("dispatch_retrying", reason="stream_full", band=band, ahead=self._ahead)
-        self._told = {band for band in full | self._told if self._left[band] < self._ahead // 2}
+        self._logged = {band for band in full | self._logged if self._left[band] < self._ahead // 2}
 
     def use(self, due: Sequence[DueRow], batch: int) -> None:
         """Subtract messages that are about to be published."""
@@ -119,9 +119,9 @@ class Dispatcher:
         self._name = name
         self._batch = batch
         self._poll_ms = poll_ms
-        self._room = _BandCapacity(stream, ahead)
+        self._capacity = _BandCapacity(stream, ahead)
         self._isolation = JobIsolation(database, jobs, actor=name)
-        self._heartbeat = heartbeat or LoopHeartbeat("pump")
+        self._heartbeat = heartbeat or LoopHeartbeat("dispatcher")
         self._outage = Outage(_log, "dispatch_retrying")
         self._pause_sec = 0.0
         """The delay because the stream accepted nothing of the last batch."""
@@ -152,7 +152,7 @@ class Dispatcher:
             return 0
         if delivered >= self._batch:
             return 0
-        if delivered or self._room.is_short:
+        if delivered or self._capacity.is_short:
             return min(_SOON_MS, self._poll_ms)
         due_ms = await self._database.read(outbox.next_due_ms)
         return self._poll_ms if due_ms is None else min(self._poll_ms, max(_LEAST_MS, due_ms))
@@ -160,11 +160,11 @@ class Dispatcher:
     async def dispatch_batch(self) -> int:
         """Publish one batch of due rows, within the capacity of each band; return how many were taken."""
         self._pause_sec = 0.0
-        rooms = await self._room.left(self._batch)
-        due = await self._database.transact(lambda tx: outbox.take_due(tx, limit=self._batch, rooms=rooms))
+        capacities = await self._capacity.left(self._batch)
+        due = await self._database.transact(lambda tx: outbox.take_due(tx, limit=self._batch, capacities=capacities))
         if not due:
             return 0
-        self._room.use(due, self._batch)
+        self._capacity.use(due, self._batch)
         hints, broken = _hints(due)
         published, failure = await self._publish(hints)
         taking = {row.job_id: row.dispatch_seq for row in due}

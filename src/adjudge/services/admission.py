@@ -199,7 +199,7 @@ class AdmissionController:
         self._decisions.log(decision, reason, user_id=viewer.user_id, count=count, band=band, delay_ms=delay_ms)
         return AdmissionDecision(band, delay_ms)
 
-    async def check_room(self, viewer: Viewer) -> None:
+    async def check_capacity(self, viewer: Viewer) -> None:
         """Accept work that creates further jobs (an import, a chain run, a rejudge batch), or raise ``QueueFull``.
 
         Only the queue length is checked, because such requests are rare. If the settings accept work for later, they

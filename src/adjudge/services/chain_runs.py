@@ -59,7 +59,7 @@ class ChainRunService:
     ) -> StartedChainRun:
         """Start a chain; a repeated idempotency key of the same user returns the first run."""
         chain_id = (await self.chains.find_chain(chain)).id
-        await self.admission.check_room(viewer)
+        await self.admission.check_capacity(viewer)
         wanted = NewChainRun(
             chain_id,
             parameters,

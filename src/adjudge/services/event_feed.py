@@ -59,12 +59,12 @@ class FeedSubscription:
         self._has_events = asyncio.Event()
         self.is_lost = False
 
-    def put(self, told: SharedEvent) -> None:
+    def put(self, event: SharedEvent) -> None:
         """Append an event; drop the subscriber if its queue is full."""
         if len(self._unread) >= _QUEUE:
             self.close()
         else:
-            self._unread.append(told)
+            self._unread.append(event)
             self._has_events.set()
 
     def close(self) -> None:

@@ -128,7 +128,7 @@ class ProblemImportService:
             taken = await self.database.read(lambda tx: problem_queries.find(tx, slug))
             if taken is not None and taken.owner_id != viewer.id and not is_admin:
                 raise Conflict(f"slug: {slug!r} belongs to another user.", field="slug")
-        await self.admission.check_room(viewer)
+        await self.admission.check_capacity(viewer)
         digest = await self.blobs.put(limit_archive(pieces, self.upload_limit_bytes))
         wanted = asdict(order) | {"may_change_others": is_admin}
         shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
@@ -142,7 +142,7 @@ class ProblemImportService:
             raise NotFound("problem", name)
         problem = await self.problems.find_editable(viewer, name)
         revision = await self.database.read(lambda tx: problem_queries.find_revision_by_number(tx, problem.id, number))
-        await self.admission.check_room(viewer)
+        await self.admission.check_capacity(viewer)
         new = NewImport(
             self.new_id(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
         )

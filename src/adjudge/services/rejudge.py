@@ -69,7 +69,7 @@ class RejudgeService:
             raise InvalidInput(
                 "filter: at least one criterion is required (problem, contest, user, ids, …).", field="filter"
             )
-        await self.admission.check_room(viewer)
+        await self.admission.check_capacity(viewer)
         batch_id = self.new_id()
         batch = NewRejudgeBatch(batch_id, viewer.id, wanted, policy, revision, reason)
         await self.database.transact(lambda tx: RejudgeCommands(self.jobs, self.new_id).create(tx, batch))

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from adjudge import __version__
 from adjudge.api.auth import current_viewer
 from adjudge.api.csrf import CSRF_FIELD, csrf_token
-from adjudge.api.errors import MOST_TOLD
+from adjudge.api.errors import MAX_REPORTED
 from adjudge.domain.errors import (
     AdjudgeError,
     BodyTooLarge,
@@ -149,7 +149,7 @@ async def _failed(pages: PageRenderer, request: Request, error: Exception) -> Re
 
 def _validation_error(error: RequestValidationError) -> InvalidInput:
     """Invalid query parameters as one error."""
-    return InvalidInput("; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()[:MOST_TOLD]))
+    return InvalidInput("; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()[:MAX_REPORTED]))
 
 
 def redirect(path: str, *, done: str = "") -> Response:

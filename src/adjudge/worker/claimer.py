@@ -74,7 +74,7 @@ class Claimer:
         self.parked: dict[str, Message] = {}
         """Parked messages, by job, in the order of arrival."""
         self._due_back: deque[float] = deque()
-        self._is_told = False
+        self._is_logged = False
 
     async def claim(self, messages: Mapping[str, Message]) -> ClaimReport:
         """Claim the jobs of new and parked messages that fit; the other messages are parked or returned."""
@@ -200,9 +200,9 @@ class Claimer:
 
     def _log_limits(self) -> None:
         """Log once that jobs wait for a limit, not every time they are checked."""
-        if bool(self.parked) != self._is_told:
-            self._is_told = bool(self.parked)
-            _log.info("worker_limit_reached" if self._is_told else "worker_limit_left", worker=self._name)
+        if bool(self.parked) != self._is_logged:
+            self._is_logged = bool(self.parked)
+            _log.info("worker_limit_reached" if self._is_logged else "worker_limit_left", worker=self._name)
 
     async def _defer_excess(self) -> list[Message]:
         """Return the messages that are too many to be parked, with a delay; return those to be acknowledged."""

@@ -10,7 +10,7 @@ from adjudge.domain.retry import RetryPolicy
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What a worker may be told."""
+    """The options of a worker."""
 
     name: str
     slots: int

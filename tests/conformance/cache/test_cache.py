@@ -120,7 +120,7 @@ async def test_concurrent_gets_share_one_load(world: CacheFixture) -> None:
     asking = [asyncio.create_task(world.read(cache)) for _ in range(20)]
     while world.loads == 0:
         await asyncio.sleep(0)
-    asking[0].cancel()  # whoever gives up takes nobody's answer along
+    asking[0].cancel()  # a canceled caller cancels no other
     world.gate.set()
     answers = await asyncio.gather(*asking, return_exceptions=True)
     assert answers[1:] == [b"one"] * 19

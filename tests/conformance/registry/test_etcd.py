@@ -100,9 +100,9 @@ async def test_user_and_password(own_server: EtcdServer) -> None:
     await registry.register(ANNA)
     assert await names(registry) == ["anna-1"]
     await registry.close()
-    told = {"ADJUDGE_ENVIRONMENT": "test", "ADJUDGE_ETCD_ENDPOINTS": own_server.endpoint}
-    told |= {"ADJUDGE_ETCD_USER": "root", "ADJUDGE_ETCD_PASSWORD": secret}
-    async with open_registry(settings.load(environ=told), cast("Database", None)) as by_settings:
+    environ = {"ADJUDGE_ENVIRONMENT": "test", "ADJUDGE_ETCD_ENDPOINTS": own_server.endpoint}
+    environ |= {"ADJUDGE_ETCD_USER": "root", "ADJUDGE_ETCD_PASSWORD": secret}
+    async with open_registry(settings.load(environ=environ), cast("Database", None)) as by_settings:
         assert await names(by_settings) == ["anna-1"]
     for other_user in (
         EtcdRegistry(address, environment="test"),

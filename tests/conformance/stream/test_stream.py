@@ -123,7 +123,7 @@ async def test_read_returns_empty_after_wait(side: StreamDriverFixture) -> None:
 
 
 async def test_cancelled_read_loses_no_message(side: StreamDriverFixture, hint_of: HintOf) -> None:
-    """Cancel a waiting reader around the moment a message comes: the next read, or another consumer, has it."""
+    """Cancel a waiting reader around the arrival of a message: the next read, or another consumer, has it."""
     stream, publisher = side.open(), side.open()
     seen: list[str | None] = []
     for number in range(30):

@@ -27,7 +27,7 @@ def server(sqlite_url: str, tmp_path: Path) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def hasty(sqlite_url: str, tmp_path: Path) -> Iterator[RunningServer]:
-    """A server that waits for headers only for a moment."""
+    """A server that waits for headers only briefly."""
     with serve(sqlite_url, tmp_path, {"server.head_timeout_sec": 0.3}) as server:
         yield server
 

@@ -81,7 +81,7 @@ class CrashTrigger:
     number: int = 0
     passed: int = 0
     inside: int = 0
-    """Calls to the database under way: what was sent arrives, whoever dies."""
+    """Calls to the database under way: what was sent arrives, whichever process dies."""
     dead: asyncio.Event = field(default_factory=asyncio.Event)
 
     def due(self, kind: str) -> bool:

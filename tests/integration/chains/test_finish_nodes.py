@@ -50,7 +50,7 @@ def ended(report: FinishReport) -> set[str]:
 
 
 async def history(harness: ChainHarness, run_id: str) -> dict[str, list[Any]]:
-    """Everything that the database remembers of a run, but for ids and moments."""
+    """Everything that the database remembers of a run, but for ids and timestamps."""
     tables = {
         "nodes": "SELECT node_id, status, prior_status, attempt, artifact, actor, reason, waiting_on, deps_success, "
         "job_id IS NULL AS idle, started_at IS NULL AS fresh, ended_at IS NULL AS open FROM chain_nodes "
@@ -177,7 +177,7 @@ async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: St
 
 @dataclass
 class InstantExecutor:
-    """Counts who runs, in a type that is over in a moment."""
+    """Counts who runs, in an instant node type."""
 
     type: str = "noop"
     cfg_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})

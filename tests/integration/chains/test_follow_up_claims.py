@@ -137,7 +137,7 @@ async def test_follow_up_claimed_by_a_lost_commit_is_refunded_once_its_lease_exp
     transact = database.transact
 
     async def forgetful(operation: Operation[object]) -> object:
-        """Commit, and once lose the answer to the commit that handed a job on."""
+        """Commit, and once lose the answer to the commit that claimed a follow-up job."""
         result = await transact(operation)
         if getattr(result, "claimed", None) and not lost:
             lost.append(True)

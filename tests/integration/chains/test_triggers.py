@@ -160,7 +160,7 @@ async def test_events_tick_who_listens_and_only_if_they_happen(store: StoreHarne
     with pytest.raises(ZeroDivisionError):
         await store.transact(happen_not)
     assert await store.transact(lambda tx: happen(tx, "k1", "sum")) == 1
-    assert await store.transact(lambda tx: happen(tx, "k1", "sum")) == 1  # the same happening, told twice
+    assert await store.transact(lambda tx: happen(tx, "k1", "sum")) == 1  # the same event, published twice
     assert await store.transact(lambda tx: happen(tx, "k2", "other")) == 0
     assert await scheduler(store).run_once() == 1
     (run,) = await runs(store)

@@ -53,9 +53,9 @@ def test_submission_is_watched_and_read(server: RunningServer, published_problem
         with pytest.raises(ConflictError):
             client.submit("sum", "cpp", SOURCE + "//", key="once")
         judging = _judge_later(server, published_problem, made.job_id, Verdict.WA)
-        told = [(event.name, event.status) for event in client.watch(made.submission_id)]
+        events = [(event.name, event.status) for event in client.watch(made.submission_id)]
         judging.join()
-        assert told[-2:] == [("status", "wrong_answer"), ("end", "wrong_answer")]
+        assert events[-2:] == [("status", "wrong_answer"), ("end", "wrong_answer")]
         (found,) = client.wait([made.submission_id], timeout_sec=10)
         assert (found.verdict, found.is_finished, found.problem) == ("WA", True, "sum")
         assert client.source(found.id) == SOURCE

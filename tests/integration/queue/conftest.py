@@ -156,12 +156,12 @@ class QueueHarness:
     async def worker(
         self, name: str = "worker", rate: StartRateLimiter | None = None, **settings: Any
     ) -> AsyncIterator[Worker]:
-        """A worker with a lease that outlasts any pause of the machine; who is to lose it is told a short one."""
-        told: dict[str, Any] = {"slots": 2, "lease_ms": 60_000, "heartbeat_ms": 200, "retry": QUICK}
-        told |= {"reclaim_interval_ms": 100, "read_wait_ms": 100, **settings}
-        told.setdefault("reclaim_grace_ms", IDLE_MS - told["lease_ms"])
+        """A worker with a lease that outlasts any pause of the machine; tests that lose it set a short one."""
+        options: dict[str, Any] = {"slots": 2, "lease_ms": 60_000, "heartbeat_ms": 200, "retry": QUICK}
+        options |= {"reclaim_interval_ms": 100, "read_wait_ms": 100, **settings}
+        options.setdefault("reclaim_grace_ms", IDLE_MS - options["lease_ms"])
         handlers = {JOB_KIND_JUDGE: self.handler}
-        worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerOptions(name, **told), rate=rate)
+        worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerOptions(name, **options), rate=rate)
         async with _running(worker.run()):
             yield worker
 

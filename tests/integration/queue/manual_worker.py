@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class UnavailableDatabase:
-    """A database that can be told to be away."""
+    """A database that can be made unavailable."""
 
     def __init__(self, inner: Database) -> None:
         self._inner = inner
@@ -48,11 +48,11 @@ class UnavailableDatabase:
         return self._inner.listen(channel, callback)
 
     async def close(self) -> None:
-        """The test's own is closed by whoever opened it."""
+        """The test closes its own."""
 
 
 class RecordingStream:
-    """A stream that remembers acknowledgements with what the job's row said at that moment, and can be away."""
+    """A stream that remembers acknowledgements with the state of the job's row at that time, and can be unavailable."""
 
     def __init__(self, inner: Stream, queue: QueueHarness) -> None:
         self._inner, self._queue = inner, queue
@@ -92,7 +92,7 @@ class RecordingStream:
         return await self._inner.depths()
 
     async def close(self) -> None:
-        """The test's own is closed by whoever opened it."""
+        """The test closes its own."""
 
 
 class ManualWorker:
@@ -107,8 +107,8 @@ class ManualWorker:
     @asynccontextmanager
     async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:
         """A worker whose reading is called by the test."""
-        told = WorkerOptions(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
-        worker = Worker(self.database, self.queue.jobs, self.stream, {JOB_KIND_JUDGE: self.queue.handler}, told)
+        options = WorkerOptions(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
+        worker = Worker(self.database, self.queue.jobs, self.stream, {JOB_KIND_JUDGE: self.queue.handler}, options)
         try:
             yield worker
         finally:

@@ -1,4 +1,4 @@
-"""A compile error is final: through worker and store it costs one attempt, and is recorded and told once."""
+"""A compile error is final: through worker and store it costs one attempt, and is recorded and reported once."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ async def test_a_compile_error_has_one_attempt_one_terminal_row_and_one_event(
         ends = await rows(
             database, "SELECT job_id AS owner FROM job_status_log WHERE to_status IN ('succeeded', 'failed')"
         )
-        told = await rows(
+        events = await rows(
             database, "SELECT submission_id AS owner FROM submission_status_log WHERE verdict IS NOT NULL"
         )
         dead = await rows(database, "SELECT job_id FROM dead_letters")
     assert [row["verdict"] for row in decided] == ["CE"] * len(SOURCES)
     assert [row["status"] for row in jobs] == ["succeeded"] * len(SOURCES)
-    for found in (attempts, ends, told):
+    for found in (attempts, ends, events):
         counts = Counter(row["owner"] for row in found)
         assert sorted(counts.values()) == [1] * len(SOURCES)
     assert not dead

@@ -34,8 +34,8 @@ async def test_10_11_processes_judge_with_files_in_s3_and_workers_in_etcd(
         "ADJUDGE_S3_SECRET_ACCESS_KEY": s3_server.secret_key,
         "ADJUDGE_ETCD_ENDPOINTS": etcd_server.endpoint,
     }
-    told = settings.load(environ=installation.environment)
-    async with installation.opened() as database, open_blobs(told) as blobs:
+    loaded = settings.load(environ=installation.environment)
+    async with installation.opened() as database, open_blobs(loaded) as blobs:
         person, _, _ = await import_problem(database, blobs)
         token = api_tokens.NewApiToken(new_id(), person, "test", secret, ("*",))
         await database.transact(lambda tx: api_tokens.insert(tx, token))

@@ -1,4 +1,4 @@
-"""A worker that is told to stop between a claim and the start of its jobs loses none of their attempts."""
+"""A worker that is stopped between a claim and the start of its jobs loses none of their attempts."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ class Intercepted:
         return await self._inner.read(operation)
 
     async def close(self) -> None:
-        """The test's own is closed by whoever opened it."""
+        """The test closes its own."""
 
 
 @asynccontextmanager
 async def working(queue: QueueHarness, database: Intercepted, **settings: Any) -> AsyncIterator[Worker]:
-    told = WorkerOptions("drained", **{"slots": 2, "lease_ms": 60_000, "read_wait_ms": 100, "retry": QUICK, **settings})
-    worker = Worker(database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, told)
+    options = WorkerOptions(
+        "drained", **{"slots": 2, "lease_ms": 60_000, "read_wait_ms": 100, "retry": QUICK, **settings}
+    )
+    worker = Worker(database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, options)
     task = asyncio.create_task(worker.run())
     try:
         yield worker
@@ -145,7 +147,7 @@ async def test_many_drains_leave_no_job_behind(queue: QueueHarness) -> None:
         for drained in range(12):
             submissions += await queue.submit(6)
             async with working(queue, Intercepted(queue)):
-                await asyncio.sleep(drained * 0.003)  # another moment each time
+                await asyncio.sleep(drained * 0.003)  # at another point each time
             held = await queue.rows("SELECT id FROM jobs WHERE status = 'running'")
             assert held == []
         async with queue.worker("last", slots=8):

@@ -199,10 +199,10 @@ async def test_a_full_stream_holds_delivery_back_and_drops_nothing(queue: QueueH
     async with queue.worker(slots=4):
         decided = await queue.until_decided(submissions)
 
-        async def has_room() -> bool:
+        async def has_capacity() -> bool:
             return metric_value("stream_full", band="2") == 0
 
-        await queue.until(has_room, "the pump has seen that there is room again")
+        await queue.until(has_capacity, "the dispatcher has noticed the free capacity")
     running.cancel()
     assert set(decided.values()) == {("accepted", "AC")}
     assert len(queue.handler.runs) == 20, "each was announced once"

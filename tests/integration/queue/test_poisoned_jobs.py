@@ -55,16 +55,16 @@ async def test_a_job_that_cannot_be_claimed_is_set_aside_and_the_others_run(queu
         await queue.until(others, "its neighbours are judged")
         (letter,) = await queue.database.read(dead_letters.page)
         assert letter.job_id == rows[0]["id"]
-        owner.poison = set()  # the bug is mended, and the letter replayed
+        owner.poison = set()  # the bug is fixed, and the dead letter replayed
         await queue.database.transact(
-            lambda tx: dead_letters.replay(tx, queue.jobs, [letter.id], actor="ops", reason="mended")
+            lambda tx: dead_letters.replay(tx, queue.jobs, [letter.id], actor="ops", reason="fixed")
         )
         decided = await queue.until_decided(submissions)
     assert set(decided.values()) == {("accepted", "AC")}
 
 
 async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_code(queue: QueueHarness) -> None:
-    """Only what is infrastructure's fault is tried again; the jury's is told apart by its code."""
+    """Only infrastructure failures are retried; a jury failure has its own error code."""
 
     async def broken(_: Job) -> HandlerResult:
         return HandlerResult(JobStatus.FAILED, {}, Judgement(Verdict.SE), JURY_FAULT, "its checker crashed")
@@ -79,7 +79,7 @@ async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_cod
         (letter,) = await queue.database.read(dead_letters.page)
         queue.handler.act = queue.handler._accept
         await queue.database.transact(
-            lambda tx: dead_letters.replay(tx, queue.jobs, [letter.id], actor="ops", reason="mended")
+            lambda tx: dead_letters.replay(tx, queue.jobs, [letter.id], actor="ops", reason="fixed")
         )
 
         async def accepted() -> bool:

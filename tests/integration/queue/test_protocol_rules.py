@@ -90,7 +90,7 @@ async def test_c2_4_a_database_error_acknowledges_nothing(manual_worker: ManualW
         with pytest.raises(Unavailable):
             await worker.reader.claim_messages(messages)
     assert manual_worker.stream.acks == []
-    assert sum((await manual_worker.stream.pending_counts()).values()) == 1, "it stays pending, for whoever takes over"
+    assert sum((await manual_worker.stream.pending_counts()).values()) == 1, "it stays pending, for the next worker"
     assert metric_value("worker_claim_total", status="failed", reason="db_error") == before + 1
 
 

@@ -287,11 +287,11 @@ async def test_a_lease_that_is_lost_by_its_own_end_leaves_nothing_behind(
 ) -> None:
     """A renewal on the keeper's thread is refused because the job has just ended; it is heard when all is over."""
     await manual_worker.delivered()
-    told: list[Callable[[RefusalReason], None]] = []
+    callbacks: list[Callable[[RefusalReason], None]] = []
     async with manual_worker.worker() as worker:
-        monkeypatch.setattr(worker.keeper, "add", lambda _, on_lost, **__: told.append(on_lost))
+        monkeypatch.setattr(worker.keeper, "add", lambda _, on_lost, **__: callbacks.append(on_lost))
         await worker.reader.claim_messages(await manual_worker.read())
         await manual_worker.quiet(worker)
-        told[0](RefusalReason.ALREADY_FINISHED)
+        callbacks[0](RefusalReason.ALREADY_FINISHED)
         await asyncio.sleep(0)
         assert worker.running == 0

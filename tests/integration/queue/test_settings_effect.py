@@ -70,10 +70,13 @@ async def test_a_worker_reads_by_its_consumer_name_and_runs_no_more_of_a_languag
     """``JOB_STREAM_CONSUMER`` and ``ADJUDGE_WORKER_LIMITS``."""
     source = tmp_path / "sleeper.py"
     source.write_text(SOURCE)
-    told = {"JOB_STREAM_CONSUMER": "reader-7", "ADJUDGE_WORKER_LIMITS": "language:python3=1"}
+    environ = {"JOB_STREAM_CONSUMER": "reader-7", "ADJUDGE_WORKER_LIMITS": "language:python3=1"}
     async with installation.opened() as database:
         ids = await import_problem(database, installation.blobs)
-        with installation.running("scheduler"), installation.running("worker", "--slots", "4", "--name", "w1", **told):
+        with (
+            installation.running("scheduler"),
+            installation.running("worker", "--slots", "4", "--name", "w1", **environ),
+        ):
             await submit(database, installation.blobs, ids, [source] * 4)
             decided = await until_all_decided(database)
             readers = await _readers(installation)
@@ -165,7 +168,7 @@ async def test_d1_3_a_worker_delivers_what_verdicts_and_chains_lead_to_without_t
     source.write_text(SOURCE)
     branches = [{"id": f"branch-{number}", "type": "noop", "deps": ["first"]} for number in range(4)]
     dag = {"nodes": [{"id": "first", "type": "noop"}, *branches]}
-    told = {"OUTBOX_ENABLED": "false", "ADJUDGE_WEBHOOKS_ALLOW": "127.0.0.0/8"}
+    environ = {"OUTBOX_ENABLED": "false", "ADJUDGE_WEBHOOKS_ALLOW": "127.0.0.0/8"}
     async with installation.opened() as database, _listening() as (url, called):
         ids = await import_problem(database, installation.blobs)
 
@@ -176,7 +179,7 @@ async def test_d1_3_a_worker_delivers_what_verdicts_and_chains_lead_to_without_t
             made = await definitions.create(tx, name="fan", dag=dag, actor=ids[0])
             await make_engine(settings.load(environ={})).start(tx, NewChainRun(made.id, {}, actor=ids[0]))
 
-        with installation.running("worker", "--slots", "1", "--name", "w1", **told):
+        with installation.running("worker", "--slots", "1", "--name", "w1", **environ):
             await database.transact(prepare)
             await submit(database, installation.blobs, ids, [source])
             (decided,) = await until_all_decided(database)

@@ -145,7 +145,7 @@ async def test_a_wiped_stream_loses_no_job(queue: QueueHarness) -> None:
     assert set(decided.values()) == {("accepted", "AC")}
 
 
-async def test_a_wiped_stream_is_told_of_everything_in_one_round(queue: QueueHarness) -> None:
+async def test_wiped_stream_gets_all_messages_again_in_one_round(queue: QueueHarness) -> None:
     await queue.submit(1_200)
     dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher")
     while await dispatcher.dispatch_batch():
@@ -288,7 +288,7 @@ async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_atte
             async def released() -> bool:
                 return bool(await queue.rows("SELECT id FROM jobs WHERE status IN ('pending', 'queued')"))
 
-            await queue.until(released, "it is handed back")
+            await queue.until(released, "it is released")
         (job,) = await queue.rows("SELECT attempt_id, max_attempts, reason FROM jobs")
         assert (job["attempt_id"], job["max_attempts"]) == (1, 5)
         queue.handler.act = queue.handler._accept
@@ -373,7 +373,7 @@ async def test_a_language_is_limited_by_its_name_in_the_settings(queue: QueueHar
     assert most["cpp"] <= 2
 
 
-async def test_d1_3_with_the_outbox_switched_off_whoever_makes_jobs_delivers(queue: QueueHarness) -> None:
+async def test_d1_3_without_the_outbox_the_process_that_creates_jobs_delivers(queue: QueueHarness) -> None:
     """``OUTBOX_ENABLED=false``: no scheduler is there, and it is judged all the same, even by a second attempt."""
 
     async def fails_once(job: Job) -> HandlerResult:

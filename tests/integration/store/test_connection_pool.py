@@ -86,7 +86,7 @@ async def test_a_block_that_is_canceled_leaves_no_statement_behind(postgres_url:
     await connections.close()
 
 
-async def test_a_hang_up_in_the_middle_is_told_as_such(postgres_url: str) -> None:
+async def test_disconnect_in_a_transaction_is_reported_as_such(postgres_url: str) -> None:
     connections = await ConnectionPool.open(postgres_url, limit=2, session={})
     with pytest.raises((ConnectionLost, asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)):
         async with connections.acquire() as connection:
@@ -171,8 +171,8 @@ class SingleConnectionPool:
         yield self._connection
 
 
-async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment() -> None:
-    """A loop that tries again whenever the database is away would never end if it were told of that instead."""
+async def test_cancellation_wins_over_a_simultaneous_disconnect() -> None:
+    """A loop that tries again whenever the database is unavailable would never end if it got that error instead."""
     connection = BrokenConnection()
     database = PostgresDatabase(cast("ConnectionPool", SingleConnectionPool(connection)))
     task = asyncio.create_task(database.transact(pid))

@@ -1,4 +1,4 @@
-"""SQLite's file survives ``kill -9`` at any moment: what was reported committed is there, and nothing is half there."""
+"""SQLite's file survives ``kill -9`` at any time: what was reported committed is there, and nothing is half there."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def test_sixteen_workers_share_many_jobs_without_overlap(rivals: list[Stor
     assert all(len(outcome.done) + len(outcome.refused) == 60 for outcome in outcomes)
 
 
-async def test_a_late_finisher_changes_nothing_and_is_told_why(rivals: list[StoreHarness]) -> None:
+async def test_late_finish_changes_nothing_and_is_refused_with_a_reason(rivals: list[StoreHarness]) -> None:
     first, second = rivals[:2]
     old = await first.claimed(worker="slow")
     await first.clock.advance(ms=15_000)
@@ -126,7 +126,7 @@ async def test_a_cancel_and_a_finish_of_one_submission_never_deadlock(rivals: li
 
 
 async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list[StoreHarness]) -> None:
-    """A worker defers what it has just read, while the pump notes that it was delivered: each wants job and outbox."""
+    """A worker defers what it has just read, while the dispatcher marks it as queued: each locks job and outbox row."""
     job_ids, begun = await rivals[0].enqueue_many(200), 0
     taken = await rivals[0].transact(lambda tx: outbox.take_due(tx, limit=500))
     sent = [DispatchedMessage(row.job_id, "1-1", row.dispatch_seq) for row in taken]
@@ -134,7 +134,7 @@ async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list
     async def note(tx: Tx) -> None:
         nonlocal begun
         begun += 1
-        await rivals[0].jobs.mark_queued(tx, sent, actor="pump")
+        await rivals[0].jobs.mark_queued(tx, sent, actor="dispatcher")
 
     async def defer(tx: Tx) -> object:
         nonlocal begun
@@ -147,7 +147,7 @@ async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list
 
 
 async def test_a_cancel_and_the_note_of_a_delivery_never_deadlock(rivals: list[StoreHarness]) -> None:
-    """Two clients cancel while the pump notes deliveries of the same jobs, again and again: nobody is begun twice."""
+    """Two clients cancel jobs while the dispatcher marks them as queued, again and again: no transaction is retried."""
     begun = 0
     for _ in range(12):
         items = await rivals[0].submit(40)
@@ -157,7 +157,7 @@ async def test_a_cancel_and_the_note_of_a_delivery_never_deadlock(rivals: list[S
         async def note(tx: Tx, sent: list[DispatchedMessage] = sent) -> None:
             nonlocal begun
             begun += 1
-            await rivals[0].jobs.mark_queued(tx, sent, actor="pump")
+            await rivals[0].jobs.mark_queued(tx, sent, actor="dispatcher")
 
         async def cancel(tx: Tx, submission_id: str) -> None:
             nonlocal begun

@@ -57,7 +57,7 @@ static void collect(const char *folder)
     }
 }
 
-static char told(bool is_set) { return is_set ? '1' : '0'; }
+static char digit_of(bool is_set) { return is_set ? '1' : '0'; }
 
 /* Locks. */
 static void send_flock(int i) { flock(files[i], LOCK_SH); }
@@ -76,7 +76,7 @@ static void send_range(int i, int command)
 static char see_range(int i, int command)
 {
     struct flock lock = range_of(i, F_WRLCK);
-    return fcntl(files[0], command, &lock) == 0 ? told(lock.l_type != F_UNLCK) : '?';
+    return fcntl(files[0], command, &lock) == 0 ? digit_of(lock.l_type != F_UNLCK) : '?';
 }
 static void send_posix(int i) { send_range(i, F_SETLK); }
 static char see_posix(int i) { return see_range(i, F_GETLK); }
@@ -88,7 +88,7 @@ static void end_hint(int i) { set_hint(i, 0); }
 static char see_hint(int i)
 {
     uint64_t hint = 0;
-    return fcntl(files[i], GET_HINT, &hint) == 0 ? told(hint == 5) : '?';
+    return fcntl(files[i], GET_HINT, &hint) == 0 ? digit_of(hint == 5) : '?';
 }
 
 /* Page cache: drop_all evicts all pages before the sender loads those of its 1 bits. */
@@ -108,7 +108,7 @@ static char see_mincore(int i)
 {
     unsigned char resident = 0;
     void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, files[i], 0);
-    return page != MAP_FAILED && mincore(page, 4096, &resident) == 0 ? told(resident & 1) : '?';
+    return page != MAP_FAILED && mincore(page, 4096, &resident) == 0 ? digit_of(resident & 1) : '?';
 }
 static char see_nowait(int i)
 {
@@ -121,18 +121,18 @@ static char see_nowait(int i)
 static char see_cachestat(int i)
 {
     uint64_t range[2] = {0, 4096}, counts[5] = {0};
-    return syscall(451, files[i], range, counts, 0) == 0 ? told(counts[0] != 0) : '?';
+    return syscall(451, files[i], range, counts, 0) == 0 ? digit_of(counts[0] != 0) : '?';
 }
 
 /* Names and keys. */
 static void send_semaphore(int i) { semget(KEY + i, 1, IPC_CREAT | 0666); }
-static char see_semaphore(int i) { return told(semget(KEY + i, 1, 0) >= 0); }
+static char see_semaphore(int i) { return digit_of(semget(KEY + i, 1, 0) >= 0); }
 static void end_semaphore(int i) { semctl(semget(KEY + i, 1, 0), 0, IPC_RMID); }
 static void send_queue(int i) { msgget(KEY + i, IPC_CREAT | 0666); }
-static char see_queue(int i) { return told(msgget(KEY + i, 0) >= 0); }
+static char see_queue(int i) { return digit_of(msgget(KEY + i, 0) >= 0); }
 static void end_queue(int i) { msgctl(msgget(KEY + i, 0), IPC_RMID, NULL); }
 static void send_segment(int i) { shmget(KEY + i, 4096, IPC_CREAT | 0666); }
-static char see_segment(int i) { return told(shmget(KEY + i, 4096, 0) >= 0); }
+static char see_segment(int i) { return digit_of(shmget(KEY + i, 4096, 0) >= 0); }
 static void end_segment(int i) { shmctl(shmget(KEY + i, 4096, 0), IPC_RMID, NULL); }
 static const char *name_of(int i)
 {
@@ -152,7 +152,7 @@ static char see_mqueue(int i)
 }
 static void end_mqueue(int i) { mq_unlink(name_of(i)); }
 static void send_shm(int i) { shm_open(name_of(i), O_CREAT | O_RDWR, 0666); }
-static char see_shm(int i) { return told(shm_open(name_of(i), O_RDONLY, 0) >= 0); }
+static char see_shm(int i) { return digit_of(shm_open(name_of(i), O_RDONLY, 0) >= 0); }
 static void end_shm(int i) { shm_unlink(name_of(i)); }
 static struct sockaddr_un address_of(int i)
 {
@@ -170,7 +170,7 @@ static void send_socket(int i)
 static char see_socket(int i)
 {
     struct sockaddr_un address = address_of(i);
-    return told(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address) == 0);
+    return digit_of(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address) == 0);
 }
 
 /* File notifications: the sender opens the files of its 1 bits repeatedly, the receiver listens for a while. */
@@ -197,7 +197,7 @@ static void hear(void)
         }
     }
 }
-static char see_open(int i) { return heard ? told(opened[i]) : '?'; }
+static char see_open(int i) { return heard ? digit_of(opened[i]) : '?'; }
 
 static const struct channel {
     const char *name;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* Each process creates two smaller trees, writes a byte to the pipe and sleeps endlessly. */
-static int grow(int size, int told)
+static int grow(int size, int report_fd)
 {
     for (size--; size > 0;) {
         int part = (size + 1) / 2;
@@ -15,7 +15,7 @@ static int grow(int size, int told)
             return -1;
         if (child == 0) {
             setsid();
-            if (grow(part, told) < 0 || write(told, "x", 1) != 1)
+            if (grow(part, report_fd) < 0 || write(report_fd, "x", 1) != 1)
                 _exit(1);
             for (;;)
                 pause();

@@ -94,7 +94,7 @@ def _seen_at_the_start(left: FinalState) -> dict[Key, set[str]]:
 
 
 def _checkpoints(left: FinalState, saved: dict[Key, int]) -> Iterator[str]:
-    """What an attempt was told is kept was kept, and not overwritten by an earlier one."""
+    """What an attempt stored with success was stored, and not overwritten by an earlier one."""
     for row in left.world.query("SELECT * FROM overwritten_checkpoints"):
         node = f"{row['run_id']}/{row['node_id']}"
         yield f"{node}: attempt {row['new']} wrote over the checkpoint of attempt {row['old']}"

@@ -1,6 +1,6 @@
 """Invariants at every point of a chain scenario, checked by replaying its status log.
 
-Rules are held against how dependencies stood at that moment, limits against what was running.
+Rules are held against the state of dependencies at that time, limits against what was running.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _skips_that_nobody_hears_of(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ChainRunAdvancer, "_skip", silent)
 
 
-def _room_without_limits(patch: pytest.MonkeyPatch) -> None:
+def _capacity_without_limits(patch: pytest.MonkeyPatch) -> None:
     def takes(self: SlotAllocator, dag: Any, request: Any) -> Any:
         return dag.node_for(request.node_id)
 
@@ -140,7 +140,7 @@ def _parts_without_a_key(patch: pytest.MonkeyPatch) -> None:
         _dependents_that_wait_for_one_alone,
         _ends_that_are_counted_twice,
         _skips_that_nobody_hears_of,
-        _room_without_limits,
+        _capacity_without_limits,
         _runs_that_take_no_turns,
         _stop_without_grace,
         _stop_that_kills_nobody,

@@ -25,7 +25,7 @@ def check_by_itself(left: FinalState) -> Iterator[str]:
 
 
 def _timer(left: FinalState, key: Key, row: sqlite3.Row) -> Iterator[str]:
-    """No timer ends before its moment."""
+    """No timer ends before its time."""
     until_ms = left.artifacts[key]["until_ms"]
     if row["ended_at"] < until_ms * 1_000:
         yield f"{key} slept until {row['ended_at']} µs, before {until_ms} ms"
@@ -44,7 +44,7 @@ def _part(left: FinalState, key: Key, *, is_done: bool) -> Iterator[str]:
 
 
 def _trigger(left: FinalState, trigger: sqlite3.Row) -> Iterator[str]:
-    """A trigger ticks at its moment, or with every end of a run that it watches, once."""
+    """A trigger fires at its planned time, or with every end of a run that it watches, once."""
     wanted = 1
     if trigger["kind"] == "chain":
         watched = json.loads(trigger["spec"])["filter"]

@@ -39,7 +39,7 @@ def _verdicts(scenario: Scenario, failing: Collection[str]) -> list[str]:
     for row in scenario.world.query("SELECT id, status, verdict FROM submissions"):
         status = SubmissionStatus(row["status"])
         if row["id"] in failing:
-            continue  # its listener was never told of an end
+            continue  # its listener was never called for an end
         if status not in SUBMISSION.terminal:
             found.append(f"submission {row['id']} is still {status}")
         elif row["verdict"] == "SE":

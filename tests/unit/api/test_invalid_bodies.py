@@ -72,7 +72,7 @@ async def test_texts_that_no_field_should_hold_fail_nothing(api: AsgiApp, odd: s
 
 
 @pytest.mark.slow
-async def test_wrong_types_are_told_by_field(api: AsgiApp) -> None:
+async def test_wrong_types_are_reported_by_field(api: AsgiApp) -> None:
     wrong = []
     async with api.as_role("admin") as client:
         for method, path, example in _bodies(api):

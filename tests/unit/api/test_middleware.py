@@ -186,7 +186,7 @@ async def test_a_trace_is_continued_or_begun_and_logged(
     assert [line["trace_id"] for line in lines if line["event"] == "request_finished"] == [trace_id]
 
 
-async def test_streams_are_told_to_connect_again_when_the_server_ends(app: FastAPI) -> None:
+async def test_streams_get_a_reconnect_event_when_the_server_stops(app: FastAPI) -> None:
     sent: list[dict[str, object]] = []
     has_begun = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Timetables: which moments they name, across changes of clocks and after downtime."""
+"""Cron schedules: their planned times, across clock changes and after downtime."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_refusals(spec: dict[str, str], message: str) -> None:
         parse_cron(spec)
 
 
-def test_moments_need_an_offset() -> None:
+def test_timestamps_need_an_offset() -> None:
     assert us("2026-05-01T18:00:00+02:00") == us("2026-05-01T16:00:00Z")
     for text in ("2026-05-01T18:00:00", "tomorrow", ""):
         with pytest.raises(InvalidInput, match="is not an RFC 3339 timestamp"):
@@ -99,7 +99,7 @@ def table(misfire: str, cap: int = 10, cron: str = "*/10 * * * *") -> CronSchedu
 NOON = us("2026-01-01T12:00:00Z")
 
 
-def test_a_moment_that_is_kept_starts_one_run_whatever_the_rule() -> None:
+def test_planned_time_that_is_met_starts_one_run_with_any_rule() -> None:
     for misfire in MisfirePolicy:
         assert table(misfire).due(NOON, NOON + 3_000_000) == ([NOON], NOON + 10 * MINUTE_US)
 
@@ -114,7 +114,7 @@ def test_downtime_by_each_rule() -> None:
     assert table("all", cap=2).due(NOON, now) == (missed[-2:], after)
 
 
-def test_once_is_not_needed_where_a_moment_is_just_being_kept() -> None:
+def test_catch_up_once_is_not_needed_for_a_planned_time_that_is_due_now() -> None:
     now = NOON + 30 * MINUTE_US + 1
     assert table("once").due(NOON, now)[0] == [NOON + 30 * MINUTE_US]
     assert table("skip").due(NOON, now)[0] == [NOON + 30 * MINUTE_US]
@@ -136,7 +136,7 @@ def test_a_year_of_minutes_is_caught_up_without_walking_through_it() -> None:
     start_min=st.integers(0, 60 * 24 * 365),
     steps_min=st.lists(st.integers(1, 3_000), min_size=1, max_size=8),
 )
-def test_no_moment_is_given_twice_however_the_scheduler_wakes(
+def test_no_planned_time_is_returned_twice_whenever_the_scheduler_wakes(
     cron: str, zone: str, misfire: MisfirePolicy, start_min: int, steps_min: list[int]
 ) -> None:
     schedule = parse_cron({"cron": cron, "timezone": zone, "misfire": misfire.value})

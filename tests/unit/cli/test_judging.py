@@ -19,8 +19,8 @@ WRITER = "import os; os.write(1, b'o' * 9000); os.write(2, b'e' * 9000)"
 
 
 async def test_output_limits_are_settings() -> None:
-    told = settings.load(environ=ALLOWED | {"JUDGE_STDOUT_LIMIT_BYTES": "2048", "JUDGE_STDERR_LIMIT_BYTES": "4096"})
-    async with make_sandbox(told, 1) as box:
+    loaded = settings.load(environ=ALLOWED | {"JUDGE_STDOUT_LIMIT_BYTES": "2048", "JUDGE_STDERR_LIMIT_BYTES": "4096"})
+    async with make_sandbox(loaded, 1) as box:
         report = await box.run(SandboxRunSpec(argv=("/usr/bin/python3", "-I", "-c", WRITER)))
     assert report.verdict is SandboxVerdict.OK
     assert (report.stdout, report.stderr) == (b"o" * 2048, b"e" * 4096)
@@ -28,9 +28,9 @@ async def test_output_limits_are_settings() -> None:
     assert report.output_bytes == 18_000
 
 
-@pytest.mark.parametrize(("told", "used"), [({}, True), ({"ADJUDGE_JUDGE_USE_AGENT": "false"}, False)])
-async def test_agent_can_be_disabled(told: dict[str, str], used: bool) -> None:
-    async with make_sandbox(settings.load(environ=ALLOWED | told), 1) as box:
+@pytest.mark.parametrize(("environ", "used"), [({}, True), ({"ADJUDGE_JUDGE_USE_AGENT": "false"}, False)])
+async def test_agent_can_be_disabled(environ: dict[str, str], used: bool) -> None:
+    async with make_sandbox(settings.load(environ=ALLOWED | environ), 1) as box:
         assert box.use_agent is used
         report = await box.run(SandboxRunSpec(argv=("/bin/true",)))
         assert (report.verdict, report.degraded, box.is_degraded) == (SandboxVerdict.OK, False, False)

@@ -189,13 +189,13 @@ def test_interrupted_stream_resumes_after_the_last_event(call: Call) -> None:
     last = stream(event("reconnect"), event("status", "9", submission_id="s1", to="wrong_answer", verdict="WA"))
     end = stream(event("end", submission_id="s1", status="wrong_answer"))
     server = Server(first, httpx.ReadError("cut"), cut, last, end)
-    told = call(server, "watch", "s1")
-    assert [(item.name, item.status) for item in told] == [
+    events = call(server, "watch", "s1")
+    assert [(item.name, item.status) for item in events] == [
         ("status", "judging"),
         ("progress", None),
         ("end", "wrong_answer"),
     ]
-    assert (told[1].done, told[1].total) == (1, 2)
+    assert (events[1].done, events[1].total) == (1, 2)
     assert [item.headers.get("Last-Event-ID") for item in server.requests] == [None, "7", "7", "7", "7"]
 
 

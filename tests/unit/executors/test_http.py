@@ -40,7 +40,7 @@ class Request:
 
 @dataclass
 class Host:
-    """A server on loopback that answers as it is told."""
+    """A server on loopback that answers as a test defines."""
 
     port: int = 0
     seen: list[Request] = field(default_factory=list)
@@ -267,7 +267,7 @@ async def test_one_inner_address_among_public_ones_is_enough_to_refuse() -> None
     out = outgoing("mixed.example", resolve={"mixed.example": ["93.184.216.34", "10.0.0.1"]})
     with pytest.raises(NodeRefused, match="not a public one") as refused:
         await fetch(out, "https://mixed.example/")
-    assert "10.0.0.1" not in str(refused.value), "what names mean inside is not told"
+    assert "10.0.0.1" not in str(refused.value), "addresses of internal names are not revealed"
 
 
 async def test_a_name_is_called_by_the_address_that_was_looked_at(host: Host) -> None:
@@ -336,8 +336,8 @@ async def test_notify_says_it_in_the_log_and_to_the_webhook(host: Host) -> None:
     silent = context_for("notify", {"text": "done"})
     assert (await NotifyExecutor(outgoing("")).execute(silent)).artifact == {"text": "done"}
     assert silent.lines == ["done"]
-    told = context_for("notify", {"text": "done", "data": {"n": 1}, "url": host.url})
-    assert (await NotifyExecutor(outgoing(host.url)).execute(told)).artifact == {"text": "done", "status": 200}
+    context = context_for("notify", {"text": "done", "data": {"n": 1}, "url": host.url})
+    assert (await NotifyExecutor(outgoing(host.url)).execute(context)).artifact == {"text": "done", "status": 200}
     sent = json.loads(host.seen[0].body)
     assert sent == {"text": "done", "data": {"n": 1}, "chain": "a chain", "run_id": "run", "node_id": "node"}
 

@@ -20,7 +20,7 @@ LANGUAGE = Language(
 
 
 class FakeBox:
-    """A sandbox whose compilations end when they are told to; it counts those that are under way."""
+    """A sandbox whose compilations end when released; it counts those that are under way."""
 
     def __init__(self) -> None:
         self.running, self.most, self.go_on = 0, 0, asyncio.Event()
@@ -65,7 +65,7 @@ async def test_artifact_is_kept_while_program_is_referenced(tmp_path: Path) -> N
     kept = compiled.without_artifact()
     del compiled
     async with asyncio.timeout(30):
-        while directory.exists():  # the thread that stored it lets go of it a moment later
+        while directory.exists():  # the thread that stored it releases it a little later
             gc.collect()
             await asyncio.sleep(0.01)
     assert kept.executable is not None

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class Clock:
-    """A clock that stands still until it is told to go on."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -25,7 +25,7 @@ class Clock:
 
 
 class Runs:
-    """Programs that run until they are told to end, and a note of who ran beside whom."""
+    """Programs that run until the test ends them, and a record of which ran at the same time."""
 
     def __init__(self, quiet: ExclusiveGate) -> None:
         self.quiet = quiet

@@ -16,7 +16,7 @@ from adjudge.judge.fifos import Fifos, open_fifos
 
 ORDERS = (("to0", "from0"), ("from0", "to0"))
 BIG = 300_000
-"""More than a pipe holds: whoever writes it waits for a reader."""
+"""More than a pipe holds: its writer waits for a reader."""
 
 
 @pytest_asyncio.fixture

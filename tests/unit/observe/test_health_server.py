@@ -29,7 +29,7 @@ async def test_metrics_are_served() -> None:
 
 async def test_process_is_live_while_loops_beat_or_pause() -> None:
     now = 0.0
-    reader, dispatcher = LoopHeartbeat("reader", clock=lambda: now), LoopHeartbeat("pump", clock=lambda: now)
+    reader, dispatcher = LoopHeartbeat("reader", clock=lambda: now), LoopHeartbeat("dispatcher", clock=lambda: now)
     async with serve_health(0, [reader, dispatcher]) as port:
         assert await _ask(port, "GET /health/live") == (200, "ok\n")
         now = 31.0

@@ -1,4 +1,4 @@
-"""The pump announces only so much ahead of the workers, each band for itself."""
+"""The dispatcher publishes a bounded number of jobs ahead of the workers, per priority band."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_full_stream_leaves_rows_in_the_outbox(sqlite_store: StoreHarness)
 async def test_several_dispatchers_keep_to_one_prefetch_limit(sqlite_store: StoreHarness) -> None:
     store, stream = sqlite_store, MemoryStream()
     dispatchers = [
-        Dispatcher(store.database, store.jobs, stream, name=f"pump-{n}", batch=4, ahead=20) for n in range(3)
+        Dispatcher(store.database, store.jobs, stream, name=f"dispatcher-{n}", batch=4, ahead=20) for n in range(3)
     ]
     await store.enqueue_many(60)
     while any([await dispatcher.dispatch_batch() for dispatcher in dispatchers]):

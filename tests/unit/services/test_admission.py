@@ -164,7 +164,7 @@ async def test_one_user_is_kept_to_a_rate_and_a_burst(admission: AdmissionFixtur
     assert isinstance(await refusal(gate, who, count=4), InvalidInput), "what can never be had is not put off"
 
 
-async def test_one_address_is_kept_to_a_rate_whoever_asks(admission: AdmissionFixture) -> None:
+async def test_rate_limit_of_an_address_holds_for_all_users(admission: AdmissionFixture) -> None:
     gate = admission.gate(replace(OPEN, address_per_sec=1, address_burst=1))
     await admit(gate, viewer(), address="2001:db8::1")
     assert isinstance(await refusal(gate, viewer(), address="2001:db8::2"), RateLimited)

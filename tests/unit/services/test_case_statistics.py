@@ -20,7 +20,7 @@ PLACE = "/api/v1/problems/sum/revisions/{}/tests"
 
 @pytest.fixture
 async def published_problem(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on each database in turn."""
+    """A published problem, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         add_pages(api.app, api.services)
         yield await publish_problem(api)

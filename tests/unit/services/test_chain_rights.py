@@ -36,7 +36,7 @@ async def test_a_run_acts_for_the_user_and_the_token_that_started_it(chain_api: 
         started = (await setter.post(f"{ROOT}/chains/nightly:start")).json()["run_id"]
     assert (await authority(chain_api, started))[0]["user_id"] == user_id
     again = await chain_api.post(f"/runs/{started}:rerun", 202)
-    assert (await authority(chain_api, again["run_id"]))[0]["user_id"] == me["id"], "whoever repeats it answers for it"
+    assert (await authority(chain_api, again["run_id"]))[0]["user_id"] == me["id"], "a rerun acts for its requester"
 
 
 async def test_a_question_of_a_sub_chain_is_not_passed_over_by_completing_the_node_that_waits_for_it(

@@ -114,7 +114,7 @@ async def test_lists_hold_what_one_may_know_of_page_by_page(run_access: RunAcces
     assert await run_access.listed("eva", chain="c", status="pending") == sorted(mine, reverse=True)
 
 
-async def test_whoever_is_asked_may_look_and_answer_and_nothing_else(run_access: RunAccessFixture) -> None:
+async def test_approver_may_read_and_decide_and_nothing_else(run_access: RunAccessFixture) -> None:
     run_id = await run_access.start("ben")
     await run_access.ask(run_id, question="Go?", approvers=["eva", "joe"])
     yes = {"approved": True, "reason": "it is good"}

@@ -349,7 +349,7 @@ async def test_a_question_is_not_passed_over_by_completing_it(chain_api: ChainAp
     await chain_api.post(f"/runs/{run_id}/nodes/ask:complete", 200, {"reason": "nobody is there"})
 
 
-async def test_a_webhook_starts_a_chain_for_whoever_knows_its_secret(chain_api: ChainApi) -> None:
+async def test_webhook_with_the_secret_starts_a_chain(chain_api: ChainApi) -> None:
     await chain_api.define(line("a"))
     made = await chain_api.post("/chains/nightly/triggers", 201, {"name": "hook", "kind": "webhook", "spec": {}})
     path = f"{ROOT}/triggers/{made['id']}:call"

@@ -60,7 +60,7 @@ async def test_simultaneous_calls_do_not_exceed_the_bound(bounded: AsgiApp) -> N
     assert sorted(answer.status_code for answer in answers) == [202] * 2 + [429] * 6
 
 
-async def test_room_comes_back_when_an_execution_ends_small(bounded: AsgiApp) -> None:
+async def test_quota_is_released_when_an_execution_ends_with_less_output(bounded: AsgiApp) -> None:
     small = BODY | {"source": "x", "stdin": ""}
     async with bounded.as_role("contestant") as client:
         for _ in range(5):

@@ -66,7 +66,7 @@ async def test_under_https_the_cookie_is_bound_to_the_host(sqlite_store: StoreHa
 @pytest.mark.parametrize(
     ("name", "password"), [("ada", "wrong"), ("nobody", PASSWORD), ("\0", PASSWORD), ("ada", ""), ("robot", PASSWORD)]
 )
-async def test_what_is_wrong_with_a_login_is_not_told(api: AsgiApp, name: str, password: str) -> None:
+async def test_reason_of_a_failed_login_is_not_revealed(api: AsgiApp, name: str, password: str) -> None:
     await add_user(api)
     await api.services.users.create_user(UserSpec("robot", Role.SERVICE), actor="test")
     async with api.client() as browser:
@@ -116,7 +116,7 @@ async def test_a_session_slides_and_has_an_end(sqlite_store: StoreHarness, tmp_p
         assert (await browser.get(ME)).status_code == 401, "not used for an hour it has ended"
 
 
-async def test_logging_out_ends_the_session_for_whoever_has_its_cookie(api: AsgiApp) -> None:
+async def test_logout_ends_the_session_for_every_copy_of_its_cookie(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as browser, api.client() as thief:
         me = await log_in(browser)
@@ -213,9 +213,9 @@ async def test_no_token_is_made_with_a_password_that_was_given(api: AsgiApp) -> 
         assert (answer.status_code, answer.json()["code"]) == (403, "PASSWORD_CHANGE_REQUIRED")
 
 
-async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: AsgiApp) -> None:
+async def test_new_password_revokes_other_tokens_by_default(api: AsgiApp) -> None:
     user_id = await add_user(api)
-    for number, (told, left) in enumerate((({}, 1), ({"revoke_tokens": False}, 2))):
+    for number, (fields, left) in enumerate((({}, 1), ({"revoke_tokens": False}, 2))):
         mine, other = api_tokens.new_secret(), api_tokens.new_secret()
         for secret in (mine, other):
             new = api_tokens.NewApiToken(new_id(), user_id, "t", secret)
@@ -223,7 +223,7 @@ async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: AsgiA
         async with api.client(mine) as client, api.client(other) as elsewhere:
             assert (await elsewhere.get(ME)).status_code == 200
             current = PASSWORD if number == 0 else "another-long-secret-0"
-            change = {"current": current, "new": f"another-long-secret-{number}"} | told
+            change = {"current": current, "new": f"another-long-secret-{number}"} | fields
             assert (await client.post("/api/v1/me:password", json=change)).status_code == 204
             assert (await client.get(ME)).status_code == 200, "what it was changed by stays"
             assert (await elsewhere.get(ME)).status_code == (401 if left == 1 else 200)

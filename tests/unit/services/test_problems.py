@@ -287,8 +287,8 @@ async def test_revisions_are_compared_published_and_rolled_back(api_on_both: Asg
         assert (await visitor.get(f"{ROOT}/problems/sum")).status_code == 404
         assert await names(visitor) == []
     actions = await api.store.rows("SELECT action, reason FROM audit_log ORDER BY id")
-    told = ["problem.publish", "problem.publish", "problem.rollback", "problem.withdraw"]
-    assert [row["action"] for row in actions] == told
+    expected = ["problem.publish", "problem.publish", "problem.rollback", "problem.withdraw"]
+    assert [row["action"] for row in actions] == expected
 
 
 async def test_a_broken_package_says_where(api: AsgiApp, tmp_path: Path) -> None:
@@ -351,11 +351,11 @@ async def test_an_import_is_watched_until_it_ends(api: AsgiApp, tmp_path: Path) 
             await asyncio.sleep(0)
         await run_pending_imports(api, tmp_path)
         async with asyncio.timeout(120):
-            told = (await watching).text.split("\n\n")
+            events = (await watching).text.split("\n\n")
     names = [
-        line.removeprefix("event: ") for event in told for line in event.splitlines() if line.startswith("event: ")
+        line.removeprefix("event: ") for event in events for line in event.splitlines() if line.startswith("event: ")
     ]
-    states = [json.loads(event.partition("data: ")[2])["state"] for event in told if "data: " in event]
+    states = [json.loads(event.partition("data: ")[2])["state"] for event in events if "data: " in event]
     assert (names[0], names[-1], states[0], states[-1]) == ("import", "end", "pending", "succeeded")
     assert (set(names[:-1]), len(api.services.connections)) == ({"import"}, 0)
 

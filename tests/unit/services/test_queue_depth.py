@@ -36,7 +36,7 @@ async def problem_with_full_queue(store: StoreHarness, folder: Path, **more: obj
         yield published_problem
 
 
-def told(answer: httpx.Response) -> tuple[int, str, str | None]:
+def summary(answer: httpx.Response) -> tuple[int, str, str | None]:
     return answer.status_code, answer.json().get("code", ""), answer.headers.get("Retry-After")
 
 
@@ -49,14 +49,14 @@ async def test_submission_is_refused_with_retry_after_while_the_queue_is_full(
         published_problem.user_client("admin") as admin,
     ):
         refused = await client.post("/api/v1/submissions", json=published_problem.submission_body())
-        assert told(refused) == (429, "QUEUE_FULL", "7")
+        assert summary(refused) == (429, "QUEUE_FULL", "7")
         assert refused.json()["fields"]["waiting"] == "3"
         batch = await client.post(
             "/api/v1/submissions:batch", json={"items": [published_problem.submission_body()] * 2}
         )
-        assert told(batch) == (429, "QUEUE_FULL", "7")
+        assert summary(batch) == (429, "QUEUE_FULL", "7")
         execution = {"language": "cpp", "source": "int main() {}"}
-        assert told(await client.post("/api/v1/executions", json=execution)) == (429, "QUEUE_FULL", "7")
+        assert summary(await client.post("/api/v1/executions", json=execution)) == (429, "QUEUE_FULL", "7")
         assert (await admin.post("/api/v1/submissions", json=published_problem.submission_body())).status_code == 202
         rows = await published_problem.api.store.rows("SELECT id FROM submissions")
         assert len(rows) == 1, "what was refused is nowhere"
@@ -68,7 +68,7 @@ async def test_submission_is_taken_for_later_with_retry_after(store: StoreHarnes
         published_problem.user_client() as client,
     ):
         taken = await client.post("/api/v1/submissions", json=published_problem.submission_body())
-        assert told(taken) == (202, "", "7")
+        assert summary(taken) == (202, "", "7")
         (row,) = await published_problem.api.store.rows(
             "SELECT available_at - jobs.created_at AS later FROM outbox JOIN jobs "
             "ON jobs.id = job_id WHERE job_id = :id",
@@ -94,7 +94,7 @@ async def test_work_that_brings_more_jobs_is_refused_too(sqlite_store: StoreHarn
                 (setter, "/api/v1/chains/one:start", {"json": {}}),
             ]
             for client, path, body in asked:
-                assert told(await client.post(path, **body)) == (429, "QUEUE_FULL", "7"), path
+                assert summary(await client.post(path, **body)) == (429, "QUEUE_FULL", "7"), path
                 assert (await admin.post(path, **body)).status_code in (201, 202), path
 
 

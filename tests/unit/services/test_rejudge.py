@@ -21,14 +21,14 @@ ROOT = "/api/v1/rejudge-batches"
 
 @pytest.fixture
 async def published_problem(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on each database in turn."""
+    """A published problem, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
 async def sqlite_published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on SQLite."""
+    """A published problem, on SQLite."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
@@ -173,7 +173,7 @@ async def test_what_changed_meanwhile_is_not_overwritten(published_problem: Publ
 async def test_a_change_that_is_being_committed_wins_over_applying(
     postgres_store: StoreHarness, tmp_path: Path
 ) -> None:
-    """Applying waits for whoever holds a submission, and then sees what they made of it."""
+    """Applying waits for the transaction that holds a submission, and then reads its result."""
     async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
         published_problem = await publish_problem(api)
         async with published_problem.user_client("admin") as author, published_problem.user_client("judge") as judge:

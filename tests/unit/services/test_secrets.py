@@ -184,9 +184,7 @@ async def test_a_secret_that_is_not_there_or_not_theirs_to_use_refuses_the_node(
     assert executor.seen == ""
 
 
-async def test_whoever_saves_a_chain_that_uses_secrets_must_be_allowed_to(
-    secrets_api: ChainApi, tmp_path: Path
-) -> None:
+async def test_saving_a_chain_that_uses_secrets_needs_permission(secrets_api: ChainApi, tmp_path: Path) -> None:
     body = {"name": "writer", "scopes": ["chain:write", "chain:read"]}
     secret = (await secrets_api.client.post(f"{ROOT}/me/tokens", json=body)).json()["secret"]
     async with secrets_api.api.client(secret) as writer:

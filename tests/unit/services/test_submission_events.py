@@ -1,4 +1,4 @@
-"""Streams of events: nothing lost, nothing doubled, whoever commits when."""
+"""Streams of events: nothing lost or duplicated, in any order of commits."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from tests.support.store_harness import StoreHarness
 
 @pytest.fixture
 async def published_problem(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on each database in turn."""
+    """A published problem, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
 async def postgres_published_problem(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on PostgreSQL."""
+    """A published problem, on PostgreSQL."""
     async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
 async def sqlite_published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on SQLite."""
+    """A published problem, on SQLite."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
@@ -133,7 +133,7 @@ async def test_a_transaction_that_commits_late_is_not_skipped(postgres_published
                 await published_problem.finish(quick["job_id"])
                 before_end = await published_problem.api.store.database.read(events.safe_offset)
                 await late.commit()
-                published_problem.api.services.events.feed._wakeup.set()  # the other connection rings no bell
+                published_problem.api.services.events.feed._wakeup.set()  # the other connection sends no notification
                 seen = {data_of(await stream.next()) for _ in range(3)}
         finally:
             await connection.close()
@@ -171,7 +171,7 @@ async def test_one_submission_is_watched_from_its_beginning_to_its_end(published
 async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_horizon(
     postgres_published_problem: PublishedProblem,
 ) -> None:
-    """A transaction that is older than the verdict is still open: the verdict's event cannot be told before it ends."""
+    """A transaction that is older than the verdict is still open: its event is not read before that one ends."""
     published_problem = postgres_published_problem
     async with published_problem.user_client() as client:
         submitted = await published_problem.submit(client)
@@ -188,11 +188,11 @@ async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_hor
                 watched = EventReader(stream)
                 assert await watched.until_live() == [], "the verdict is above the horizon"
                 await block.rollback()
-                told = [data_of(await watched.next())[1] for _ in range(2)]
+                statuses = [data_of(await watched.next())[1] for _ in range(2)]
                 end = await watched.next("end")
         finally:
             await older.close()
-    assert told == ["judging", "accepted"]
+    assert statuses == ["judging", "accepted"]
     assert end.data == {"submission_id": submitted["submission_id"], "status": "accepted"}
 
 
@@ -271,7 +271,7 @@ async def test_progress_is_heard_and_authors_see_what_they_may(sqlite_published_
         assert found == {"author": [("1", 5_120)], "jury": [("1", 5_003), ("2", 5_003)]}
 
 
-async def test_a_slow_reader_is_let_go_and_told_so(
+async def test_slow_reader_is_disconnected_with_an_event(
     sqlite_published_problem: PublishedProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published_problem = sqlite_published_problem

@@ -1,4 +1,4 @@
-"""Handing in, reading, waiting, canceling: over the real application, on both databases where rows decide."""
+"""Submitting, reading, waiting, canceling: over the real application, on both databases where rows decide."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ROOT = "/api/v1/submissions"
 
 @pytest.fixture
 async def published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on SQLite."""
+    """A published problem, on SQLite."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
 async def published_problem_on_both(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on each database in turn."""
+    """A published problem, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
@@ -44,7 +44,7 @@ async def published_problem_on_both(store: StoreHarness, tmp_path: Path) -> Asyn
 async def published_problem_on_postgres(
     postgres_store: StoreHarness, tmp_path: Path
 ) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on PostgreSQL."""
+    """A published problem, on PostgreSQL."""
     async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
@@ -257,7 +257,7 @@ async def test_only_the_jury_sees_exact_memory(published_problem: PublishedProbl
 async def test_run_that_moved_on_is_a_conflict(
     published_problem_on_postgres: PublishedProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends between the moment it was read for canceling and the moment it would be canceled."""
+    """It ends after it was read for canceling and before it is canceled."""
     published_problem = published_problem_on_postgres
     async with published_problem.user_client() as author, published_problem.user_client("judge") as judge:
         made = await published_problem.submit(author)

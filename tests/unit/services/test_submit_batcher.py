@@ -1,4 +1,4 @@
-"""The desk: what came together is committed together, and nobody pays for another's mistake."""
+"""Group commit of submissions: concurrent requests are committed together, and an invalid one fails alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.store_harness import StoreHarness
 
 
 class CountingDatabase:
-    """A database that counts its transactions, and fails as it is told, before or after the commit."""
+    """A database that counts its transactions, and fails on request, before or after the commit."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class CountingDatabase:
 
 
 class BlockedDatabase:
-    """A database that is slow to begin: it goes on when it is told to."""
+    """A database that is slow to begin: it continues when released."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

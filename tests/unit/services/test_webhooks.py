@@ -36,14 +36,14 @@ LOOPBACK = PrivateHostAllowList.parse("127.0.0.0/8")
 
 @pytest.fixture
 async def published_problem(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on each database in turn."""
+    """A published problem, on each database in turn."""
     async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
 
 @pytest.fixture
 async def sqlite_published_problem(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
-    """A problem to hand in to, on SQLite."""
+    """A published problem, on SQLite."""
     async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
         yield await publish_problem(api)
 
@@ -95,7 +95,7 @@ async def deliver(
     return done
 
 
-async def test_a_verdict_is_told_signed_and_logged(published_problem: PublishedProblem) -> None:
+async def test_verdict_is_delivered_signed_and_logged(published_problem: PublishedProblem) -> None:
     async with (
         published_problem.user_client() as client,
         published_problem.user_client() as other,
@@ -107,8 +107,8 @@ async def test_a_verdict_is_told_signed_and_logged(published_problem: PublishedP
         await published_problem.finish(item["job_id"], Verdict.WA)
         await deliver(published_problem)
         ((headers, body),) = seen
-        told = json.loads(body)
-        assert (told["event"], told["data"]["submission_id"], told["data"]["verdict"]) == (
+        payload = json.loads(body)
+        assert (payload["event"], payload["data"]["submission_id"], payload["data"]["verdict"]) == (
             "submission.judged",
             item["submission_id"],
             "WA",
@@ -130,7 +130,7 @@ async def test_a_verdict_is_told_signed_and_logged(published_problem: PublishedP
             assert (nosy.status_code, nosy.json()["code"]) == (404, "WEBHOOK_NOT_FOUND")
 
 
-async def test_only_what_was_asked_for_is_told(sqlite_published_problem: PublishedProblem) -> None:
+async def test_only_subscribed_events_are_delivered(sqlite_published_problem: PublishedProblem) -> None:
     published_problem = sqlite_published_problem
     async with published_problem.user_client() as client, published_problem.user_client() as other:
         await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.canceled"]})
@@ -183,8 +183,8 @@ async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(published_pr
         assert (await client.post(repeat)).status_code == 202
         assert (await client.post(repeat.replace(waiting["id"], new_id()))).json()["code"] == "DELIVERY_NOT_FOUND"
         await deliver(published_problem)
-        (told,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
-        assert (told["state"], told["response_status"]) == ("delivered", 204)
+        (delivery,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
+        assert (delivery["state"], delivery["response_status"]) == ("delivered", 204)
 
 
 async def test_a_webhook_that_fails_again_and_again_is_switched_off(published_problem: PublishedProblem) -> None:
@@ -255,7 +255,7 @@ def test_an_address_inside_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput, match="not a public one") as refused:
         PrivateHostAllowList().check_address(ipaddress.ip_address(address), "looks.fine")
     assert str(unwrap_ipv4(ipaddress.ip_address(address))) not in str(refused.value), (
-        "what names mean inside is not told"
+        "addresses of internal names are not revealed"
     )
 
 

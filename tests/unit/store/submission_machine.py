@@ -326,7 +326,7 @@ class SubmissionMachine(RuleBasedStateMachine):
         if letters:
             letter, old = letters[0]["id"], self.runs[letters[0]["job_id"]]
             made = self.attempt(
-                lambda tx: dead_letters.replay(tx, self.store.jobs, [letter], actor="ops", reason="mended")
+                lambda tx: dead_letters.replay(tx, self.store.jobs, [letter], actor="ops", reason="fixed")
             )
             old.has_letter = False
             self.runs[made[letter]] = Run(old.submission_id, old.batch_id)

@@ -37,7 +37,7 @@ async def test_a_job_that_is_finished_as_failed_has_a_dead_letter_with_its_code(
     (letter,) = await store.database.read(dead_letters.page)
     assert (letter.job_id, letter.error_code, letter.error) == (item.job_id, "JURY_FAULT", "its checker crashed")
     again = await store.transact(
-        lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="mended")
+        lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="fixed")
     )
     await judge(store, again[letter.id] or "")
     row = await store.row("SELECT status, verdict FROM submissions")
@@ -87,7 +87,7 @@ async def test_an_applied_batch_cannot_be_canceled_while_a_replay_runs(store: St
     await judge(store, runs[1], status=JobStatus.FAILED, typed_result=Judgement(Verdict.SE), error_code="JURY_FAULT")
     (letter,) = await store.database.read(dead_letters.page)
     await store.transact(lambda tx: rejudging.apply(tx, batch_id, actor="ops"))
-    await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="mended"))
+    await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="fixed"))
     with pytest.raises(InvalidTransition):
         await store.transact(lambda tx: rejudging.cancel(tx, batch_id, actor="ops", reason="no"))
     assert await state(store) == "applied"
@@ -134,7 +134,7 @@ def imported(owner: str) -> ImportResult:
 
 async def test_replaying_an_import_opens_it_again_and_ends_it_with_its_revision(store: StoreHarness) -> None:
     import_id, owner, letter = await failed_import(store)
-    made = await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter], actor="ops", reason="mended"))
+    made = await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter], actor="ops", reason="fixed"))
     row = await store.database.read(lambda tx: imports.find(tx, import_id))
     assert (row.state, row.job_id, row.error) == ("pending", made[letter], None)
     await judge(store, made[letter] or "", typed_result=imported(owner))

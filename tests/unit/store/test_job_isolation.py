@@ -22,7 +22,7 @@ from tests.support.store_harness import StoreHarness, adhoc_statement
 
 
 class Poisoned:
-    """An owner that fails whenever it is told of certain jobs."""
+    """A listener that fails whenever it is called for certain jobs."""
 
     def __init__(self) -> None:
         self.poison: set[str] = set()

@@ -152,16 +152,16 @@ async def test_a_commit_with_something_to_deliver_rings(store: StoreHarness) -> 
     silence()
 
 
-async def test_a_band_without_room_stays_and_holds_up_no_other(store: StoreHarness) -> None:
+async def test_full_priority_band_does_not_block_others(store: StoreHarness) -> None:
     low = [await store.enqueue(priority=9) for _ in range(3)]
     urgent = await store.enqueue(priority=-1)
-    taken = await store.transact(lambda tx: outbox.take_due(tx, limit=10, rooms=[5, 5, 5, 0]))
+    taken = await store.transact(lambda tx: outbox.take_due(tx, limit=10, capacities=[5, 5, 5, 0]))
     assert [row.job_id for row in taken] == [urgent]
-    taken = await store.transact(lambda tx: outbox.take_due(tx, limit=10, rooms=[0, 0, 0, 2]))
+    taken = await store.transact(lambda tx: outbox.take_due(tx, limit=10, capacities=[0, 0, 0, 2]))
     assert [row.job_id for row in taken] == low[:2]
 
 
-async def test_no_plan_takes_more_than_there_is_room_for(postgres_store: StoreHarness) -> None:
+async def test_no_plan_takes_more_than_the_capacity(postgres_store: StoreHarness) -> None:
     """A locked choice of rows must be made once, however PostgreSQL goes through the table.
 
     It believes that this one has a single row, and so would begin with the table and choose anew for each row it

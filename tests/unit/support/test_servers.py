@@ -161,12 +161,12 @@ def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, priv
 
 
 def test_port_is_reserved_by_one_process_only() -> None:
-    told = server_process.free_port()
-    ask = f"from tests.support import server_process; print(server_process._reserve({told}))"
+    port = server_process.free_port()
+    ask = f"from tests.support import server_process; print(server_process._reserve({port}))"
     with socket.socket() as other:
-        other.bind(("127.0.0.1", told))
-        assert not server_process._is_free(told)
-    assert server_process.free_port() != told
+        other.bind(("127.0.0.1", port))
+        assert not server_process._is_free(port)
+    assert server_process.free_port() != port
     answer = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert answer == "False\n"
 

@@ -68,7 +68,7 @@ async def test_one_time_password_must_be_changed_first(pages: AsgiApp) -> None:
     async with pages.client() as browser:
         assert (await _log_in(browser, next="/me/tokens")).headers["Location"] == "/me/password"
         page = await browser.get("/me/password")
-        assert 'value="tokens">' in page.text, "a first choice ends no tokens unless told"
+        assert 'value="tokens">' in page.text, "a first password revokes no tokens by default"
         fields = {"current": PASSWORD, "new": "another long passphrase", "csrf_token": _csrf(page)}
         mistyped = await browser.post("/me/password", data={**fields, "again": "something else"})
         assert mistyped.status_code == 400

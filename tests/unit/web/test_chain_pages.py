@@ -72,7 +72,7 @@ async def test_run_is_started_shown_and_approved(pages: AsgiApp) -> None:
 
 
 @pytest.mark.usefixtures("chain")
-async def test_pages_show_the_name_of_whoever_started_a_run(pages: AsgiApp) -> None:
+async def test_pages_show_the_name_of_the_user_who_started_a_run(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         me = (await setter.get("/api/v1/me")).json()
         path = (await setter.post("/chains/release/start")).headers["Location"]

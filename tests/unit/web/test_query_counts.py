@@ -18,7 +18,7 @@ from tests.support.problem_packages import icpc_package, import_package, zip_fil
 from tests.support.published_problem import PublishedProblem, publish_problem
 
 _BESIDE = {"cache_revisions.select_since"}
-"""Asked every while by the server itself, whoever looks at what."""
+"""Run periodically by the server itself, independent of requests."""
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from adjudge.worker.acknowledger import Acknowledger
 
 
 class BlockedStream(MemoryStream):
-    """A stream that notes its calls, waits for a sign, and fails as it is told to."""
+    """A stream that notes its calls, waits for a signal, and fails on request."""
 
     def __init__(self) -> None:
         super().__init__()

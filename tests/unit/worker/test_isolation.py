@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class FailingOwner:
-    """An owner that fails whenever it is told of certain jobs."""
+    """A listener that fails whenever it is called for certain jobs."""
 
     def __init__(self) -> None:
         self.failing: set[str] = set()

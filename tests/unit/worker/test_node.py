@@ -1,4 +1,4 @@
-"""Running nodes are told to stop, whatever befalls those who look."""
+"""Running nodes get stop requests, even if the polling fails meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress: the latest word of each job, in one transaction, by whoever still holds the job."""
+"""Progress: the latest report of each job, in one transaction, by the worker that still holds the job."""
 
 from __future__ import annotations
 

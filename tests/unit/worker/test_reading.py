@@ -70,7 +70,7 @@ class AwayDatabase:
 
 
 def _run_worker(
-    stream: object, *, seconds: float, slots: int = 8, random_unit: Callable[[], float] = lambda: 1.0, **told: str
+    stream: object, *, seconds: float, slots: int = 8, random_unit: Callable[[], float] = lambda: 1.0, **environ: str
 ) -> None:
     """A worker with the settings that these variables make, for so long in virtual time."""
 
@@ -80,7 +80,7 @@ def _run_worker(
             JobCommands({}),
             cast("Stream", stream),
             {},
-            _worker_settings(settings.load(environ=told), "w", slots),
+            _worker_settings(settings.load(environ=environ), "w", slots),
             random_unit=random_unit,
         )
         running = asyncio.create_task(worker.run())

@@ -78,7 +78,7 @@ def open_redis_problem(settings: Settings) -> str | None:
     if not missing:
         return None
     return (
-        f"jobs.redis_url: Redis at {host} is used without {' and without '.join(missing)}: whoever reaches it can read "
+        f"jobs.redis_url: Redis at {host} is used without {' and without '.join(missing)}: anyone who reaches it can read "
         "and forge messages about jobs. Give rediss://USER:PASSWORD@HOST:PORT/NUMBER, or set "
         "ADJUDGE_REDIS_SECURITY=allow if its network is private."
     )

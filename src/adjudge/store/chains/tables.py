@@ -39,7 +39,7 @@ chains = Table(
     json_column("dag"),
     timestamp_column("created_at"),
     timestamp_column("updated_at"),
-    # Of whoever saved it last.
+    # Of the user who saved it last.
     json_column("authority", nullable=True),
     # Of the run that was started last. Counted here because old runs are deleted.
     integer_column("last_run_number"),
@@ -231,7 +231,7 @@ chain_triggers = Table(
     text_column("created_by", nullable=True),
     timestamp_column("created_at"),
     timestamp_column("updated_at"),
-    # Of whoever saved it last.
+    # Of the user who saved it last.
     json_column("authority", nullable=True),
     check_one_of("kind", TRIGGER_KINDS),
     UniqueConstraint("chain_id", "name"),

@@ -132,7 +132,7 @@ class SqliteTx:
             steps = self._scripts[script.name] = render_sqlite(script, _NOW)
         relations: Returned = {name: [*rows] for name, rows in inputs.items()}
         texts: dict[str, str] = {}
-        self._now = self._clock()  # one moment for the whole script
+        self._now = self._clock()  # one timestamp for the whole script
         try:
             for item in steps:
                 self._run_step(item, relations, texts, parameters)

@@ -55,7 +55,7 @@ INSERT_AGAIN = Statement(
 )
 """A job that was claimed when it was created has no row until it is released."""
 
-CAPACITY_PARAMETERS = ("urgent_room", "high_room", "ordinary_room", "low_room")
+CAPACITY_PARAMETERS = ("urgent_capacity", "high_capacity", "ordinary_capacity", "low_capacity")
 """The maximum number of rows for each band, in the order of the bands; a priority in the outbox is a band."""
 
 
@@ -64,10 +64,10 @@ def _due(lock: str = "") -> str:
         f"""
         SELECT id FROM (
             SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
-            ORDER BY next_attempt_at, id LIMIT :{room} {lock}
-        ) AS {room}
+            ORDER BY next_attempt_at, id LIMIT :{capacity} {lock}
+        ) AS {capacity}
         """
-        for band, room in enumerate(CAPACITY_PARAMETERS)
+        for band, capacity in enumerate(CAPACITY_PARAMETERS)
     )
 
 
@@ -164,8 +164,8 @@ READ_MESSAGES = Statement(
 
 _FIRST = " UNION ALL ".join(
     f"SELECT at FROM (SELECT next_attempt_at AS at FROM outbox WHERE state = 'pending' AND priority = {band} "
-    f"ORDER BY next_attempt_at LIMIT 1) AS {room}"
-    for band, room in enumerate(CAPACITY_PARAMETERS)
+    f"ORDER BY next_attempt_at LIMIT 1) AS {capacity}"
+    for band, capacity in enumerate(CAPACITY_PARAMETERS)
 )
 
 NEXT_DUE = Statement(
@@ -195,13 +195,15 @@ async def insert_again(tx: Tx, rows: Rows) -> None:
         tx.notify(CHANNEL_OUTBOX)
 
 
-async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, base_us: int = 1_000_000) -> list[DueRow]:
+async def take_due(
+    tx: Tx, *, limit: int, capacities: Sequence[int] | None = None, base_us: int = 1_000_000
+) -> list[DueRow]:
     """Take up to ``limit`` due rows of each band; other dispatchers skip them until they are due again.
 
-    ``rooms`` gives the remaining capacity of each band. Rows that are not taken stay in the outbox, where they cost
-    nothing, and do not delay other bands. Must be the last operation of its transaction.
+    ``capacities`` gives the remaining capacity of each band. Rows that are not taken stay in the outbox, where they
+    cost nothing, and do not delay other bands. Must be the last operation of its transaction.
     """
-    limits = [min(limit, room) for room in rooms or [limit] * len(CAPACITY_PARAMETERS)]
+    limits = [min(limit, capacity) for capacity in capacities or [limit] * len(CAPACITY_PARAMETERS)]
     asked: dict[str, object] = {"base_us": base_us, **dict(zip(CAPACITY_PARAMETERS, limits, strict=True))}
     found = await tx.run(TAKE_DUE, {}, last=True, **asked)
     return [DueRow(*row) for row in found["message"]]

@@ -111,8 +111,8 @@ UPDATE_FAILURES = Statement(
                CAST(sum(CASE WHEN given_error IS NULL THEN 1 ELSE 0 END) AS bigint) AS delivered,
                CAST(sum(CASE WHEN given_error IS NULL OR event = 'ping' THEN 0 ELSE 1 END) AS bigint) AS failed
         FROM {given} JOIN webhook_deliveries ON webhook_deliveries.id = given_id GROUP BY webhook_id
-    ) AS told
-    WHERE webhooks.id = told.webhook_id AND (failed > 0 OR (delivered > 0 AND failures > 0))
+    ) AS results
+    WHERE webhooks.id = results.webhook_id AND (failed > 0 OR (delivered > 0 AND failures > 0))
     """,
     input_columns={"given_id": "text", "given_error": "text"},
 )

@@ -264,7 +264,7 @@ async def _state(
         "made": detail.made,
         "is_jury": detail.rights.is_jury,
         "again": again,
-        "told": build_result_view(request_translations(request), document, cases, language),
+        "result": build_result_view(request_translations(request), document, cases, language),
         "language": language,
         "file_names": await _file_names(languages, sources, row, source),
         "own_words": OWN_WORDS,

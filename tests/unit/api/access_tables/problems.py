@@ -8,7 +8,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/problems"): ALL,
     ("GET", "/api/v1/problems/{problem}"): ALL,
     ("GET", "/api/v1/problems/{problem}/files/{name:path}"): ALL,
-    ("GET", "/api/v1/problems/{problem}/revisions"): ALL,  # 404 for whoever may not see drafts, as all five below
+    ("GET", "/api/v1/problems/{problem}/revisions"): ALL,  # 404 for users who may not see drafts, as all five below
     ("GET", "/api/v1/problems/{problem}/revisions/{number}"): ALL,
     ("GET", "/api/v1/problems/{problem}/revisions/{number}/preview"): ALL,
     ("GET", "/api/v1/problems/{problem}/revisions/{number}/files/{path:path}"): ALL,

@@ -1,4 +1,4 @@
-"""Who may rejudge, run programs, and be told."""
+"""Who may rejudge, run programs, and use webhooks."""
 
 EVERYBODY = {"admin", "setter", "judge", "contestant", "service"}
 STAFF = {"admin", "judge"}

@@ -32,8 +32,8 @@ def test_consumer_name() -> None:
     plain = settings.load(environ={})
     assert _worker_settings(plain, "w-1", 2).consumer == "w-1"
     named = settings.load(environ={"JOB_STREAM_CONSUMER": "reader-7", "WORKER_ID": "w-1"})
-    told = _worker_settings(named, "w-1", 2)
-    assert (told.name, told.consumer) == ("w-1", "reader-7")
+    options = _worker_settings(named, "w-1", 2)
+    assert (options.name, options.consumer) == ("w-1", "reader-7")
 
 
 def test_limits_and_rate_are_settings() -> None:
@@ -49,11 +49,13 @@ def test_invalid_limit_is_rejected(text: str) -> None:
         settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
 
 
-@pytest.mark.parametrize(("told", "apart"), [({}, True), ({"ADJUDGE_WORKER_EXECUTIONS_BESIDE_JUDGING": "true"}, False)])
+@pytest.mark.parametrize(
+    ("environ", "apart"), [({}, True), ({"ADJUDGE_WORKER_EXECUTIONS_BESIDE_JUDGING": "true"}, False)]
+)
 async def test_executions_run_in_parallel_with_judging_only_if_allowed(
-    monkeypatch: pytest.MonkeyPatch, told: dict[str, str], apart: bool
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], apart: bool
 ) -> None:
-    for name, value in told.items():
+    for name, value in environ.items():
         monkeypatch.setenv(name, value)
     async with open_judge(1) as judge:
         assert judge.exclusive_gate.executions_apart is apart
@@ -63,16 +65,16 @@ async def test_port_in_use_is_named_in_the_error() -> None:
     """Two workers of one machine that were given the same port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        told = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
+        loaded = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
         with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1:{port}"):
-            async with open_health_server(told):
+            async with open_health_server(loaded):
                 pass
 
 
 async def test_loop_waiting_for_the_database_is_live_until_its_timeouts() -> None:
     """Restarting the process would not help; a loop that is silent for longer than its waits can last is dead."""
     now, port = 0.0, free_port()
-    told = settings.load(
+    loaded = settings.load(
         environ={
             "ADJUDGE_METRICS_PORT": str(port),
             "ADJUDGE_DATABASE_TIMEOUT_SEC": "45",
@@ -80,7 +82,7 @@ async def test_loop_waiting_for_the_database_is_live_until_its_timeouts() -> Non
         }
     )
     heartbeat = LoopHeartbeat("reader", clock=lambda: now)
-    async with open_health_server(told, heartbeat), httpx.AsyncClient() as client:
+    async with open_health_server(loaded, heartbeat), httpx.AsyncClient() as client:
 
         async def status(at: float) -> int:
             nonlocal now

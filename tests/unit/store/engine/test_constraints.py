@@ -1,4 +1,4 @@
-"""What the database itself refuses, whoever asks: SQL typed by hand included."""
+"""What the constraints of the database refuse, for manual SQL as well."""
 
 from __future__ import annotations
 

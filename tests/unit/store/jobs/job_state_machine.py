@@ -281,18 +281,18 @@ class JobStateMachine(RuleBasedStateMachine):
         jobs, logs, letters, messages = await self.store.database.read(look)
         rows = {row["id"]: row for row in jobs}
         assert rows.keys() == self.model.keys(), "no job is lost, none appears"
-        told = dict.fromkeys(rows, ("pending", 0))
+        replayed = dict.fromkeys(rows, ("pending", 0))
         for entry in logs:
-            status, attempt = told[entry["job_id"]]
+            status, attempt = replayed[entry["job_id"]]
             source, target = JobStatus(entry["from_status"]), JobStatus(entry["to_status"])
             assert source == status, "the log has no gap"
             assert JOB.allows(source, target), "no illegal edge, and so no second terminal write"
             assert entry["attempt_id"] == attempt + (target is JobStatus.RUNNING), "attempts strictly grow"
-            told[entry["job_id"]] = (str(target), entry["attempt_id"])
+            replayed[entry["job_id"]] = (str(target), entry["attempt_id"])
         for key, row in rows.items():
             job = self.model[key]
             assert (row["status"], row["attempt_id"], row["lease_owner"]) == (job.status, job.attempt, job.owner)
-            assert told[key] == (job.status, job.attempt), "replaying the log gives the row"
+            assert replayed[key] == (job.status, job.attempt), "replaying the log gives the row"
             assert row["origin_job_id"] == job.replay_of
         self.check_letters(letters)
         self.check_outbox({row["job_id"]: row["state"] for row in messages})
