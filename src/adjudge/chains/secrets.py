@@ -195,10 +195,10 @@ def literal_credentials(cfg: Mapping[str, Any], allowed: Collection[str]) -> Ite
     headers = cfg.get("headers") if "headers" in allowed else None
     for name, value in headers.items() if isinstance(headers, Mapping) else ():
         if str(name).lower() in _CREDENTIALS and "{{" not in str(value):
-            yield f"cfg.headers.{name}: visible to all who may read chains; set a secret and write {{{{ secrets.NAME }}}}"
+            yield f"cfg.headers.{name}: visible with chain:read; set a secret and write {{{{ secrets.NAME }}}}"
     url = cfg.get("url") if "url" in allowed else None
     if isinstance(url, str) and _PASSWORD.match(url):
-        yield "cfg.url: its password is visible to all who may read chains; set a secret and send it in a header"
+        yield "cfg.url: its password is visible with chain:read; set a secret and send it in a header"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Triggers: what starts runs without a person, exactly once for each tick however many schedulers there are.
 
-Kinds: ``cron`` (a schedule in a time zone), ``delay`` (once, at a given time), ``event`` (a problem published, a contest
+Kinds: ``cron`` (a schedule in a time zone), ``delay`` (once, at a time), ``event`` (a problem published, a contest
 ended, a rejudge applied), ``webhook`` (a call that knows the secret), ``chain`` (another chain ended). Reading and
 checking their specs is here, and the scheduler's round; rows and events are ``store.chain_triggers``.
 

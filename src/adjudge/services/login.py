@@ -78,7 +78,7 @@ class LoginService:
         return await self.open_session(user, origin)
 
     async def check_password(self, name: str, password: str, origin: ClientInfo) -> UserRow:
-        """Find the user; an unknown name and a wrong password cannot be distinguished, not even by the response time."""
+        """Find the user; an unknown name cannot be distinguished from a wrong password, not even by response time."""
         await self._limit_login_attempts(name, origin.address)
         known = None
         try:

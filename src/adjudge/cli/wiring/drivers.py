@@ -78,8 +78,8 @@ def open_redis_problem(settings: Settings) -> str | None:
     if not missing:
         return None
     return (
-        f"jobs.redis_url: Redis at {host} is used without {' and without '.join(missing)}: anyone who reaches it can read "
-        "and forge messages about jobs. Give rediss://USER:PASSWORD@HOST:PORT/NUMBER, or set "
+        f"jobs.redis_url: Redis at {host} is used without {' and without '.join(missing)}: anyone who reaches it can "
+        "read and forge messages about jobs. Give rediss://USER:PASSWORD@HOST:PORT/NUMBER, or set "
         "ADJUDGE_REDIS_SECURITY=allow if its network is private."
     )
 
