@@ -100,7 +100,9 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         chain_runs.router(s.chain_runs, s.connections),
         chains.router(s.chains, s.chain_runs, s.chain_triggers),
         contests.router(s.contests, s.contest_lifecycle),
-        contest_participants.router(s.contest_registrations, s.contest_participants, s.contest_invitations),
+        contest_participants.router(
+            s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
+        ),
         contest_problems.router(s.contest_problems),
         rejudge.router(s.languages, s.rejudges),
         webhooks.router(s.webhooks),

@@ -38,6 +38,7 @@ from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmitService
+from adjudge.services.team_import import TeamImportService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import CredentialCache
 from adjudge.services.webhooks import WebhookService
@@ -83,3 +84,4 @@ class Services:
     contest_registrations: ContestRegistrationService
     contest_participants: ParticipantService
     contest_invitations: ContestInvitationService
+    team_imports: TeamImportService

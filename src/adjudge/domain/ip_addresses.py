@@ -8,6 +8,7 @@ and calls some ranges global that reach internal hosts.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from typing import Final
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -69,3 +70,12 @@ def is_public(address: Address) -> bool:
     if isinstance(real, ipaddress.IPv4Address):
         return not any(real in network for network in _DENIED_IPV4)
     return real in _GLOBAL_UNICAST_IPV6 and not any(real in network for network in _DENIED_IPV6)
+
+
+def is_in_networks(address: str, networks: Iterable[str]) -> bool:
+    """Whether an address is in one of the networks; an IPv4 address that is embedded in an IPv6 one counts as IPv4."""
+    try:
+        real = unwrap_ipv4(ipaddress.ip_address(address))
+    except ValueError:
+        return False
+    return any(real in ipaddress.ip_network(network) for network in networks)

@@ -112,3 +112,44 @@ class ContestInvitationList(ResponseModel):
     """The invitations to a contest."""
 
     items: list[ContestInvitationRead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamImportItem(ResponseModel):
+    """What an import does with one object."""
+
+    kind: str = field(metadata=doc("`organization`, `group`, `team` or `account`."))
+    code: str
+    name: str
+    action: str = field(metadata=doc("`create`, `update` or `unchanged`."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamImportFinding(ResponseModel):
+    """Something wrong in a file; line 0 is the whole file."""
+
+    severity: str
+    path: str
+    line: int
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountCardRead(ResponseModel):
+    """A new account and its generated password, which is shown once."""
+
+    username: str
+    name: str
+    team: str | None
+    password: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamImportRead(ResponseModel):
+    """What an import did, or with `preview` would do."""
+
+    is_preview: bool
+    items: list[TeamImportItem]
+    findings: list[TeamImportFinding]
+    accounts: list[AccountCardRead] = field(metadata=doc("New accounts whose passwords were generated."))

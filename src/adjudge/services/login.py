@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from adjudge.cache.token_buckets import BucketRequest, TokenBuckets
 from adjudge.domain.errors import Forbidden, InvalidInput, LoginFailed, RateLimited
 from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.ip_addresses import is_in_networks
 from adjudge.domain.permissions import Role, parse_user_name
 from adjudge.observe.logs import get_logger
 from adjudge.services.admission import client_network, hashed_bucket_key
@@ -19,6 +20,7 @@ from adjudge.settings.sections import AccountsSettings
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import invitations, sessions, users
 from adjudge.store.accounts.users import NewUser, UserRow
+from adjudge.store.contests import participants
 from adjudge.store.ops import audit_log
 
 if TYPE_CHECKING:  # httpx is imported only where OpenID Connect is used
@@ -92,10 +94,20 @@ class LoginService:
         if known is None or stored is None or not checked.right or known.user.disabled_at is not None:
             log.info("login_refused", user_id=known.user.id if known else None)
             raise LoginFailed
+        await self._check_contest_account(known.user.id, origin.address)
         if checked.fresh_hash is not None:
             fresh, user_id = checked.fresh_hash, known.user.id
             await self.database.transact(lambda tx: users.update_password_hash(tx, user_id, stale=stored, fresh=fresh))
         return known.user
+
+    async def _check_contest_account(self, user_id: str, address: str) -> None:
+        """Refuse an account that was made for a contest after the contest, or from another network."""
+        for rule in await self.database.read(lambda tx: participants.login_rules(tx, user_id)):
+            if rule.has_expired:
+                raise LoginFailed("This account was made for a contest that has ended.")
+            if rule.address_ranges and not is_in_networks(address, rule.address_ranges):
+                log.info("login_refused", user_id=user_id)
+                raise Forbidden("This account can log in only from the network of its contest; ask an organiser.")
 
     async def open_session(self, user: UserRow, origin: ClientInfo) -> NewLogin:
         accounts, secret = self.settings, secrets.token_urlsafe(32)

@@ -16,7 +16,9 @@ from adjudge.api.schema.contest_participants import (
     ParticipantCreate,
     ParticipantUpdate,
     TeamCreate,
+    TeamImportRequest,
     TeamJoin,
+    read_import,
     read_participant,
 )
 from adjudge.api.schema.contests import to_us
@@ -32,10 +34,12 @@ from adjudge.schema.contest_participants import (
     ParticipantPage,
     ParticipantRead,
     RegistrationRead,
+    TeamImportRead,
 )
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.participants import ParticipantDetail, ParticipantService
+from adjudge.services.team_import import TeamImportService
 from adjudge.store.contests.models import ParticipantRow
 from adjudge.store.contests.registration import ParticipantFilter
 
@@ -43,9 +47,12 @@ _MAX_LIMIT = 1_000
 
 
 def router(
-    registrations: ContestRegistrationService, participants: ParticipantService, invitations: ContestInvitationService
+    registrations: ContestRegistrationService,
+    participants: ParticipantService,
+    invitations: ContestInvitationService,
+    imports: TeamImportService,
 ) -> APIRouter:
-    """All routes of participants but imports and accounts."""
+    """All routes of participants."""
     routes = APIRouter(prefix="/contests", tags=["contest participants"])
     _add_registration_routes(routes, registrations)
     _add_team_routes(routes, registrations)
@@ -53,6 +60,7 @@ def router(
     _add_change_routes(routes, participants)
     _add_group_routes(routes, participants)
     _add_invitation_routes(routes, invitations)
+    _add_import_route(routes, imports)
     return routes
 
 
@@ -217,3 +225,17 @@ def _add_invitation_routes(routes: APIRouter, invitations: ContestInvitationServ
     async def revoke(contest: str, invitation_id: str, viewer: Member) -> Response:
         await invitations.revoke_invitation(viewer, contest, invitation_id)
         return Response(status_code=204)
+
+
+def _add_import_route(routes: APIRouter, imports: TeamImportService) -> None:
+    @routes.post(
+        "/{contest}/participants:import",
+        summary="Import teams, groups, organisations and accounts",
+        description="All or nothing. With `preview`, nothing is written, and errors are listed in `findings`.",
+    )
+    async def import_teams(
+        contest: str, body: TeamImportRequest, viewer: Member, preview: Annotated[bool, Query()] = False
+    ) -> TeamImportRead:
+        files = [(item.name, item.text) for item in body.files]
+        run = imports.preview if preview else imports.apply
+        return read_import(await run(viewer, contest, files), is_preview=preview)

@@ -11,8 +11,16 @@ from adjudge.api.schema.contests import ContestReason, to_sec, to_us
 from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.timestamps import format_timestamp
-from adjudge.schema.contest_participants import ContestOrganizationRead, ParticipantRead
+from adjudge.schema.contest_participants import (
+    AccountCardRead,
+    ContestOrganizationRead,
+    ParticipantRead,
+    TeamImportFinding,
+    TeamImportItem,
+    TeamImportRead,
+)
 from adjudge.services.participants import ParticipantDetail, ParticipantSpec
+from adjudge.services.team_import import ImportReport
 from adjudge.store.contests.models import ContestGroupRow
 
 _YEAR_SEC: Final = 366 * 86_400
@@ -120,6 +128,23 @@ class ContestGroupsUpdate(ApiModel):
     groups: list[ContestGroupBody] = Field(max_length=1_000)
 
 
+class TeamFile(ApiModel):
+    """A file of teams, groups, organisations or accounts."""
+
+    name: str = Field(
+        max_length=200,
+        description="`teams`, `groups`, `organizations` or `accounts` with `.json`, `.yaml` or `.tsv`.",
+        examples=["teams.tsv"],
+    )
+    text: str = Field(max_length=8_000_000, examples=["teams\t1\n1\t\tnorth\tNull Pointers\n"])
+
+
+class TeamImportRequest(ApiModel):
+    """The files of one import."""
+
+    files: list[TeamFile] = Field(min_length=1, max_length=20)
+
+
 class ContestInvite(ApiModel):
     """A new invitation."""
 
@@ -145,4 +170,14 @@ def read_participant(item: ParticipantDetail, *, is_jury: bool = False) -> Parti
         extra_sec=to_sec(row.extra_us) if is_jury else None,
         members=list(item.members) if is_jury else None,
         version=row.version if is_jury else None,
+    )
+
+
+def read_import(report: ImportReport, *, is_preview: bool) -> TeamImportRead:
+    """What an import does or did."""
+    return TeamImportRead(
+        is_preview=is_preview,
+        items=[TeamImportItem.of(item) for item in report.items],
+        findings=[TeamImportFinding.of(item) for item in report.findings],
+        accounts=[AccountCardRead.of(item) for item in report.cards],
     )

@@ -48,6 +48,7 @@ from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmissionRulesCache, SubmitService
+from adjudge.services.team_import import TeamImportService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import CredentialCache
 from adjudge.services.webhooks import WebhookService
@@ -134,4 +135,5 @@ def compose_services(
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),
         contest_invitations=ContestInvitationService(database, contest_access, new_id),
+        team_imports=TeamImportService(database, passwords, accounts.password_min_length, new_id),
     )

@@ -312,3 +312,11 @@ class ContestAccountRow:
     address_ranges: tuple[str, ...] | None
     temporary: bool
     expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRule:
+    """What restricts the logins of an account that was made for a contest."""
+
+    address_ranges: tuple[str, ...] | None
+    has_expired: bool

@@ -11,6 +11,7 @@ from adjudge.domain.errors import Conflict, NotFound, VersionConflict
 from adjudge.store.contests.models import (
     ContestAccountRow,
     ContestGroupRow,
+    LoginRule,
     NewParticipant,
     ParticipantMemberRow,
     ParticipantRow,
@@ -238,11 +239,12 @@ UPSERT_ACCOUNTS = Statement(
         "given_expires_at": "bigint",
     },
 )
-ACCOUNTS_OF_USER = Statement(
-    "contest_accounts.of_user",
-    "List the contests that an account is bound to.",
-    "SELECT {columns} FROM contest_accounts WHERE user_id = :user_id",
-    row=ContestAccountRow,
+LOGIN_RULES = Statement(
+    "contest_accounts.login_rules",
+    "Read the networks and the expiry of an account that was made for a contest.",
+    "SELECT {columns} FROM contest_accounts WHERE user_id = :user_id AND temporary",
+    row=LoginRule,
+    columns={"has_expired": "COALESCE(expires_at <= {now}, FALSE)"},
 )
 
 
@@ -413,6 +415,6 @@ async def bind_accounts(tx: Tx, contest_id: str, accounts: Sequence[ContestAccou
         await tx.execute(UPSERT_ACCOUNTS, rows, contest_id=contest_id)
 
 
-async def accounts_of_user(tx: Tx, user_id: str) -> list[ContestAccountRow]:
-    """The contests that an account is bound to."""
-    return await tx.fetch(ACCOUNTS_OF_USER, user_id=user_id)
+async def login_rules(tx: Tx, user_id: str) -> list[LoginRule]:
+    """What restricts the logins of an account that was made for a contest; other accounts have none."""
+    return await tx.fetch(LOGIN_RULES, user_id=user_id)

@@ -16,6 +16,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/contests/{contest}/participants/{participant}"): USERS,
     ("PATCH", "/api/v1/contests/{contest}/participants/{participant}"): USERS,
     ("DELETE", "/api/v1/contests/{contest}/participants/{participant}"): USERS,
+    ("POST", "/api/v1/contests/{contest}/participants:import"): USERS,
     ("GET", "/api/v1/contests/{contest}/groups"): ALL,
     ("PUT", "/api/v1/contests/{contest}/groups"): USERS,
     ("POST", "/api/v1/contests/{contest}/groups/{group}:times"): USERS,
