@@ -25,12 +25,14 @@ from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, run_starter
 from adjudge.cli.wiring.executors import make_executors
 from adjudge.cli.wiring.jobs import make_job_listeners
+from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
+from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.periodic import run_periodically
 from adjudge.sandbox import Sandbox
@@ -40,7 +42,7 @@ from adjudge.store.chains import definitions
 from adjudge.store.chains import queries as chain_queries
 from adjudge.store.chains.models import JOB_KIND_NODE, ChainNodeRow, ChainRunRow, NewChainRun
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.judging.commands import JOB_KIND_JUDGE
+from adjudge.store.judging.commands import JOB_KIND_JUDGE, SubmissionCommands
 from adjudge.stream import MemoryStream
 from adjudge.worker.handler import Handler
 from adjudge.worker.handlers.judge import JudgeHandler
@@ -61,6 +63,7 @@ class ChainInstallation:
     executors: Mapping[str, Executor]
     judge: Judge
     user_id: str
+    submissions: SubmissionCommands
 
     @property
     def authority(self) -> Authority:
@@ -169,12 +172,14 @@ async def open_chain_installation(
         loops = [
             Dispatcher(database, jobs, stream, name="s", poll_ms=50).run(),
             run_periodically(ChainHousekeeping(database, jobs, engine, name="s").run_once, interval_ms=20),
+            run_periodically(ContestAnnouncer(database).run_once, interval_ms=50),
             TriggerScheduler(database, run_starter(engine), name="s").run(),
             worker.run(),
         ]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
-            yield ChainInstallation(database, blobs, engine, executors, judge, user_id)
+            submissions = SubmissionCommands(jobs, listener=CONTEST_LISTENER)
+            yield ChainInstallation(database, blobs, engine, executors, judge, user_id, submissions)
         finally:
             for task in tasks:
                 task.cancel()

@@ -1,7 +1,8 @@
-"""Which executors there are: found by entry point, ours and others' alike, and built with the parts they ask for.
+"""Which executors there are: the built-in ones and those of other packages, built with the parts they ask for.
 
-An entry point of the group ``adjudge.node_executors`` names a class that satisfies ``executor.Executor``. Its ``type``
-and ``cfg_schema`` are read from the class, so that a process without a sandbox can check definitions; it is built only
+An entry point of the group ``adjudge.node_executors`` names a class that satisfies ``executor.Executor``; the built-in
+ones are listed in ``BUILT_IN`` in the same form, so that they do not depend on installed metadata. ``type`` and
+``cfg_schema`` are read from the class, so that a process without a sandbox can check definitions; it is built only
 where nodes run. It gets the parts that its constructor names as keywords: ``database``, ``blobs``, ``judge`` and so on.
 
 An executor that cannot be loaded, described or built disables itself with a message, and nothing else: chains that do
@@ -23,6 +24,30 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.observe.logs import get_logger
 
 GROUP: Final = "adjudge.node_executors"
+_OURS: Final = "adjudge"
+BUILT_IN: Final[Mapping[str, str]] = {
+    "chain": "adjudge.executors.subchain:SubchainExecutor",
+    "contest.export": "adjudge.executors.contest_export:ContestExportExecutor",
+    "contest.finalize": "adjudge.executors.contests:ContestFinalizeExecutor",
+    "contest.freeze": "adjudge.executors.contests:ContestFreezeExecutor",
+    "contest.rejudge_preview": "adjudge.executors.contest_rejudge:ContestRejudgePreviewExecutor",
+    "contest.start": "adjudge.executors.contests:ContestStartExecutor",
+    "contest.thaw": "adjudge.executors.contests:ContestThawExecutor",
+    "http": "adjudge.executors.http:HttpExecutor",
+    "judge": "adjudge.executors.judge:JudgeExecutor",
+    "noop": "adjudge.executors.basic:NoopExecutor",
+    "notify": "adjudge.executors.http:NotifyExecutor",
+    "problem.check": "adjudge.executors.problems:ProblemCheckExecutor",
+    "problem.generate": "adjudge.executors.problems:ProblemGenerateExecutor",
+    "problem.list": "adjudge.executors.problems:ProblemListExecutor",
+    "problem.publish": "adjudge.executors.problems:ProblemPublishExecutor",
+    "problem.verify": "adjudge.executors.problems:ProblemVerifyExecutor",
+    "rejudge": "adjudge.executors.rejudge:RejudgeExecutor",
+    "sandbox": "adjudge.executors.sandbox:SandboxExecutor",
+    "sleep": "adjudge.executors.basic:SleepExecutor",
+    "wait_approval": "adjudge.executors.approval:WaitApprovalExecutor",
+}
+"""Type → class of the built-in executors."""
 
 _log = get_logger(__name__)
 
@@ -97,8 +122,8 @@ def discover_executors(points: Iterable[EntryPoint] | None = None) -> ExecutorRe
     """Look for executors. The first of a type stands, ours before others'; a second is disabled."""
     known: dict[str, ExecutorDescriptor] = {}
     disabled: dict[str, DisabledExecutor] = {}
-    every = entry_points(group=GROUP) if points is None else points
-    for point in sorted(every, key=lambda item: (_distribution(item) != "adjudge", _distribution(item), item.name)):
+    every = _installed() if points is None else points
+    for point in sorted(every, key=lambda item: (_distribution(item) != _OURS, _distribution(item), item.name)):
         try:
             described = _described(point)
             if described.type in known:
@@ -110,6 +135,12 @@ def discover_executors(points: Iterable[EntryPoint] | None = None) -> ExecutorRe
         else:
             known[described.type] = described
     return ExecutorRegistry(known, {name: item for name, item in disabled.items() if name not in known})
+
+
+def _installed() -> list[EntryPoint]:
+    """The built-in executors and those of other packages."""
+    others = [point for point in entry_points(group=GROUP) if _distribution(point) != _OURS]
+    return [*(EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()), *others]
 
 
 def _described(point: EntryPoint) -> ExecutorDescriptor:
@@ -144,7 +175,8 @@ def _built(described: ExecutorDescriptor, parts: Mapping[str, Any]) -> Executor:
 
 
 def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else ""
+    """The package that brought an entry point; the built-in ones are not read from metadata."""
+    return point.dist.name if point.dist is not None else _OURS
 
 
 def _text(error: Exception) -> str:

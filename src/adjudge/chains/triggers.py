@@ -1,11 +1,11 @@
 """Triggers: what starts runs without a person, exactly once for each tick however many schedulers there are.
 
 Kinds: ``cron`` (a schedule in a time zone), ``delay`` (once, at a time), ``event`` (a problem published, a contest
-ended, a rejudge applied), ``webhook`` (a call that knows the secret), ``chain`` (another chain ended). Reading and
-checking their specs is here, and the scheduler's round; rows and events are ``store.chain_triggers``.
+started or ended, a rejudge applied), ``webhook`` (a call that knows the secret), ``chain`` (another chain ended).
+Reading and checking their specs is here, and the scheduler's round; rows and events are ``store.chain_triggers``.
 
 After downtime nothing is lost: events and calls were written down as ticks; timetables follow their misfire rule; a
-delay fires however late; contests that ended within the last week are noticed.
+delay fires however late; contests that ended within the last week are noticed (``relay.contest_announcer``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ _log = get_logger(__name__)
 
 _SECOND_US: Final = 1_000_000
 _DUE_AT_ONCE: Final = 100
-_LOOK_BACK_US: Final = 7 * 86_400 * _SECOND_US
 _KEEP_TICKS_US: Final = 90 * 86_400 * _SECOND_US
 _POLL_SEC: Final = 1.0
 _KEY_CHARACTERS: Final = 128
@@ -327,7 +326,6 @@ class TriggerScheduler:
         """Start the runs that are due; return how many were started."""
         while await self._database.transact(self._mature) == _DUE_AT_ONCE:
             pass
-        await self._database.transact(lambda tx: rows.add_ticks_for_ended_contests(tx, back_us=_LOOK_BACK_US))
         started = 0
         while (was_started := await self._start_next()) is not None:
             started += was_started

@@ -1,113 +1,123 @@
-"""``contest.unfreeze`` and ``contest.export``: tasks for the end of a contest."""
+"""``contest.start``, ``contest.freeze``, ``contest.thaw`` and ``contest.finalize``: the lifecycle of a contest.
+
+A node acts as an organiser of the contest. Repeated, it changes nothing: it reports the state that it found.
+"""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from adjudge.blobs.driver import BlobStore
-from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.contests import lifecycle
+from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult
+from adjudge.contests import clock
+from adjudge.domain.contest import ContestPhase, ContestRole
 from adjudge.domain.errors import Conflict, NodeRefused
 from adjudge.domain.permissions import Permission
-from adjudge.store import Database, Tx
-from adjudge.store.contests import queries as contest_queries
-from adjudge.store.contests.queries import ExportedSubmission
+from adjudge.domain.states import ContestState
+from adjudge.executors.impersonation import find_contest_as
+from adjudge.services.contest_access import ContestAccess, ContestView
+from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.store import Database
 
-_CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
+CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
+CONTEST_CFG: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"contest": CONTEST},
+    "required": ["contest"],
+    "additionalProperties": False,
+}
 
 
-class ContestUnfreezeExecutor:
+class _ContestExecutor:
+    """What the nodes have in common: the contest as an organiser sees it."""
+
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.CONTEST_JOIN,)
+    cfg_schema: ClassVar[Mapping[str, Any]] = CONTEST_CFG
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lifecycle = ContestLifecycleService(database, ContestAccess(database))
+
+    async def _find(self, context: NodeContext) -> ContestView:
+        return await find_contest_as(self._database, context, context.cfg["contest"], ContestRole.ORGANISER)
+
+
+class ContestStartExecutor(_ContestExecutor):
+    """Starts a published contest now; its countdown ends.
+
+    The artifact has `contest_id`, `slug` and `was_started`, which is true if the contest had started already.
+    """
+
+    type: ClassVar[str] = "contest.start"
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Set the start to the time of the database, unless it has passed."""
+        view = await self._find(context)
+        if view.contest.state is not ContestState.PUBLISHED:
+            raise NodeRefused(f"The contest {view.contest.slug!r} is {view.contest.state}; publish it first.")
+        was_started = view.public_phase is not ContestPhase.BEFORE
+        if not was_started:
+            await self._lifecycle.set_start(view.viewer, view.contest.id, None)
+        return _result(view, was_started=was_started)
+
+
+class ContestFreezeExecutor(_ContestExecutor):
+    """Freezes the public scoreboard of a running contest now.
+
+    The artifact has `contest_id`, `slug` and `was_frozen`, which is true if it was frozen already.
+    """
+
+    type: ClassVar[str] = "contest.freeze"
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Freeze the scoreboard, unless it is frozen."""
+        view = await self._find(context)
+        began = clock.freezes_at(view.times.timeline)
+        was_frozen = began is not None and began <= view.times.now_us
+        if not was_frozen:
+            if view.public_phase is not ContestPhase.RUNNING:
+                raise NodeRefused(f"The contest {view.contest.slug!r} does not run; only a running one is frozen.")
+            await self._lifecycle.freeze_now(view.viewer, view.contest.id)
+        return _result(view, was_frozen=was_frozen)
+
+
+class ContestThawExecutor(_ContestExecutor):
     """Thaws a contest that has ended for all, so that its public scoreboard shows everything.
 
     The artifact has `contest_id`, `slug` and `was_frozen`. A contest that still runs fails the node for good.
     """
 
-    type: ClassVar[str] = "contest.unfreeze"
-    permissions: ClassVar[tuple[Permission, ...]] = (Permission.CHAIN_WRITE,)
-    cfg_schema: ClassVar[Mapping[str, Any]] = {
-        "type": "object",
-        "properties": {"contest": _CONTEST},
-        "required": ["contest"],
-        "additionalProperties": False,
-    }
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    type: ClassVar[str] = "contest.thaw"
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Thaw the scoreboard and record it in the audit log."""
-
-        async def operation(tx: Tx) -> dict[str, Any]:
-            contest = await contest_queries.find_contest(tx, context.cfg["contest"])
-            try:
-                thawed = await lifecycle.thaw(
-                    tx, contest.id, actor=context.actor, reason=f"chain {context.chain_name}, run {context.run_id}"
-                )
-            except Conflict as refused:
-                raise NodeRefused(str(refused)) from None
-            return {"contest_id": contest.id, "slug": contest.slug, "was_frozen": thawed}
-
-        return NodeResult(await self._database.transact(operation))
+        view = await self._find(context)
+        await self._lifecycle.thaw(view.viewer, view.contest.id)
+        return _result(view, was_frozen=view.times.timeline.has_freeze and view.contest.thaw_at is None)
 
 
-class ContestExportExecutor:
-    """Writes every submission of a contest into the file store, a line of JSON each, in the order they came.
+class ContestFinalizeExecutor(_ContestExecutor):
+    """Makes the results of an ended contest official.
 
-    Each line has `id`, `user`, `label`, `problem`, `language`, `status`, `verdict`, `score`, `time_ms`, `mem_kb` and
-    `submitted_at_ms`. The artifact has `contest_id`, `digest`, `size_bytes`, `submissions` and `verdicts` (a count of
-    each).
+    The artifact has `contest_id`, `slug` and `was_finalized`, which is true if that was done already. While submissions
+    are unjudged or clarifications are open, the node fails with the list and is retried as its `retry` says.
     """
 
-    type: ClassVar[str] = "contest.export"
-    permissions: ClassVar[tuple[Permission, ...]] = (Permission.SUBMISSION_READ_ALL,)
-    cfg_schema: ClassVar[Mapping[str, Any]] = {
-        "type": "object",
-        "properties": {"contest": _CONTEST},
-        "required": ["contest"],
-        "additionalProperties": False,
-    }
-
-    def __init__(self, database: Database, blobs: BlobStore) -> None:
-        self._database, self._blobs = database, blobs
+    type: ClassVar[str] = "contest.finalize"
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Stream the rows into one file; the same rows always give the same file."""
-        contest = await self._database.read(lambda tx: contest_queries.find_contest(tx, context.cfg["contest"]))
-        verdicts: Counter[str] = Counter()
-
-        async def lines() -> AsyncIterator[bytes]:
-            async for page in contest_queries.iter_contest_submissions(self._database, contest.id):
-                verdicts.update(row.verdict or row.status for row in page)
-                yield b"".join(_line(row) for row in page)
-
-        digest = await self._blobs.put(lines())
-        size_bytes = (await self._blobs.stat(digest)).size_bytes
-        return NodeResult(
-            {
-                "contest_id": contest.id,
-                "digest": digest,
-                "size_bytes": size_bytes,
-                "submissions": verdicts.total(),
-                "verdicts": dict(sorted(verdicts.items())),
-            }
-        )
+        """Finalize the contest, unless it is finalized."""
+        view = await self._find(context)
+        was_finalized = view.contest.state is ContestState.FINALIZED
+        if not was_finalized:
+            try:
+                await self._lifecycle.finalize(view.viewer, view.contest.id)
+            except Conflict as refused:
+                if "blockers" not in refused.fields:
+                    raise
+                raise NodeFailed(refused.message) from None
+        return _result(view, was_finalized=was_finalized)
 
 
-def _line(row: ExportedSubmission) -> bytes:
-    document = {
-        "id": row.id,
-        "user": row.user_name,
-        "label": row.label,
-        "problem": row.problem_slug,
-        "language": row.language,
-        "status": row.status,
-        "verdict": row.verdict,
-        "score": row.score,
-        "time_ms": row.time_ms,
-        "mem_kb": row.mem_kb,
-        "submitted_at_ms": row.created_at // 1_000,
-    }
-    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+def _result(view: ContestView, **found: bool) -> NodeResult:
+    return NodeResult({"contest_id": view.contest.id, "slug": view.contest.slug, **found})

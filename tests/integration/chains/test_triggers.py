@@ -17,7 +17,7 @@ from adjudge.domain.ids import new_id
 from adjudge.store import Tx
 from adjudge.store.chains import triggers as rows
 from adjudge.store.engine.postgres import PostgresDatabase
-from tests.support.store_harness import NOON_US, POSTGRES_NOW, StoreHarness, adhoc_statement
+from tests.support.store_harness import POSTGRES_NOW, StoreHarness, adhoc_statement
 
 MINUTE_MS = 60_000
 INSERT_RUN = adhoc_statement(
@@ -165,24 +165,6 @@ async def test_events_tick_who_listens_and_only_if_they_happen(store: StoreHarne
     assert await scheduler(store).run_once() == 1
     (run,) = await runs(store)
     assert json.loads(run["parameters"]) == {"p": "sum"}
-
-
-async def test_contests_end_by_the_clock(store: StoreHarness) -> None:
-    await create(store, "event", {"event": "contest.ended", "parameters": {"c": "{{ event.contest_id }}"}})
-    contest = new_id()
-    sql = (
-        "INSERT INTO contests (id, slug, title, state, starts_at, duration_us, created_at, updated_at)"
-        " VALUES (:id, 'final', 'Final', 'published', :start, :duration, {now}, {now})"
-    )
-    await store.write(sql, id=contest, start=NOON_US - 1, duration=60_000_001)
-    assert await scheduler(store).run_once() == 0
-    await store.clock.advance(2 * MINUTE_MS)
-    assert await scheduler(store).run_once() == 1
-    assert await scheduler(store).run_once() == 0
-    await store.write("UPDATE contests SET duration_us = duration_us + 600000000 WHERE id = :id", id=contest)
-    await store.clock.advance(20 * MINUTE_MS)
-    assert await scheduler(store).run_once() == 1  # it was prolonged, and ended again
-    assert {json.loads(row["parameters"])["c"] for row in await runs(store)} == {contest}
 
 
 async def test_a_chain_after_a_chain(store: StoreHarness) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -341,57 +340,6 @@ async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(system: C
     assert other.wait_key != first.wait_key
 
 
-ADD_CONTEST = Statement(
-    "test.contest",
-    "Asked by a test.",
-    "INSERT INTO contests (id, slug, title, state, starts_at, duration_us, freeze_ct_us, created_at, updated_at)"
-    " VALUES (:id, :id, :id, 'published', {now} - 100, 100 + :ends, 50, {now}, {now})",
-)
-
-
-@pytest.mark.slow
-async def test_a_contest_is_closed_by_the_shipped_chain(system_on_both: ChainInstallation, tmp_path: Path) -> None:
-    """A test's answer was wrong, the problem was corrected, and one verdict changes with the approval of a person."""
-    system = system_on_both
-    broken = tmp_path / "broken"
-    shutil.copytree(PROBLEMS / "shout", broken)
-    (broken / "data/secret/04-shout.ans").write_text("something else")
-    await publish(system, "shout", broken)
-    await system.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="final", ends=-10))
-    source = (PROBLEMS / "shout/submissions/accepted/swap.py").read_text()
-    submit = {"problem": "shout", "language": "python3", "source": source, "contest": "final"}
-    _, nodes = await system.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
-    assert nodes["judge"].artifact["verdict"] == "WA"
-    await publish(system, "shout")
-    applied = await system.define("on-applied", dag({"id": "n", "type": "noop"}))
-    spec = {"event": "rejudge.applied"}
-    await system.database.transact(
-        lambda tx: TriggerCommands().create(
-            tx, chain_id=applied, name="t", kind="event", spec=spec, actor="eva", authority=system.authority
-        )
-    )
-    closing = await system.apply(builtin.load_builtin("contest-close"))
-    run_id = await system.start(closing, contest="final", user="eva")
-    asked = await system.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
-    assert "would change 1 of 1 verdicts" in asked.artifact["question"]
-    assert asked.artifact["details"] == [{"old": "WA", "new": "AC", "outcome": "judged", "count": 1}]
-    await answer(system, run_id, approved=True, node_id="approve")
-    assert (await system.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
-    nodes = await system.nodes(run_id)
-    assert nodes["apply"].artifact["changed"] == 1
-    assert nodes["discard"].status is NodeStatus.SKIPPED
-    assert nodes["export"].artifact["verdicts"] == {"AC": 1}
-    data = b"".join([piece async for piece in system.blobs.open(nodes["export"].artifact["digest"])])
-    (line,) = data.splitlines()
-    assert {"user": "eva", "problem": "shout", "verdict": "AC"}.items() <= json.loads(line).items()
-    assert (await wait_for_first_run(system, applied)).trigger_kind == "event"
-    # Nothing more changes: nobody is asked, the batch is discarded, the results are exported again.
-    run = await system.wait_finished(await system.start(closing, contest="final", user="eva"))
-    assert run.status is ChainRunStatus.SUCCESS
-    again = await system.nodes(run.id)
-    assert (again["approve"].status, again["discard"].status) == (NodeStatus.SKIPPED, NodeStatus.SUCCESS)
-
-
 @pytest.mark.slow
 async def test_the_nightly_verification_visits_every_problem(system: ChainInstallation, tmp_path: Path) -> None:
     few = tmp_path / "few"
@@ -406,29 +354,12 @@ async def test_the_nightly_verification_visits_every_problem(system: ChainInstal
     assert await system.log_lines(run.id, "report") == ["Verified 1 problems; the nodes of this run show which failed."]
 
 
-async def test_contests_are_unfrozen_and_exported(system: ChainInstallation) -> None:
-    await system.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="over", ends=-10))
-    await system.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="running", ends=10**9))
-    _, nodes = await system.run(
-        dag(
-            {"id": "over", "type": "contest.unfreeze", "cfg": {"contest": "over"}},
-            {"id": "running", "type": "contest.unfreeze", "cfg": {"contest": "running"}},
-            {"id": "export", "type": "contest.export", "deps": ["over"], "cfg": {"contest": "over"}},
-        )
-    )
-    assert nodes["over"].artifact["was_frozen"]
-    assert "still runs" in (nodes["running"].last_error or "")
-    assert nodes["export"].artifact["submissions"] == 0
-    assert json.dumps(nodes["export"].artifact["verdicts"]) == "{}"
-
-
 @pytest.mark.parametrize(
     ("node_type", "cfg", "refused"),
     [
         ("rejudge", {"action": "apply", "batch_id": "x"}, "rejudge:apply"),
         ("rejudge", {"action": "preview", "problem": "x", "user": "eva"}, "rejudge:write"),
-        ("contest.unfreeze", {"contest": "x"}, "chain:write"),
-        ("contest.export", {"contest": "x"}, "submission:read_all"),
+        ("contest.rejudge_preview", {"batch_id": None}, "rejudge:write"),
         ("problem.publish", {"revision_id": "x"}, "problem:publish"),
         ("judge", {"problem": "x", "language": "python3", "source": "x", "user": "eva"}, "chain:write"),
     ],

@@ -1,4 +1,4 @@
-"""Composes the scheduler: dispatcher, watchdog, reconciler, retention, chain housekeeping and triggers."""
+"""Composes the scheduler: dispatcher, watchdog, reconciler, retention, chain housekeeping, contests and triggers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, run_starter
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.observe.health_server import LoopHeartbeat
+from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
 from adjudge.relay.housekeeping import QueueGauges, Retention
 from adjudge.relay.periodic import run_periodically
@@ -24,6 +25,7 @@ from adjudge.store.jobs.commands import JobCommands
 from adjudge.stream import Stream
 
 _RECONCILE_MS = 5_000
+_CONTESTS_MS = 1_000
 _AHEAD = 4_000
 _RETENTION_MS = 60_000
 _CHAINS_MS = 500
@@ -62,6 +64,7 @@ async def run_scheduler(
         roles.create_task(run_periodically(retention.run_once, interval_ms=_RETENTION_MS))
         chains = ChainHousekeeping(database, jobs, engine, name=name, settings=_chain_housekeeping(settings))
         roles.create_task(run_periodically(chains.run_once, interval_ms=_CHAINS_MS))
+        roles.create_task(run_periodically(ContestAnnouncer(database).run_once, interval_ms=_CONTESTS_MS))
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())
 
 

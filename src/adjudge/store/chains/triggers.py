@@ -18,19 +18,25 @@ from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
 from adjudge.store.accounts.users import actor_name
 from adjudge.store.chains.models import PendingTick, TriggerTick
-from adjudge.store.contests.statements import CONTEST_ENDS_AT
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.statement import Statement
 
 CHANNEL_TRIGGERS: Final = "chain_triggers"
 """Notified when a tick waits."""
 PROBLEM_PUBLISHED: Final = "problem.published"
-CONTEST_ENDED: Final = "contest.ended"
+CONTEST_EVENTS: Final[Mapping[str, str]] = {
+    "start": "contest.started",
+    "freeze": "contest.frozen",
+    "end": "contest.ended",
+    "thaw": "contest.thawed",
+    "finalize": "contest.finalized",
+}
+"""Announced transition of a contest → event."""
 REJUDGE_APPLIED: Final = "rejudge.applied"
 CHAIN_FINISHED: Final = "chain.finished"
 EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     PROBLEM_PUBLISHED: ("problem_id", "slug", "revision"),
-    CONTEST_ENDED: ("contest_id", "contest"),
+    **dict.fromkeys(CONTEST_EVENTS.values(), ("contest_id", "contest")),
     REJUDGE_APPLIED: ("batch_id", "changed", "skipped"),
 }
 """The events of event triggers, and their fields. The end of a chain run has its own kind of trigger."""
@@ -76,14 +82,6 @@ class NewTrigger:
 class _DueTrigger(NamedTuple):
     trigger: TriggerRow
     now_us: int
-
-
-class _ContestTick(NamedTuple):
-    trigger_id: str
-    spec: Mapping[str, Any]
-    contest_id: str
-    slug: str
-    ends_at: int
 
 
 class _ChainTrigger(NamedTuple):
@@ -187,26 +185,6 @@ INSERT_TICKS = Statement(
         "given_due_at": "bigint",
         "given_payload": "jsonb",
     },
-)
-CONTESTS_ENDED = Statement(
-    "chain_triggers.contests_ended",
-    "Find ended contests that a trigger listens for and that have no tick yet.",
-    """
-    SELECT {columns:contests}
-    FROM chain_triggers JOIN (SELECT id, slug, """
-    + CONTEST_ENDS_AT
-    + """ AS ends_at FROM contests WHERE state IN ('published', 'finalized')) AS contests
-      ON contests.ends_at > chain_triggers.created_at AND contests.ends_at <= {now}
-     AND contests.ends_at > {now} - CAST(:back_us AS bigint)
-    WHERE chain_triggers.event = :event AND chain_triggers.enabled
-      AND NOT EXISTS (
-        SELECT 1 FROM chain_trigger_ticks
-        WHERE trigger_id = chain_triggers.id AND tick = contests.id || ':' || CAST(contests.ends_at AS text)
-      )
-    ORDER BY contests.ends_at
-    """,
-    row=_ContestTick,
-    columns={"trigger_id": "chain_triggers.id", "spec": "chain_triggers.spec", "contest_id": "contests.id"},
 )
 
 LOCK_TICK = Statement(
@@ -319,16 +297,19 @@ async def find_by_event(tx: Tx, event: str) -> list[TriggerRow]:
     return await tx.fetch(SELECT_BY_EVENT, event=event)
 
 
-async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str | None = None) -> int:
+async def fire_event(
+    tx: Tx, event: str, payload: Mapping[str, Any], *, key: str | None = None, due_at: int | None = None
+) -> int:
     """Insert ticks for an event, in its transaction; return how many triggers it ticks.
 
-    ``key`` identifies an event that may be reported twice: the same key ticks a trigger once.
+    ``key`` identifies an event that may be reported twice: the same key ticks a trigger once. ``due_at`` is the time of
+    an event that is noticed later; triggers that were created after it are not ticked.
     """
     tick = key or new_id()
     ticks = [
-        TriggerTick(trigger.id, tick, payload=payload)
+        TriggerTick(trigger.id, tick, due_at, payload)
         for trigger in await find_by_event(tx, event)
-        if matches_filter(trigger.spec.get("filter"), payload)
+        if matches_filter(trigger.spec.get("filter"), payload) and (due_at is None or trigger.created_at < due_at)
     ]
     await add_ticks(tx, ticks)
     return len(ticks)
@@ -367,17 +348,6 @@ async def set_next_times(tx: Tx, moves: Sequence[tuple[str, int, int | None, str
 async def disable_with_error(tx: Tx, trigger_id: str, error: str) -> None:
     """Disable a trigger that cannot continue."""
     await tx.execute(DISABLE_WITH_ERROR, id=trigger_id, off=False, error=error)
-
-
-async def add_ticks_for_ended_contests(tx: Tx, *, back_us: int) -> int:
-    """Tick the triggers of contests that ended; contests end by the clock, not by a transaction."""
-    ticks = []
-    for ended in await tx.fetch(CONTESTS_ENDED, event=CONTEST_ENDED, back_us=back_us):
-        payload = {"event": CONTEST_ENDED, "contest_id": ended.contest_id, "contest": ended.slug}
-        if matches_filter(ended.spec.get("filter"), payload):
-            tick = f"{ended.contest_id}:{ended.ends_at}"
-            ticks.append(TriggerTick(ended.trigger_id, tick, ended.ends_at, payload))
-    return await add_ticks(tx, ticks)
 
 
 async def take_tick(tx: Tx) -> PendingTick | None:

@@ -193,6 +193,17 @@ async def revoke_invitation(tx: Tx, contest_id: str, invitation_id: str) -> None
         raise NotFound("invitation", invitation_id)
 
 
+async def announce(tx: Tx, items: Sequence[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+    """Record transitions (contest, transition, when it was due); return those that were not recorded before."""
+    rows = await tx.fetch(sql.ANNOUNCE, items) if items else []
+    return [(row["contest_id"], row["transition"], int(row["due_at"])) for row in rows]
+
+
+async def retract(tx: Tx, items: Sequence[tuple[str, str]]) -> int:
+    """Remove announced transitions (contest, transition); return how many there were."""
+    return await tx.execute(sql.RETRACT, items) if items else 0
+
+
 def _check_version(changed: int, contest: ContestRow) -> None:
     if not changed:
         raise VersionConflict("The contest was changed concurrently; read it again and retry.", contest_id=contest.id)

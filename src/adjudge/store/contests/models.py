@@ -102,8 +102,9 @@ class ContestStateChange:
 
 @dataclass(frozen=True, slots=True)
 class ContestAnnouncement:
-    """A transition that was announced: start, freeze, end, thaw."""
+    """A transition that was announced: start, freeze, end, thaw, finalize, end of updates."""
 
+    contest_id: str
     transition: str
     due_at: int
     announced_at: int

@@ -106,9 +106,14 @@ async def state_log(tx: Tx, contest_id: str) -> list[ContestStateChange]:
     return await tx.fetch(sql.STATE_LOG, contest_id=contest_id)
 
 
-async def announced(tx: Tx, contest_id: str) -> list[ContestAnnouncement]:
-    """The announced transitions of a contest: start, freeze, end, thaw."""
-    return await tx.fetch(sql.ANNOUNCED, contest_id=contest_id)
+async def announced(tx: Tx, contest_ids: Sequence[str]) -> list[ContestAnnouncement]:
+    """The announced transitions of contests: start, freeze, end, thaw, finalize, end of updates."""
+    return await tx.fetch(sql.ANNOUNCED, [(contest_id,) for contest_id in contest_ids])
+
+
+async def announceable(tx: Tx, *, back_us: int) -> list[ContestRow]:
+    """The published and finalized contests that have not ended, or ended or changed within ``back_us``."""
+    return await tx.fetch(sql.ANNOUNCEABLE, back_us=back_us)
 
 
 async def iter_contest_submissions(database: Database, contest_id: str) -> AsyncIterator[list[ExportedSubmission]]:

@@ -104,6 +104,17 @@ STATE_LOG = Statement(
     "SELECT {columns} FROM contest_state_log WHERE contest_id = :contest_id ORDER BY id",
     row=ContestStateChange,
 )
+ANNOUNCEABLE = Statement(
+    "contests.announceable",
+    "List contests that start, run, or ended or changed within the given time, whose transitions are announced.",
+    f"""
+    SELECT {{columns}} FROM contests
+    WHERE state IN ('published', 'finalized')
+      AND ({CONTEST_ENDS_AT} > {{now}} - CAST(:back_us AS bigint) OR updated_at > {{now}} - CAST(:back_us AS bigint))
+    ORDER BY id
+    """,
+    row=ContestRow,
+)
 ANNOUNCE = Statement(
     "contests.announce",
     "Record that transitions of contests were announced; a known one is left unchanged.",
@@ -117,14 +128,20 @@ ANNOUNCE = Statement(
 )
 RETRACT = Statement(
     "contests.retract",
-    "Remove announced transitions of a contest that its new times put into the future.",
-    "DELETE FROM contest_log WHERE contest_id = :contest_id AND transition = :transition",
+    "Remove announced transitions that the new times of contests put into the future.",
+    """
+    DELETE FROM contest_log WHERE EXISTS (
+        SELECT 1 FROM {given} WHERE given_contest_id = contest_id AND given_transition = transition
+    )
+    """,
+    input_columns={"given_contest_id": "text", "given_transition": "text"},
 )
 ANNOUNCED = Statement(
     "contests.announced",
-    "List the announced transitions of a contest.",
-    "SELECT {columns} FROM contest_log WHERE contest_id = :contest_id ORDER BY id",
+    "List the announced transitions of the given contests.",
+    "SELECT {columns} FROM contest_log WHERE contest_id IN (SELECT given_id FROM {given}) ORDER BY id",
     row=ContestAnnouncement,
+    input_columns={"given_id": "text"},
 )
 
 GRANT_ROLES = Statement(
