@@ -37,6 +37,7 @@ from adjudge.api.routes import (
     problem_imports,
     problem_revisions,
     problems,
+    ratings,
     rejudge,
     secrets,
     submission_files,
@@ -104,6 +105,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),
         contest_problems.router(s.contest_problems),
+        ratings.router(s.ratings),
         rejudge.router(s.languages, s.rejudges),
         webhooks.router(s.webhooks),
         languages.router(s.language_service),

@@ -32,6 +32,7 @@ from adjudge.services.problem_imports import ProblemImportService
 from adjudge.services.problem_revisions import ProblemRevisionService
 from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.problems import ProblemService
+from adjudge.services.ratings import RatingService
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
@@ -81,6 +82,7 @@ class Services:
     contests: ContestService
     contest_problems: ContestProblemService
     contest_lifecycle: ContestLifecycleService
+    ratings: RatingService
     contest_registrations: ContestRegistrationService
     contest_participants: ParticipantService
     contest_invitations: ContestInvitationService

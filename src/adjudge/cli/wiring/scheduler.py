@@ -17,6 +17,7 @@ from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
 from adjudge.relay.housekeeping import QueueGauges, Retention
 from adjudge.relay.periodic import run_periodically
+from adjudge.relay.rating_updater import RatingUpdater
 from adjudge.relay.reconciler import Reconciler
 from adjudge.relay.watchdog import Watchdog
 from adjudge.settings import Settings
@@ -26,6 +27,7 @@ from adjudge.stream import Stream
 
 _RECONCILE_MS = 5_000
 _CONTESTS_MS = 1_000
+_RATINGS_MS = 10_000
 _AHEAD = 4_000
 _RETENTION_MS = 60_000
 _CHAINS_MS = 500
@@ -65,6 +67,7 @@ async def run_scheduler(
         chains = ChainHousekeeping(database, jobs, engine, name=name, settings=_chain_housekeeping(settings))
         roles.create_task(run_periodically(chains.run_once, interval_ms=_CHAINS_MS))
         roles.create_task(run_periodically(ContestAnnouncer(database).run_once, interval_ms=_CONTESTS_MS))
+        roles.create_task(run_periodically(RatingUpdater(database).run_once, interval_ms=_RATINGS_MS))
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())
 
 

@@ -42,6 +42,7 @@ from adjudge.services.problem_imports import ProblemImportService
 from adjudge.services.problem_revisions import ProblemRevisionService
 from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.problems import ProblemService
+from adjudge.services.ratings import RatingService
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
@@ -132,6 +133,7 @@ def compose_services(
         contests=contests,
         contest_problems=ContestProblemService(contests, problems),
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
+        ratings=RatingService(database),
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),
         contest_invitations=ContestInvitationService(database, contest_access, new_id),

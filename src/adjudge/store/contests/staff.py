@@ -1,13 +1,12 @@
-"""Prints, awards and ratings of contests."""
+"""Prints and awards of contests."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple
 
 from adjudge.domain.errors import Conflict, NotFound
-from adjudge.store.contests.activity_models import AwardRow, PrintRow, RatingRow
+from adjudge.store.contests.activity_models import AwardRow, PrintRow
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.statement import Statement
 
@@ -85,37 +84,6 @@ DELETE_AWARDS = Statement(
     "Delete awards of a contest.",
     "DELETE FROM awards WHERE contest_id = :contest_id AND code IN (SELECT given_code FROM {given})",
     input_columns={"given_code": "text"},
-)
-DELETE_RATINGS = Statement(
-    "ratings.delete", "Delete all ratings before they are computed again.", "DELETE FROM ratings"
-)
-INSERT_RATINGS = Statement(
-    "ratings.insert",
-    "Store ratings.",
-    """
-    INSERT INTO ratings (contest_id, user_id, rank, performance_milli, before_rating_milli, before_deviation_milli,
-                         rating_milli, deviation_milli, rated_at)
-    SELECT given_contest_id, given_user_id, given_rank, given_performance, given_before_rating, given_before_deviation,
-           given_rating, given_deviation, given_rated_at
-    FROM {given}
-    """,
-    input_columns={
-        "given_contest_id": "text",
-        "given_user_id": "text",
-        "given_rank": "bigint",
-        "given_performance": "bigint",
-        "given_before_rating": "bigint",
-        "given_before_deviation": "bigint",
-        "given_rating": "bigint",
-        "given_deviation": "bigint",
-        "given_rated_at": "bigint",
-    },
-)
-RATINGS_OF_USER = Statement(
-    "ratings.of_user",
-    "List the ratings of a user, oldest first.",
-    "SELECT {columns} FROM ratings WHERE user_id = :user_id ORDER BY rated_at, contest_id",
-    row=RatingRow,
 )
 
 
@@ -208,15 +176,3 @@ async def delete_awards(tx: Tx, contest_id: str, codes: Sequence[str]) -> None:
     """Delete awards."""
     if codes:
         await tx.execute(DELETE_AWARDS, [(code,) for code in codes], contest_id=contest_id)
-
-
-async def replace_ratings(tx: Tx, items: Sequence[RatingRow]) -> None:
-    """Replace all ratings: they are computed from the first contest on."""
-    await tx.execute(DELETE_RATINGS)
-    if items:
-        await tx.execute(INSERT_RATINGS, [astuple(item) for item in items])
-
-
-async def ratings_of_user(tx: Tx, user_id: str) -> list[RatingRow]:
-    """The ratings of a user, oldest first."""
-    return await tx.fetch(RATINGS_OF_USER, user_id=user_id)

@@ -36,4 +36,6 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/contests/{contest}/intervals/{interval_id}:undo"): USERS,
     ("POST", "/api/v1/contests/{contest}:freeze"): USERS,
     ("POST", "/api/v1/contests/{contest}:thaw"): USERS,
+    ("GET", "/api/v1/ratings"): ALL,
+    ("GET", "/api/v1/users/{user}/rating"): ALL,
 }
