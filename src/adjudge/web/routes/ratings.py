@@ -41,7 +41,9 @@ def router(pages: PageRenderer, ratings: RatingService) -> APIRouter:
     async def history(request: Request, viewer: Reader, user: str) -> Response:
         found = await ratings.find_history(viewer, user)
         title = request_translations(request)("ratings.rating")
-        return await pages.render(request, "rating.html", history=read_history(found), graph=_graph(title, found))
+        shown = read_history(found)
+        changes = list(zip(found.rows, shown.changes, strict=True))
+        return await pages.render(request, "rating.html", history=shown, changes=changes, graph=_graph(title, found))
 
     return routes
 
