@@ -57,7 +57,7 @@ async def _announce(tx: Tx, contest_id: str) -> int:
     retracted = await commands.retract(tx, [(contest_id, name) for name in sorted(known - happened.keys())])
     new = await commands.announce(tx, [(contest_id, name, happened[name]) for name in _in_order(happened)])
     for _, name, due_at in new:
-        _log.info("contest_transition", contest=contest.slug, transition=name)
+        _log.info("contest_transition_announced", contest=contest.slug, transition=name)
         if (event := triggers.CONTEST_EVENTS.get(name)) is not None:
             payload = {"event": event, "contest_id": contest_id, "contest": contest.slug}
             await triggers.fire_event(tx, event, payload, key=f"{contest_id}:{due_at}", due_at=due_at)
