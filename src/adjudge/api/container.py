@@ -19,6 +19,7 @@ from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contests import ContestService
@@ -81,6 +82,7 @@ class Services:
     ops: OpsService
     contests: ContestService
     contest_problems: ContestProblemService
+    own_contests: OwnContestService
     contest_lifecycle: ContestLifecycleService
     ratings: RatingService
     contest_registrations: ContestRegistrationService

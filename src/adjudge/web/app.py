@@ -15,6 +15,7 @@ from adjudge.web.routes import (
     account,
     api_reference,
     chains,
+    contest_problems,
     contests,
     ops,
     preferences,
@@ -58,6 +59,9 @@ def install(app: FastAPI, services: Services) -> None:
             ops=services.ops,
         ),
         contests.router(contest_pages, services.contests, services.languages),
+        contest_problems.router(
+            contest_pages, problem_page, services.contest_problems, services.own_contests, services.submitter
+        ),
         problem_admin.router(pages, services.problems, services.revisions, services.imports),
         chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
         ratings.router(pages, services.ratings),

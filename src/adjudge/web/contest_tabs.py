@@ -23,7 +23,15 @@ def _everyone(_: ContestView) -> bool:
     return True
 
 
-TABS: Final = (ContestTab("", "contest.tab_overview", _everyone),)
+def _takes_part(view: ContestView) -> bool:
+    return bool(view.participants)
+
+
+TABS: Final = (
+    ContestTab("", "contest.tab_overview", _everyone),
+    ContestTab("/problems", "contest.tab_problems", lambda view: view.sees_problems),
+    ContestTab("/submissions", "contest.tab_submissions", _takes_part),
+)
 """In the order of the page: those for everyone, then those for staff."""
 
 

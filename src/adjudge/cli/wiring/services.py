@@ -25,6 +25,7 @@ from adjudge.services.chains import ChainService
 from adjudge.services.contest_access import ContestAccess
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contest_submit import ContestSubmitCheck
@@ -132,6 +133,7 @@ def compose_services(
         ops=OpsService(database, jobs, registry, settings, checks),
         contests=contests,
         contest_problems=ContestProblemService(contests, problems),
+        own_contests=OwnContestService(database),
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
         ratings=RatingService(database),
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),

@@ -128,6 +128,21 @@ PAGE = Statement(
     columns=_COLUMNS,
     force_custom_plan=True,
 )
+OF_PARTICIPANTS = Statement(
+    "contest_submissions.of_participants",
+    "List the submissions of participants, newest first, keyset-paginated.",
+    """
+    SELECT {columns:contest_submissions} FROM {given}
+    JOIN contest_submissions ON contest_submissions.participant_id = given_id
+    JOIN submissions ON submissions.id = contest_submissions.submission_id
+    WHERE contest_submissions.number < :before
+      AND (CAST(:problem_id AS text) IS NULL OR contest_submissions.problem_id = :problem_id)
+    ORDER BY contest_submissions.number DESC LIMIT :limit
+    """,
+    input_columns={"given_id": "text"},
+    row=ContestSubmissionRow,
+    columns=_COLUMNS,
+)
 COUNTS = Statement(
     "contest_submissions.counts",
     "Count the submissions of participants in the last minute and to problems, where the contest limits them.",
@@ -262,6 +277,14 @@ async def page(
         verdict=None if verdict is None else str(verdict),
         only_unverified=int(only_unverified),
     )
+
+
+async def of_participants(
+    tx: Tx, ids: Sequence[str], *, before: int, limit: int, problem_id: str | None = None
+) -> list[ContestSubmissionRow]:
+    """List the submissions of participants, newest first; ``before`` is the last number of the previous page."""
+    given = [(item,) for item in ids]
+    return await tx.fetch(OF_PARTICIPANTS, given, before=before, limit=limit, problem_id=problem_id)
 
 
 async def counts(tx: Tx, cells: Sequence[tuple[str, str, str]]) -> list[SubmissionCounts]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -113,23 +113,31 @@ class ProblemPageRenderer:
             recent = await self.submissions.list_submissions(
                 viewer, SubmissionFilter(user_id=viewer.user_id), problem=shown.id, before=None, limit=_RECENT
             )
-        table = decode_json(LanguageList, (await self.languages.list_languages()).body)
         return await self.pages.render(
             request,
             "problem.html",
             status=entered.error.http_status if entered.error else 200,
-            problem=shown,
-            statement=await asyncio.to_thread(render_math, shown.statement.html) if shown.statement else "",
-            extensions={item.id: " ".join(ending.lstrip(".") for ending in item.extensions) for item in table.items},
-            entry_points={item.id: item.entry_point for item in table.items},
-            entered=entered,
-            templates=await _templates(self.languages, shown),
-            lacking=await _unavailable_languages(self.admission, viewer, shown),
+            submit_path=f"/problems/{shown.slug}/submit",
+            draft_name=shown.slug,
+            **await self.shown_problem(viewer, shown, entered),
             recent=recent,
             progress=await self.problem_stats.get_user_progress(viewer, shown.id),
             is_own=await _is_own(self.problems, viewer, name),
             stats=(await self.problem_stats.list_problem_stats()).get(shown.id, ProblemStats()),
         )
+
+    async def shown_problem(self, viewer: Viewer, problem: ProblemRead, entered: SubmitForm) -> dict[str, Any]:
+        """What the templates of statement and submit form show."""
+        table = decode_json(LanguageList, (await self.languages.list_languages()).body)
+        return {
+            "problem": problem,
+            "statement": await asyncio.to_thread(render_math, problem.statement.html) if problem.statement else "",
+            "extensions": {item.id: " ".join(ending.lstrip(".") for ending in item.extensions) for item in table.items},
+            "entry_points": {item.id: item.entry_point for item in table.items},
+            "entered": entered,
+            "templates": await _templates(self.languages, problem),
+            "lacking": await _unavailable_languages(self.admission, viewer, problem),
+        }
 
 
 async def _is_own(problems: ProblemService, viewer: Viewer, name: str) -> bool:

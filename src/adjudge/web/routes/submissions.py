@@ -92,7 +92,7 @@ def _add_submit_routes(
         entry_point = await forms.text(request, "entry_point", limit=ENTRY_POINT_MOST)
         source = ""
         try:
-            source, files = await _source(request)
+            source, files = await read_form_source(request)
             accepted = await submitter.submit(
                 viewer, SubmitRequest(name, language, source, files, entry_point), request_context(request, None)
             )
@@ -110,7 +110,7 @@ def _add_submit_routes(
         return redirect(f"/submissions/{submission_id}")
 
 
-async def _source(request: Request) -> tuple[str, tuple[SourceFile, ...]]:
+async def read_form_source(request: Request) -> tuple[str, tuple[SourceFile, ...]]:
     """The source, or the uploaded files if there are several, an archive, or output files."""
     typed = await forms.text(request, "source", limit=_SOURCE_MOST)
     form = await request.form()

@@ -1,0 +1,82 @@
+"""What participants see of themselves in a contest: their results by problem and their submissions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.contests import clock
+from adjudge.contests.cell_json import decode_cell
+from adjudge.contests.formats.base import Cell
+from adjudge.contests.times import participant_clock
+from adjudge.contests.visibility import Access, RouteClass
+from adjudge.domain.verdict import Verdict
+from adjudge.services.contest_access import ContestView
+from adjudge.store import Database
+from adjudge.store.contests import scoreboard
+from adjudge.store.contests import submissions as contest_submissions
+from adjudge.store.contests.activity_models import ContestSubmissionRow
+
+_SHOWS_VERDICT: Final = frozenset({Access.FULL, Access.VERDICT_AND_SCORE, Access.WITHOUT_CREDENTIALS})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSubmission:
+    """An own submission, with the verdict that the participant may see."""
+
+    row: ContestSubmissionRow
+    time_us: int | None
+    """Participant time."""
+    verdict: Verdict | None
+    shows_verdict: bool
+    """False: the participant learns only that it was received."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a verdict is to come."""
+        return self.shows_verdict and self.verdict is None and self.row.status != "canceled"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnContestService:
+    """Results and submissions of the participants for whom the viewer submits."""
+
+    database: Database
+
+    async def get_cells(self, view: ContestView) -> dict[str, Cell]:
+        """The results by problem id; without verdicts, every judged submission counts as an attempt."""
+        own = view.participant
+        if own is None:
+            return {}
+        rows = await self.database.read(lambda tx: scoreboard.cells(tx, [own.id]))
+        cells = {row.problem_id: decode_cell(row.jury) for row in rows}
+        if _shows_verdicts(view):
+            return cells
+        return {problem_id: Cell(pending=cell.attempts + cell.pending) for problem_id, cell in cells.items()}
+
+    async def list_submissions(
+        self, view: ContestView, *, problem_id: str | None = None, before: int | None = None, limit: int
+    ) -> list[OwnSubmission]:
+        """The own submissions, newest first; ``before`` is the number of the last one of the previous page."""
+        ids = [item.id for item in view.participants]
+        if not ids or view.access(RouteClass.OWN_SUBMISSIONS, is_own=True) is Access.NONE:
+            return []
+        rows = await self.database.read(
+            lambda tx: contest_submissions.of_participants(
+                tx, ids, problem_id=problem_id, before=2**62 if before is None else before, limit=limit
+            )
+        )
+        return [_shown(view, row) for row in rows]
+
+
+def _shows_verdicts(view: ContestView) -> bool:
+    return view.access(RouteClass.OWN_SUBMISSIONS, is_own=True) in _SHOWS_VERDICT
+
+
+def _shown(view: ContestView, row: ContestSubmissionRow) -> OwnSubmission:
+    own = next(item for item in view.participants if item.id == row.participant_id)
+    is_verified = row.verified_at is not None or not view.contest.settings.verify_required
+    verdict = row.override_verdict or (row.verdict if is_verified else None)
+    is_shown = _shows_verdicts(view)
+    time_us = clock.participant_time(view.times.timeline, participant_clock(own), row.received_at)
+    return OwnSubmission(row, time_us, verdict if is_shown else None, is_shown)
