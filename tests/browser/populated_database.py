@@ -117,6 +117,9 @@ def _create_contest(installation: Installation) -> None:
     installation.admin.put("/api/v1/contests/hostile/problems", json=problems).raise_for_status()
     _posted(installation.admin, "/api/v1/contests/hostile:start", {})
     _posted(installation.admin, "/api/v1/contests/hostile:publish", {})
+    _posted(installation.admin, "/api/v1/contests/hostile:register", {})
+    solution = {"contest": "hostile", "problem": "A", "language": "python", "source": SUM}
+    _posted(installation.admin, "/api/v1/submissions", solution)
 
 
 def _posted(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
