@@ -106,7 +106,18 @@ def _contest(
     made("/contests/spring/intervals", {"from_at": starts_at})
     client.post("/api/v1/contests/spring/roles", json={"user": user_id, "role": "judge"}).raise_for_status()
     (interval,) = client.get("/api/v1/contests/spring/intervals").json()["items"]
-    return {"contest": "spring", "interval_id": interval["id"], "user": user_id, "role": "judge"}
+    groups = {"groups": [{"code": "north", "name": "North"}]}
+    client.put("/api/v1/contests/spring/groups", json=groups).raise_for_status()
+    team = {"name": "Null Pointers", "code": "team42", "groups": ["north"], "members": [user_id]}
+    return {
+        "contest": "spring",
+        "interval_id": interval["id"],
+        "user": user_id,
+        "role": "judge",
+        "label": "A",
+        "group": "north",
+        "participant": made("/contests/spring/participants", team)["id"],
+    }
 
 
 def _ask(client: httpx.Client, case: Case[Any]) -> None:
