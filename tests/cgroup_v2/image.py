@@ -33,7 +33,7 @@ def build(image: Path, staging: Path, programs: Path, size_mib: int = 1536) -> N
     shutil.copytree(programs, staging / "programs")
     _copy_tools(staging)
     _copy_libraries(staging)
-    _let_others_through(staging)
+    _make_directories_accessible(staging)
     init = staging / GUEST_INIT.relative_to("/")
     body = (Path(__file__).parent / "guest_init.py").read_text()
     init.write_text(f"#!{_in_venv()}\n{body}")
@@ -98,8 +98,8 @@ def _copy_checkout(staging: Path) -> None:
     shutil.copy(REPOSITORY / "pyproject.toml", staging / REPOSITORY.relative_to("/") / "pyproject.toml")
 
 
-def _let_others_through(staging: Path) -> None:
-    """Let an unprivileged user of the guest enter the directories of the interpreter and the checkout."""
+def _make_directories_accessible(staging: Path) -> None:
+    """Let an unprivileged user of the guest open the directories of the interpreter and the checkout."""
     for path in (Path(sys.base_prefix), Path(sys.prefix), REPOSITORY):
         for folder in (path, *path.parents):
             (staging / folder.relative_to("/")).chmod(0o755)

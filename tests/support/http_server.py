@@ -19,20 +19,20 @@ from tests.support.shared_routes import add_pages
 from tests.support.store_harness import open_store
 
 T = TypeVar("T")
-_PATIENCE_SEC = 60
+_TIMEOUT_SEC = 60
 
 
 @dataclass(frozen=True)
 class RunningServer:
-    """The server's address, and its insides for tests that act behind its back."""
+    """A running server: its URL, and its application for tests that change data without a request."""
 
     url: str
     api: AsgiApp
     loop: asyncio.AbstractEventLoop
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something on the server's own loop."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_PATIENCE_SEC)
+        """Run a coroutine on the event loop of the server."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_TIMEOUT_SEC)
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def serve(store_url: str, folder: Path, overrides: dict[str, object] | None = No
     listener = socket.create_server(("127.0.0.1", 0))
     started: list[RunningServer] = []
     ready = threading.Event()
-    ends: list[Callable[[], object]] = []
+    stop_calls: list[Callable[[], object]] = []
 
     async def serve() -> None:
         async with open_store(store_url) as store, make_app(store, folder, overrides) as api:
@@ -50,24 +50,24 @@ def serve(store_url: str, folder: Path, overrides: dict[str, object] | None = No
             config.timeout_graceful_shutdown = 1
             server = uvicorn.Server(config)
 
-            def end() -> None:
+            def stop() -> None:
                 api.app.state.streams.close()
                 server.should_exit = True
 
             loop = asyncio.get_running_loop()
-            ends.append(lambda: loop.call_soon_threadsafe(end))
+            stop_calls.append(lambda: loop.call_soon_threadsafe(stop))
             started.append(RunningServer(f"http://127.0.0.1:{listener.getsockname()[1]}", api, loop))
             ready.set()
             await server.serve([listener])
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="served")
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="api-server")
     thread.start()
     try:
-        assert ready.wait(_PATIENCE_SEC), "the server did not start"
+        assert ready.wait(_TIMEOUT_SEC), "the server did not start"
         yield started[0]
     finally:
-        for end in ends:
-            end()
-        thread.join(_PATIENCE_SEC)
+        for stop in stop_calls:
+            stop()
+        thread.join(_TIMEOUT_SEC)
         listener.close()
-        assert not thread.is_alive(), "the server did not end"
+        assert not thread.is_alive(), "the server did not stop"

@@ -1,4 +1,4 @@
-"""Files that chains name inside their documents are no garbage."""
+"""Blobs whose digest occurs in a DAG, parameters, a checkpoint or an artifact are not deleted by ``adjudge gc``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _digest(letter: str) -> str:
     return letter * 64
 
 
-async def test_what_documents_of_chains_name_is_live(store: StoreHarness) -> None:
+async def test_digests_in_documents_of_chains_are_referenced(store: StoreHarness) -> None:
     harness = ChainHarness(store)
     document = dag(node("a", cfg={"files": [{"blob": _digest("a")}]}), node("b", "a"))
     run_id = await harness.start(document, {"package": _digest("b"), "deep": [{"er": f"s3://x/{_digest('c')}.zip"}]})
@@ -29,24 +29,24 @@ async def test_what_documents_of_chains_name_is_live(store: StoreHarness) -> Non
     )
     await harness.finish(job, outcome=done(f'{{"outputs": [{{"digest": "{_digest("e")}"}}], "other": "{"f" * 65}"}}'))
     assert (await harness.states(run_id))["a"] == "success"
-    live = [digest async for digest in iter_referenced_digests(store.database)]
-    assert {_digest(letter) for letter in "abcde"} <= set(live)
-    assert not [digest for digest in live if "f" in digest], "65 digits are no digest"
+    referenced = [digest async for digest in iter_referenced_digests(store.database)]
+    assert {_digest(letter) for letter in "abcde"} <= set(referenced)
+    assert not [digest for digest in referenced if "f" in digest], "65 digits are not a digest"
 
 
-async def test_pages_of_documents_end_and_leave_nothing_out(store: StoreHarness) -> None:
+async def test_documents_of_several_pages_are_all_read(store: StoreHarness) -> None:
     harness = ChainHarness(store)
-    chain = await harness.start(
+    run_id = await harness.start(
         dag(*(node(f"n{number:03}") for number in range(2 * blob_references.DOCUMENTS_PAGE + 1)))
     )
     jobs = (await harness.claim()).values()
     artifacts: dict[str, Any] = {job.node_id or "": done(f'"{int((job.node_id or "")[1:]):064x}"') for job in jobs}
     await harness.finish(*jobs, **artifacts)
-    live = {digest async for digest in iter_referenced_digests(store.database)}
-    assert {f"{number:064x}" for number in range(2 * blob_references.DOCUMENTS_PAGE + 1)} <= live, chain
+    referenced = {digest async for digest in iter_referenced_digests(store.database)}
+    assert {f"{number:064x}" for number in range(2 * blob_references.DOCUMENTS_PAGE + 1)} <= referenced, run_id
 
 
-async def test_what_a_large_artifact_names_is_live_and_a_lost_one_names_nothing(
+async def test_digests_in_artifacts_stored_as_blobs_are_referenced_and_missing_blobs_are_skipped(
     store: StoreHarness, tmp_path: Path
 ) -> None:
     harness, blobs = ChainHarness(store), DirectoryBlobStore(tmp_path / "blobs")

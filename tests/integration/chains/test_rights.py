@@ -56,12 +56,12 @@ NEEDS: Final[Mapping[str, tuple[tuple[dict[str, Any], Permission], ...]]] = {
     "problem.publish": (({"revision_id": "r"}, P.PROBLEM_PUBLISH),),
     "problem.list": (({}, P.PROBLEM_READ),),
 }
-"""Type → cfgs, and the permission that a starter without is refused for. Those of others' objects are tested below."""
+"""Type → cfgs with the permission that each needs. Permissions on objects of other users are tested below."""
 CASES: Final = [(name, cfg, missing) for name, found in NEEDS.items() for cfg, missing in found]
 
 
 async def add_user(tx: Tx, role: str, scopes: frozenset[str] | None = None) -> Grant:
-    """A user, with a token of some scopes where they come by one."""
+    """Insert a user and, if ``scopes`` are given, a token with them."""
     user_id = new_id()
     await users.insert(tx, users.NewUser(user_id, f"u-{user_id[-12:]}", role=role))
     if scopes is None:
@@ -72,21 +72,19 @@ async def add_user(tx: Tx, role: str, scopes: frozenset[str] | None = None) -> G
 
 
 async def execute(harness: ChainHarness, folder: Path, type_name: str, cfg: Mapping[str, Any], grant: Grant) -> object:
-    """Run one node for somebody, by the real executor; it may use nothing but the database."""
+    """Run one node for the user of ``grant`` with its real executor, which can use nothing but the database."""
     parts = {"database": harness.store.database, "start_chain": harness.engine.start}
-    untouchable = {
-        name: object() for name in ("submissions", "rejudging", "blobs", "cache", "judge", "outgoing", "jobs")
-    }
-    executors = executor_registry.discover_executors().build({**untouchable, **parts})
+    unusable = {name: object() for name in ("submissions", "rejudging", "blobs", "cache", "judge", "outgoing", "jobs")}
+    executors = executor_registry.discover_executors().build({**unusable, **parts})
     handler = NodeHandler(harness.store.database, DirectoryBlobStore(folder), executors, harness.engine.dags)
     chain = await harness.define(dag({"id": "a", "type": type_name, "cfg": dict(cfg)}), new_id())
     await harness.store.transact(
-        lambda tx: harness.engine.start(tx, NewChainRun(chain.id, actor="somebody", authority=Authority((grant,))))
+        lambda tx: harness.engine.start(tx, NewChainRun(chain.id, actor="user", authority=Authority((grant,))))
     )
     return await handler.run((await harness.claim("a"))["a"])
 
 
-def test_every_node_type_of_ours_says_what_it_needs() -> None:
+def test_every_built_in_node_type_is_tested() -> None:
     assert {
         name
         for name, item in executor_registry.discover_executors().executors.items()
@@ -95,10 +93,10 @@ def test_every_node_type_of_ours_says_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(("type_name", "cfg", "missing"), CASES, ids=[f"{name}-{p}" for name, _, p in CASES])
-async def test_a_starter_without_the_right_is_refused(
+async def test_user_without_the_permission_is_refused(
     harness: ChainHarness, tmp_path: Path, type_name: str, cfg: Mapping[str, Any], missing: Permission
 ) -> None:
-    """The starter is an admin, with a token that may do everything else: scopes hold in chains, too."""
+    """The user is an admin whose token has all other scopes: scopes also limit chain runs."""
     scopes = frozenset(str(item) for item in Permission if item is not missing)
     grant = await harness.store.transact(lambda tx: add_user(tx, "admin", scopes))
     with pytest.raises(NodeRefused, match=f"permission {missing}"):
@@ -106,7 +104,7 @@ async def test_a_starter_without_the_right_is_refused(
 
 
 async def add_problem(tx: Tx, owner_id: str) -> tuple[str, str]:
-    """A problem with a draft; its id and its revision's."""
+    """Insert a problem with a draft; return the ids of the problem and of its revision."""
     problem_id, revision_id = new_id(), new_id()
     await problem_rows.insert(tx, NewProblem(problem_id, f"p-{problem_id[-8:]}", "P", owner_id))
     await problem_rows.add_revision(
@@ -125,10 +123,8 @@ async def add_problem(tx: Tx, owner_id: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("role", ["service", "setter", "contestant"])
-async def test_secret_tests_of_others_are_not_reached_by_a_chain(
-    harness: ChainHarness, tmp_path: Path, role: str
-) -> None:
-    """A revision of somebody else answers as one that does not exist."""
+async def test_chain_cannot_read_secret_tests_of_other_users(harness: ChainHarness, tmp_path: Path, role: str) -> None:
+    """A revision of another user is reported as not found."""
     owner = await harness.store.transact(lambda tx: add_user(tx, "setter"))
     problem_id, revision_id = await harness.store.transact(lambda tx: add_problem(tx, owner.user_id))
     grant = await harness.store.transact(lambda tx: add_user(tx, role))
@@ -144,7 +140,7 @@ async def test_secret_tests_of_others_are_not_reached_by_a_chain(
         await execute(harness, tmp_path, "problem.publish", {"revision_id": revision_id}, grant)
 
 
-async def test_rights_are_those_of_now_and_of_the_token(harness: ChainHarness) -> None:
+async def test_permissions_are_current_and_limited_by_the_token(harness: ChainHarness) -> None:
     async def rights(grant: Grant) -> frozenset[Permission]:
         return (await harness.store.transact(lambda tx: rights_of(tx, Authority((grant,))))).permissions
 
@@ -152,7 +148,7 @@ async def test_rights_are_those_of_now_and_of_the_token(harness: ChainHarness) -
     assert await rights(narrow) == {P.RUN_CONTROL, P.PROBLEM_READ}
     wide = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({ALL_SCOPES})))
     assert await rights(wide) == frozenset(Permission)
-    assert await rights(Grant(wide.user_id, narrow.token_id)) == frozenset(), "a token of somebody else's"
+    assert await rights(Grant(wide.user_id, narrow.token_id)) == frozenset(), "a token of another user"
     await harness.store.transact(lambda tx: api_tokens.revoke(tx, narrow.user_id, narrow.token_id or ""))
     assert await rights(narrow) == frozenset()
     await harness.store.write("UPDATE users SET role = 'contestant' WHERE id = :id", id=wide.user_id)
@@ -162,8 +158,8 @@ async def test_rights_are_those_of_now_and_of_the_token(harness: ChainHarness) -
     assert (await harness.store.transact(lambda tx: rights_of(tx, None))).permissions == frozenset()
 
 
-async def test_a_password_to_be_changed_stops_runs_of_sessions_but_not_of_tokens(harness: ChainHarness) -> None:
-    """As for the API's own requests: the first admin's token works before the one-time password is replaced."""
+async def test_required_password_change_restricts_sessions_but_not_tokens(harness: ChainHarness) -> None:
+    """As for API requests: a token of the first admin works before the one-time password is changed."""
     grant = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control"})))
     await harness.store.write("UPDATE users SET must_change_password = :yes WHERE id = :id", yes=True, id=grant.user_id)
     by_token = await harness.store.transact(lambda tx: rights_of(tx, Authority((grant,))))
@@ -172,27 +168,33 @@ async def test_a_password_to_be_changed_stops_runs_of_sessions_but_not_of_tokens
     assert by_session.permissions == frozenset()
 
 
-async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(
+async def test_triggered_run_has_the_permissions_shared_by_authors_of_trigger_and_chain(
     harness: ChainHarness, tmp_path: Path
 ) -> None:
-    """And nothing is started once one of them is disabled or their token revoked."""
-    saver = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
-    definer = await harness.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "chain:write"})))
+    """No run is started after one of the authors is disabled or the token was revoked."""
+    trigger_author = await harness.store.transact(
+        lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"}))
+    )
+    chain_author = await harness.store.transact(
+        lambda tx: add_user(tx, "admin", frozenset({"run:control", "chain:write"}))
+    )
     document = dag({"id": "a", "type": "noop"})
     chain = await harness.store.transact(
-        lambda tx: definitions.create(tx, name="c", dag=document, actor="x", authority=Authority((definer,)))
+        lambda tx: definitions.create(tx, name="c", dag=document, actor="x", authority=Authority((chain_author,)))
     )
-    made = await harness.store.transact(
+    trigger = await harness.store.transact(
         lambda tx: TriggerCommands().create(
-            tx, chain_id=chain.id, name="t", kind="webhook", spec={}, actor="x", authority=Authority((saver,))
+            tx, chain_id=chain.id, name="t", kind="webhook", spec={}, actor="x", authority=Authority((trigger_author,))
         )
     )
     scheduler = TriggerScheduler(harness.store.database, run_starter(harness.engine), name="s")
 
     async def call() -> int:
-        secret = made.secret or ""
+        secret = trigger.secret or ""
         await harness.store.transact(
-            lambda tx: TriggerCommands().handle_webhook_call(tx, made.trigger_id, secret=secret, key=None, payload={})
+            lambda tx: TriggerCommands().handle_webhook_call(
+                tx, trigger.trigger_id, secret=secret, key=None, payload={}
+            )
         )
         return await scheduler.run_once()
 
@@ -200,8 +202,8 @@ async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(
     job = (await harness.claim("a"))["a"]
     inputs = await NodeInputs(harness.store.database, harness.engine.dags).get(job)
     rights = await harness.store.transact(lambda tx: rights_of(tx, inputs.task.authority))
-    assert (rights.user_id, rights.permissions) == (saver.user_id, frozenset({P.RUN_CONTROL}))
-    await harness.store.transact(lambda tx: api_tokens.revoke(tx, definer.user_id, definer.token_id or ""))
+    assert (rights.user_id, rights.permissions) == (trigger_author.user_id, frozenset({P.RUN_CONTROL}))
+    await harness.store.transact(lambda tx: api_tokens.revoke(tx, chain_author.user_id, chain_author.token_id or ""))
     assert await call() == 0
-    trigger = await harness.store.database.read(lambda tx: chain_triggers.find(tx, made.trigger_id))
-    assert "run:control" in (trigger.last_error or "")
+    row = await harness.store.database.read(lambda tx: chain_triggers.find(tx, trigger.trigger_id))
+    assert "run:control" in (row.last_error or "")

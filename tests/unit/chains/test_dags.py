@@ -1,4 +1,4 @@
-"""Checking a DAG in full: types, cfg by schema, and what templates may name."""
+"""``check_dag``: node types, cfg by schema, and the values that templates can use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adjudge.domain.errors import InvalidInput
 
 
 class Types:
-    """Knows two types; one wants a number."""
+    """A registry of two types: ``noop``, and ``count``, whose cfg needs a number ``n``."""
 
     def describe(self, type_name: str) -> object:
         if type_name not in ("noop", "count"):
@@ -33,7 +33,7 @@ def problems(*nodes: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_types_and_cfg_are_checked_with_everything_else() -> None:
+def test_all_errors_are_reported_together() -> None:
     found = problems(
         {"id": "a", "type": "ghost"},
         {"id": "b", "type": "count", "cfg": {}, "deps": ["z"]},
@@ -45,7 +45,7 @@ def test_types_and_cfg_are_checked_with_everything_else() -> None:
     ]
 
 
-def test_a_limit_of_a_type_that_there_is_not_would_limit_nothing() -> None:
+def test_limit_of_an_unknown_type_is_refused() -> None:
     limits = {"noop": 1, "ghots": 2}
     document = {"nodes": [{"id": "a", "type": "noop"}], "max_parallel_by_type": limits}
     for given, place in ((document, ""), ({**document, "over_runs": {"max_parallel_by_type": limits}}, "over_runs.")):
@@ -54,7 +54,7 @@ def test_a_limit_of_a_type_that_there_is_not_would_limit_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "error"),
     [
         ({"cfg": {"x": "{{ artifacts.a.y }}"}}, None),
         ({"cfg": {"x": "{{ parameters.y ?? 3 }}"}}, None),
@@ -66,16 +66,16 @@ def test_a_limit_of_a_type_that_there_is_not_would_limit_nothing() -> None:
         ({"cfg": {"x": "{{ a b }}"}}, "cannot be read"),
     ],
 )
-def test_templates_name_what_the_node_can_see(fields: dict[str, Any], said: str | None) -> None:
+def test_templates_use_artifacts_of_dependencies_only(fields: dict[str, Any], error: str | None) -> None:
     nodes = [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"], **fields}]
-    if said is None:
+    if error is None:
         check_dag({"nodes": nodes}, Types())
     else:
         (found,) = problems(*nodes)
-        assert said in found
+        assert error in found
 
 
-def test_a_dag_is_read_once_and_the_oldest_is_forgotten() -> None:
+def test_dag_is_parsed_once_and_the_oldest_is_evicted() -> None:
     dags = DagCache(kept=2)
     first = dags.put("chain", 1, {"nodes": [{"id": "a", "type": "noop"}]})
     assert dags.put("chain", 1, {}) is first is dags.get("chain", 1)

@@ -25,13 +25,13 @@ DAY_SEC = 86_400
 
 
 async def _fill(folder: Path) -> tuple[str, str, str]:
-    """A source in use and an unused file, both long there, and a file that was just uploaded."""
+    """Store a source in use and an unused file, both three days old, and a new file; return their digests."""
     blobs = DirectoryBlobStore(folder / "blobs")
     used, unused = await blobs.put(b"used"), await blobs.put(b"unused")
-    long_ago = time.time() - 3 * DAY_SEC
+    three_days_ago = time.time() - 3 * DAY_SEC
     for path in (folder / "blobs").rglob("*"):
         if path.is_file():
-            os.utime(path, (long_ago, long_ago))
+            os.utime(path, (three_days_ago, three_days_ago))
     fresh = await blobs.put(b"fresh")
     user, problem, revision = new_id(), new_id(), new_id()
 
@@ -53,15 +53,15 @@ def test_unreferenced_files_are_deleted(tmp_path: Path, monkeypatch: pytest.Monk
     used, unused, fresh = asyncio.run(_fill(tmp_path))
     blobs = DirectoryBlobStore(tmp_path / "blobs")
 
-    def there() -> list[bool]:
+    def exist() -> list[bool]:
         return [asyncio.run(blobs.exists(digest)) for digest in (used, unused, fresh)]
 
     dry = CliRunner().invoke(main, ["gc", "--dry-run"])
     assert dry.output == "1 files (6 bytes) would be deleted, 1 in use.\n"
-    assert there() == [True, True, True]
+    assert exist() == [True, True, True]
     done = CliRunner().invoke(main, ["gc"])
     assert done.output == "1 files (6 bytes) deleted, 1 in use.\n"
-    assert there() == [True, False, True]
+    assert exist() == [True, False, True]
 
 
 def test_too_short_grace_period_is_refused() -> None:

@@ -34,16 +34,16 @@ def test_every_priority_has_a_band(priority: int, band: int) -> None:
 
 @pytest.mark.parametrize("step", [1, 3, 16, 100])
 def test_each_lower_band_has_one_slot_in_sixteen(step: int) -> None:
-    turns, kept = FairShare(), Counter[int]()
+    fair_share, reserved = FairShare(), Counter[int]()
     for _ in range(1600 // step):
-        kept.update(turns.reserved_quota(step))
+        reserved.update(fair_share.reserved_quota(step))
     for band in BANDS[1:]:
-        assert abs(kept[band] - 1600 // step * step / 16) <= 1
-    assert kept[0] == 0
+        assert abs(reserved[band] - 1600 // step * step / 16) <= 1
+    assert reserved[0] == 0
 
 
 @pytest.mark.parametrize(
-    ("hint", "field"),
+    ("body", "field"),
     [
         (MessageBody("", 2, "judge"), "job_id"),
         (MessageBody("j" * 257, 2, "judge"), "job_id"),
@@ -55,22 +55,22 @@ def test_each_lower_band_has_one_slot_in_sixteen(step: int) -> None:
         (MessageBody("j", 2, "judge", None, {"flag": True}), "payload.flag"),
     ],
 )
-def test_only_identifiers_are_accepted(hint: MessageBody, field: str) -> None:
+def test_only_identifiers_are_accepted(body: MessageBody, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        codec.check_identifiers_only(hint)
+        codec.check_identifiers_only(body)
     assert caught.value.fields == {"field": field}
 
 
 def test_envelope_round_trip() -> None:
-    hint = MessageBody("j-1", 1, "node", None, {"run": "r-1", "attempt": 2, "parent": None})
+    body = MessageBody("j-1", 1, "node", None, {"run": "r-1", "attempt": 2, "parent": None})
     fields = {"job_id": "j-1", "enqueue_ts": "17", "payload_ref": "key", "priority": "1"}
-    message = codec.decode("5-0", 1, fields, codec.encode(hint), deliveries=3)
-    assert message.body == hint
+    message = codec.decode("5-0", 1, fields, codec.encode(body), deliveries=3)
+    assert message.body == body
     assert (message.defect, message.enqueued_at_ms, message.payload_ref, message.delivery_count) == (None, 17, "key", 3)
 
 
-@pytest.mark.parametrize("spoilt", [{"priority": "high"}, {"enqueue_ts": "noon"}, {"enqueue_ts": "²"}, {"job_id": ""}])
-def test_undecodable_field_counts_as_missing(spoilt: dict[str, str]) -> None:
-    fields = {"job_id": "j", "enqueue_ts": "17", "payload_ref": "key", "priority": "1"} | spoilt
+@pytest.mark.parametrize("invalid", [{"priority": "high"}, {"enqueue_ts": "noon"}, {"enqueue_ts": "²"}, {"job_id": ""}])
+def test_undecodable_field_counts_as_missing(invalid: dict[str, str]) -> None:
+    fields = {"job_id": "j", "enqueue_ts": "17", "payload_ref": "key", "priority": "1"} | invalid
     message = codec.decode("5-0", 1, fields, codec.encode(MessageBody("j", 1, "judge")))
     assert (message.defect, message.body) == ("missing_field", None)
