@@ -53,7 +53,7 @@ async def make_services(
     admission = AdmissionController(settings.admission, store.database, buckets, sampler)
     feed = EventFeed(store.database)
     idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
-    credentials = CredentialCache(store.database, remember_sec=3, session_idle_us=idle_us)
+    credentials = CredentialCache(store.database, cache_sec=3, session_idle_us=idle_us)
     server = settings.server
     connections = SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
     try:

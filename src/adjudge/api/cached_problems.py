@@ -46,5 +46,5 @@ class CachedProblems:
         if authorization is None:
             return self._visitors_may_read
         secret = parse_bearer_token(authorization.decode("latin-1"))
-        viewer = self._credentials.known_by_token(secret) if secret is not None else None
+        viewer = self._credentials.cached_viewer_for_token(secret) if secret is not None else None
         return viewer is not None and viewer.can(Permission.PROBLEM_READ)

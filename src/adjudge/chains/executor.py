@@ -137,8 +137,8 @@ class Executor(Protocol):
     of the type in its free slots, without a message for each. ``can_be_killed = True`` if nothing is lost by
     cancellation; the node is then canceled as soon as its run is stopped, not after the grace period.
 
-    ``permissions`` are those that the user of the run needs before a node is executed; what depends on the
-    node's cfg is for ``execute`` to check (``executors.impersonation``).
+    ``permissions``: what the user who started the run needs before a node is executed. ``execute`` checks permissions
+    that depend on the node's cfg (``executors.impersonation``).
     """
 
     @property
@@ -172,8 +172,8 @@ class WaitResult:
 WaitProbe = Callable[[Tx, str], Awaitable[WaitResult | None]]
 """Looks whether the thing called ``key`` has ended, in the transaction that records the wait.
 
-It must lock the row that it reads (``FOR SHARE`` on PostgreSQL) and the transaction that ends it must write that row
-before calling ``resume``: then one of the two always sees the other.
+It must lock the row that it reads (``FOR SHARE`` on PostgreSQL) and whoever ends the thing must write that row before
+calling ``resume``: then one of the two always sees the other.
 """
 
 

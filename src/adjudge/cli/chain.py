@@ -56,17 +56,17 @@ def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -
     if not files and not names:
         known = ", ".join(builtin.list_builtin())
         raise InvalidInput(f"Missing argument: a file, or --builtin with one of: {known}.", field="files")
-    wanted = [_checked(path) for path in files] + [builtin.load_builtin(name) for name in names]
+    definitions = [_read_definition(path) for path in files] + [builtin.load_builtin(name) for name in names]
     with open_client(server) as client:
-        for item in wanted:
+        for item in definitions:
             triggers = [TriggerSpec(each.name, each.kind, each.spec, each.enabled) for each in item.triggers]
-            done = client.chain_apply(
+            applied = client.chain_apply(
                 item.name, item.dag, description=item.description, enabled=item.enabled, triggers=triggers
             )
-            _print_applied(done)
+            _print_applied(applied)
 
 
-def _checked(path: Path) -> ChainDefinition:
+def _read_definition(path: Path) -> ChainDefinition:
     """Read and validate a chain file; prints all errors of its DAG before any request is sent."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -84,11 +84,11 @@ def _checked(path: Path) -> ChainDefinition:
     return definition
 
 
-def _print_applied(done: ChainApplyRead) -> None:
-    click.echo(f"{done.chain.name}: {done.outcome}, version {done.chain.version}")
-    for name, outcome in done.triggers.items():
+def _print_applied(applied: ChainApplyRead) -> None:
+    click.echo(f"{applied.chain.name}: {applied.outcome}, version {applied.chain.version}")
+    for name, outcome in applied.triggers.items():
         click.echo(f"  trigger {name}: {outcome}")
-    for name, secret in done.secrets.items():
+    for name, secret in applied.secrets.items():
         click.echo(f"  secret of trigger {name} (shown once): {secret}")
 
 
@@ -99,9 +99,9 @@ def _print_applied(done: ChainApplyRead) -> None:
 def list_(search: str, page: int, server: str | None) -> None:
     """List chains."""
     with open_client(server) as client:
-        found = client.chains(keyword=search, page=page, size=100)
+        chains = client.chains(keyword=search, page=page, size=100)
     table = Table("name", "version", "state", "updated", "description")
-    for item in found:
+    for item in chains:
         state = "[green]enabled[/]" if item.enabled else "[dim]disabled[/]"
         about = escape((item.description or "").splitlines()[0] if item.description else "")
         table.add_row(escape(item.name), str(item.version), state, item.updated_at, about)
@@ -114,15 +114,15 @@ def list_(search: str, page: int, server: str | None) -> None:
 def show(name: str, server: str | None) -> None:
     """Show a chain: description, triggers and DAG."""
     with open_client(server) as client:
-        found, triggers = client.chain(name), client.chain_triggers(name)
+        chain, triggers = client.chain(name), client.chain_triggers(name)
     console = make_console()
-    state = "" if found.enabled else ", disabled"
-    console.print(f"[bold]{escape(found.name)}[/]  [dim]{found.id}, version {found.version}{state}[/]")
-    if found.description:
-        console.print(escape(found.description))
+    state = "" if chain.enabled else ", disabled"
+    console.print(f"[bold]{escape(chain.name)}[/]  [dim]{chain.id}, version {chain.version}{state}[/]")
+    if chain.description:
+        console.print(escape(chain.description))
     for item in triggers:
         console.print(_trigger(item))
-    _draw(found.dag, {})
+    _draw(chain.dag, {})
 
 
 def _trigger(item: TriggerRead) -> str:
@@ -153,8 +153,8 @@ def disable(name: str, server: str | None) -> None:
 
 def _set_enabled(name: str, server: str | None, *, enabled: bool) -> None:
     with open_client(server) as client:
-        found = client.chain_set_enabled(name, enabled=enabled)
-    click.echo(f"{found.name}: {'enabled' if found.enabled else 'disabled'}")
+        chain = client.chain_set_enabled(name, enabled=enabled)
+    click.echo(f"{chain.name}: {'enabled' if chain.enabled else 'disabled'}")
 
 
 @command.command()

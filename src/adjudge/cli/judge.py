@@ -45,7 +45,7 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
     "package",
     required=True,
     type=click.Path(path_type=Path),
-    help=("Problem package: a folder or a ZIP archive."),
+    help="Problem package: a folder or a ZIP archive.",
 )
 @aliased_option(
     "--language",
@@ -55,7 +55,7 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
 )
 @click.option("--entry-point", default="", help="Main file or main class of a multi-file program.")
 @click.option(
-    "--jobs", default=1, show_default=True, type=click.IntRange(1, 256), help=("Number of tests to run in parallel.")
+    "--jobs", default=1, show_default=True, type=click.IntRange(1, 256), help="Number of tests to run in parallel."
 )
 @click.option(
     "--stop",
@@ -138,9 +138,9 @@ def _line(row: CaseResult, index: int, total: int) -> str:
     if row.verdict is None:
         return f"{counter} [dim]--   {escape(row.name)}  {escape(row.message)}[/]"
     used = f"{row.run.time_ms:>6} ms {row.run.mem_kb / 1024:>7.1f} MiB" if row.run else ""
-    again = f" [dim](rerun; first run {row.first_run.time_ms} ms)[/]" if row.first_run else ""
-    said = row.message.splitlines()[0][:100] if row.message and row.verdict is not Verdict.AC else ""
-    return f"{counter} {styled_verdict(row.verdict)} {used}  {escape(row.name)}{again}  [dim]{escape(said)}[/]"
+    rerun = f" [dim](rerun; first run {row.first_run.time_ms} ms)[/]" if row.first_run else ""
+    message = row.message.splitlines()[0][:100] if row.message and row.verdict is not Verdict.AC else ""
+    return f"{counter} {styled_verdict(row.verdict)} {used}  {escape(row.name)}{rerun}  [dim]{escape(message)}[/]"
 
 
 def styled_verdict(verdict: Verdict) -> str:
@@ -149,13 +149,13 @@ def styled_verdict(verdict: Verdict) -> str:
 
 
 def _summary(console: Console, result: JudgeResult) -> None:
-    counted = sum(case.verdict is Verdict.AC for case in result.cases)
+    accepted = sum(case.verdict is Verdict.AC for case in result.cases)
     console.print()
     console.print(f"{styled_verdict(result.verdict)} {result.verdict.title}")
     if result.cases:
-        most = "" if result.max_score is None else f" of {score_to_json(result.max_score)}"
-        console.print(f"tests    {counted} of {len(result.cases)} accepted")
-        console.print(f"score    {score_to_json(result.score)}{most}")
+        maximum = "" if result.max_score is None else f" of {score_to_json(result.max_score)}"
+        console.print(f"tests    {accepted} of {len(result.cases)} accepted")
+        console.print(f"score    {score_to_json(result.score)}{maximum}")
         console.print(f"time     {result.time_ms} ms, memory {result.mem_kb / 1024:.1f} MiB (maximum over all tests)")
     if (first := result.first_failure) is not None:
         console.print(f"first failure  {escape(first.name)}")

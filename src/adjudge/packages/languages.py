@@ -32,26 +32,26 @@ def is_known(program: Program) -> bool:
     return True
 
 
-def check_languages(problem: Problem, recipes: Sequence[GeneratedFile], findings: Findings) -> None:
+def check_languages(problem: Problem, generated_files: Sequence[GeneratedFile], findings: Findings) -> None:
     """Report programs that cannot be run: an error if judging needs them, else a warning."""
-    for what, program in _needed(problem, recipes):
+    for what, program in _needed(problem, generated_files):
         if not is_known(program):
-            findings.error(_path(program), f"is a {what} in an unknown language.", _FIX)
+            findings.error(_path(program), f"is written in an unknown language ({what}).", _FIX)
     others = [("input validator", validator.program) for validator in problem.input_validators]
     if problem.mode is not ProblemMode.SUBMIT_ANSWER:
-        others += [("solution of the jury's", submission.program) for submission in problem.submissions]
+        others += [("jury solution", submission.program) for submission in problem.submissions]
     for what, program in others:
         if not is_known(program):
-            findings.warning(_path(program), f"is a {what} in an unknown language.", _FIX)
+            findings.warning(_path(program), f"is written in an unknown language ({what}).", _FIX)
 
 
-def _needed(problem: Problem, recipes: Sequence[GeneratedFile]) -> Iterator[tuple[str, Program]]:
-    for recipe in recipes:
-        yield "program that makes tests", recipe.program
+def _needed(problem: Problem, generated_files: Sequence[GeneratedFile]) -> Iterator[tuple[str, Program]]:
+    for generated in generated_files:
+        yield "test generator", generated.program
     for checker in (problem.checker, *(case.checker for case in problem.cases if case.checker)):
         yield from (("checker", program) for program in checker.programs)
     if problem.interactor:
-        yield "program that talks to submissions", problem.interactor.program
+        yield "interactor", problem.interactor.program
     if problem.static_validator:
         yield "static validator", problem.static_validator
 

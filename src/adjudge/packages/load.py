@@ -64,11 +64,11 @@ def default_name(source: Path) -> str:
 def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
     """Detect the format and read the files."""
     kind = detect(files)
-    recipes: tuple[GeneratedFile, ...] = ()
+    generated: tuple[GeneratedFile, ...] = ()
     if kind == "polygon":
-        problem, recipes = read_polygon(files, name, findings)
+        problem, generated = read_polygon(files, name, findings)
     elif kind == "dmoj":
-        problem, recipes = read_dmoj(files, name, findings)
+        problem, generated = read_dmoj(files, name, findings)
     elif kind == "cms":
         problem = read_cms(files, name, findings)
     elif kind == "plain":
@@ -76,24 +76,24 @@ def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
     else:
         problem = read_icpc(files, name, findings)
     problem = supplemented(problem, files, findings)
-    check_languages(problem, recipes, findings)
-    for recipe in recipes:
-        if recipe.time_ms > MAX_JURY_MS or (recipe.memory_bytes or 0) > MAX_MEMORY_BYTES:
-            fix = f"At most {MAX_JURY_MS} ms and {MAX_MEMORY_BYTES} bytes can be granted."
-            findings.error(recipe.program.files[0].path, "states limits that cannot be enforced.", fix)
-    _check(problem, files, {recipe_path for recipe in recipes for recipe_path in _targets(recipe)}, findings)
-    return Package(problem, files, findings.in_order(), recipes)
+    check_languages(problem, generated, findings)
+    for item in generated:
+        if item.time_ms > MAX_JURY_MS or (item.memory_bytes or 0) > MAX_MEMORY_BYTES:
+            fix = f"The maximum is {MAX_JURY_MS} ms and {MAX_MEMORY_BYTES} bytes."
+            findings.error(item.program.files[0].path, "has limits above the maximum.", fix)
+    _check(problem, files, {path for item in generated for path in _targets(item)}, findings)
+    return Package(problem, files, findings.in_order(), generated)
 
 
-def _targets(recipe: GeneratedFile) -> tuple[str, ...]:
-    return (recipe.target, recipe.error_target) if recipe.error_target else (recipe.target,)
+def _targets(item: GeneratedFile) -> tuple[str, ...]:
+    return (item.target, item.error_target) if item.error_target else (item.target,)
 
 
-def _check(problem: Problem, files: PackageFiles, made: set[str], findings: Findings) -> None:
+def _check(problem: Problem, files: PackageFiles, generated: set[str], findings: Findings) -> None:
     """Check what the judge relies on, independent of the format."""
     _check_limits(problem.limits, findings)
     _check_tree(problem, findings)
-    for path in sorted(set(all_paths(problem)) - made):
+    for path in sorted(set(all_paths(problem)) - generated):
         if path not in files:
             findings.error(path, "is required, but not in the package.", "Add it.")
 

@@ -84,48 +84,45 @@ class ExecutionService:
             stored = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
             if stored is not None:
                 return await self._existing_executions(viewer, stored.check_request(digest), wait_sec)
-        names = [f"items[{index}]." if is_batch else "" for index in range(len(requests))]
-        for request, name in zip(requests, names, strict=True):
-            self._check(request, name)
-        if sum(len(request.stdins) for request in requests) > self.settings.inputs:
-            most = self.settings.inputs
-            raise InvalidInput(f"items: at most {most} inputs per request.", field="items")
+        self._check_all(requests, is_batch=is_batch)
         languages = {self.languages.get(request.language).id for request in requests}
         admitted = await self.admission.admit(viewer, address=caller.address, count=len(requests), languages=languages)
         items = [self._new(viewer, request, caller, admitted) for request in requests]
         is_bounded = not viewer.can(Permission.SUBMISSION_UNLIMITED)
-        answer = StoredResponse(digest, _ACCEPTED, {"ids": [item.id for item in items]})
+        response = StoredResponse(digest, _ACCEPTED, {"ids": [item.id for item in items]})
 
-        async def take(tx: Tx) -> list[str] | StoredResponse:
-            if key is not None and key not in await idempotency_keys.claim(tx, {key: answer}):
+        async def create(tx: Tx) -> list[str] | StoredResponse:
+            if key is not None and key not in await idempotency_keys.claim(tx, {key: response}):
                 return (await idempotency_keys.find(tx, [key]))[key].check_request(digest)
             if is_bounded:
                 self._check_quota(items, await executions.kept_bytes(tx, viewer.id))
             return await executions.create(tx, self.jobs, items, new_id=self.new_id)
 
-        taken = await self.database.transact(take)
-        if isinstance(taken, StoredResponse):  # a concurrent request used the same key
-            return await self._existing_executions(viewer, taken, wait_sec)
-        await self._wait_finished(taken, wait_sec)
-        return await self._read_all(viewer, answer)
+        created = await self.database.transact(create)
+        if isinstance(created, StoredResponse):  # a concurrent request used the same key
+            return await self._existing_executions(viewer, created, wait_sec)
+        await self._wait_finished(created, wait_sec)
+        return await self._read_all(viewer, response)
 
-    async def _existing_executions(self, viewer: Viewer, answer: StoredResponse, wait_sec: float) -> list[ExecutionRow]:
+    async def _existing_executions(
+        self, viewer: Viewer, response: StoredResponse, wait_sec: float
+    ) -> list[ExecutionRow]:
         """The executions of an idempotency key; expired ones are deleted and not run again."""
-        found = await self._read_all(viewer, answer)
+        found = await self._read_all(viewer, response)
         unfinished = [item.job_id for item in found if item.finished_at is None]
         if not unfinished or wait_sec <= 0:
             return found
         await self._wait_finished(unfinished, wait_sec)
-        return await self._read_all(viewer, answer)
+        return await self._read_all(viewer, response)
 
     async def _wait_finished(self, job_ids: Sequence[str], wait_sec: float) -> None:
         if wait_sec > 0:
-            patience = min(wait_sec, WAIT_MOST_SEC)
-            await asyncio.gather(*(self.feed.wait_job_finished(job_id, patience) for job_id in job_ids))
+            timeout_sec = min(wait_sec, WAIT_MOST_SEC)
+            await asyncio.gather(*(self.feed.wait_job_finished(job_id, timeout_sec) for job_id in job_ids))
 
-    async def _read_all(self, viewer: Viewer, answer: StoredResponse) -> list[ExecutionRow]:
+    async def _read_all(self, viewer: Viewer, response: StoredResponse) -> list[ExecutionRow]:
         async def read(tx: Tx) -> list[ExecutionRow]:
-            return [await executions.find(tx, execution_id, viewer.id) for execution_id in answer.response["ids"]]
+            return [await executions.find(tx, execution_id, viewer.id) for execution_id in response.response["ids"]]
 
         return await self.database.read(read)
 
@@ -152,6 +149,13 @@ class ExecutionService:
         judge = self.judge_settings
         most = inputs * (judge.stdout_limit_bytes + judge.stderr_limit_bytes)
         return min(self.settings.output_bytes, most) * 4 // 3 + 8 * inputs
+
+    def _check_all(self, requests: Sequence[ExecutionRequest], *, is_batch: bool) -> None:
+        for index, request in enumerate(requests):
+            self._check(request, f"items[{index}]." if is_batch else "")
+        most = self.settings.inputs
+        if sum(len(request.stdins) for request in requests) > most:
+            raise InvalidInput(f"items: at most {most} inputs per request.", field="items")
 
     def _check(self, request: ExecutionRequest, name: str) -> None:
         allowed = self.settings

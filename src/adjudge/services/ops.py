@@ -65,8 +65,8 @@ class OpsService:
                 await dead_letters.count_open(tx),
             )
 
-        taken = await health.check_components(self.checks)
-        return SystemStatus(taken, *await self.database.read(count))
+        components = await health.check_components(self.checks)
+        return SystemStatus(components, *await self.database.read(count))
 
     async def list_metric_samples(self, *, window_ms: int) -> list[MetricSampleRow]:
         """Metric samples of all processes within the last ``window_ms``."""
@@ -94,7 +94,7 @@ class OpsService:
     async def replay_dead_letters(
         self, viewer: Viewer, letter_ids: Sequence[str], *, reason: str
     ) -> dict[str, str | None]:
-        """Replay dead letters, all or none; return letter id → new job id, if the job exists already."""
+        """Replay dead letters, all or none; return letter id → new job id, or None if the job is created later."""
         known = [parse_id_or_not_found(letter_id, "dead_letter") for letter_id in letter_ids]
         return await self.database.transact(
             lambda tx: dead_letters.replay(tx, self.jobs, known, actor=viewer.id, reason=reason)

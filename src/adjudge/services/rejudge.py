@@ -52,7 +52,7 @@ class RejudgeService:
     async def create_batch(
         self,
         viewer: Viewer,
-        wanted: RejudgeSelection,
+        selection: RejudgeSelection,
         *,
         problem: str | None,
         policy: VerdictPolicy,
@@ -61,17 +61,17 @@ class RejudgeService:
     ) -> RejudgeBatchRow:
         """Create a batch. An empty filter is rejected, because rejudging everything is rarely intended."""
         if problem is not None:
-            found = await self.rules.find_problem(problem)
-            if found is None:
+            rules = await self.rules.find_problem(problem)
+            if rules is None:
                 raise NotFound("problem", problem)
-            wanted = replace(wanted, problem_id=found.id)
-        if wanted == RejudgeSelection():
+            selection = replace(selection, problem_id=rules.id)
+        if selection == RejudgeSelection():
             raise InvalidInput(
                 "filter: at least one criterion is required (problem, contest, user, ids, …).", field="filter"
             )
         await self.admission.check_capacity(viewer)
         batch_id = self.new_id()
-        batch = NewRejudgeBatch(batch_id, viewer.id, wanted, policy, revision, reason)
+        batch = NewRejudgeBatch(batch_id, viewer.id, selection, policy, revision, reason)
         await self.database.transact(lambda tx: RejudgeCommands(self.jobs, self.new_id).create(tx, batch))
         return await self.get_batch(batch_id)
 
@@ -97,12 +97,12 @@ class RejudgeService:
     ) -> RejudgePreview:
         """The effect of applying a batch, read in one snapshot."""
 
-        async def look(tx: Tx) -> RejudgePreview:
+        async def read(tx: Tx) -> RejudgePreview:
             batch = await rejudge.find(tx, batch_id)
             items = await rejudge.items(tx, batch_id, after=after or "", limit=limit, only_different=only_different)
             return RejudgePreview(batch, await rejudge.count_verdict_changes(tx, batch_id), items)
 
-        return await self.database.read(look)
+        return await self.database.read(read)
 
     async def apply_batch(
         self, viewer: Viewer, batch_id: str, *, skip_changed: bool

@@ -1,4 +1,4 @@
-"""The acting user of a request, with role and permissions, and the cache that finds it by its credential."""
+"""The acting user of a request, with role and permissions, and the cache of viewers by credential."""
 
 from __future__ import annotations
 
@@ -106,15 +106,15 @@ class CredentialCache:
         self,
         database: Database,
         *,
-        remember_sec: float,
+        cache_sec: float,
         session_idle_us: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
-        self._remember_sec = remember_sec
+        self._cache_sec = cache_sec
         self._session_idle_us = session_idle_us
-        self._known: TLRUCache[str, _CachedViewer] = TLRUCache(
-            _MAX_ENTRIES, lambda _, known, now: now + known.life_sec, clock
+        self._entries: TLRUCache[str, _CachedViewer] = TLRUCache(
+            _MAX_ENTRIES, lambda _, entry, now: now + entry.life_sec, clock
         )
         self._pending_writes: set[asyncio.Task[None]] = set()
 
@@ -122,7 +122,7 @@ class CredentialCache:
         """The viewer of an API token; None if it is not valid."""
         return await self._viewer(AuthMethod.TOKEN, secret)
 
-    def known_by_token(self, secret: str) -> Viewer | None:
+    def cached_viewer_for_token(self, secret: str) -> Viewer | None:
         """The viewer of an API token, if it is in the cache."""
         return self._cached(_cache_key(AuthMethod.TOKEN, secret))
 
@@ -132,28 +132,26 @@ class CredentialCache:
 
     def invalidate_user(self, user_id: str) -> None:
         """Drop all cached credentials of a user; call it after the change is committed."""
-        for digest in [*self._known]:  # not items() and del: both fail for an entry that expires during the loop
-            known = self._known.get(digest)
-            if known is not None and known.viewer.user_id == user_id:
-                self._known.pop(digest, None)
+        for digest in [*self._entries]:  # not items() and del: both fail for an entry that expires during the loop
+            entry = self._entries.get(digest)
+            if entry is not None and entry.viewer.user_id == user_id:
+                self._entries.pop(digest, None)
 
     async def find_revoked(self, viewers: Collection[Viewer]) -> set[Viewer]:
         """The viewers whose credential is no longer valid or has other permissions now."""
         by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.TOKEN}
         by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.SESSION}
 
-        async def look(tx: Tx) -> dict[str, frozenset[Permission]]:
-            found = [
-                (AuthMethod.TOKEN, holder) for holder in (await api_tokens.find_valid(tx, by_token) if by_token else [])
-            ]
-            found += [
-                (AuthMethod.SESSION, holder)
-                for holder in (await sessions.find_valid(tx, by_session) if by_session else [])
-            ]
-            return {holder.credential_id: _permissions_of(holder, via) for via, holder in found}
+        async def read(tx: Tx) -> dict[str, frozenset[Permission]]:
+            of_tokens = await api_tokens.find_valid(tx, by_token) if by_token else []
+            of_sessions = await sessions.find_valid(tx, by_session) if by_session else []
+            return {
+                **{item.credential_id: _permissions_of(item, AuthMethod.TOKEN) for item in of_tokens},
+                **{item.credential_id: _permissions_of(item, AuthMethod.SESSION) for item in of_sessions},
+            }
 
-        held = await self._database.read(look)
-        return {viewer for viewer in viewers if held.get(viewer.credential_id or "") != viewer.permissions}
+        current = await self._database.read(read)
+        return {viewer for viewer in viewers if current.get(viewer.credential_id or "") != viewer.permissions}
 
     async def close(self) -> None:
         """Wait for the pending writes of last-use times."""
@@ -162,29 +160,29 @@ class CredentialCache:
 
     async def _viewer(self, via: AuthMethod, secret: str) -> Viewer | None:
         digest = _cache_key(via, secret)
-        remembered = self._cached(digest)
-        if remembered is not None:
-            return remembered
-        holder = await self._holder(via, secret)
-        if holder is None:
-            self._known.pop(digest, None)
+        cached = self._cached(digest)
+        if cached is not None:
+            return cached
+        principal = await self._find_principal(via, secret)
+        if principal is None:
+            self._entries.pop(digest, None)
             return None
-        viewer = _viewer_of(holder, via, secret)
-        self._store(digest, viewer, holder.expires_in_us)
+        viewer = _viewer_of(principal, via, secret)
+        self._store(digest, viewer, principal.expires_in_us)
         return viewer
 
     def _cached(self, digest: str) -> Viewer | None:
-        known = self._known.get(digest)
-        return known.viewer if known is not None else None
+        entry = self._entries.get(digest)
+        return entry.viewer if entry is not None else None
 
-    async def _holder(self, via: AuthMethod, secret: str) -> Principal | None:
+    async def _find_principal(self, via: AuthMethod, secret: str) -> Principal | None:
         find = sessions.find_principal if via is AuthMethod.SESSION else api_tokens.find_principal
-        holder = await self._database.read(lambda tx: find(tx, secret))
-        if holder is not None and holder.needs_touch:
-            note = asyncio.create_task(self._record_use(via, holder.credential_id))
-            self._pending_writes.add(note)
-            note.add_done_callback(self._pending_writes.discard)
-        return holder
+        principal = await self._database.read(lambda tx: find(tx, secret))
+        if principal is not None and principal.needs_touch:
+            task = asyncio.create_task(self._record_use(via, principal.credential_id))
+            self._pending_writes.add(task)
+            task.add_done_callback(self._pending_writes.discard)
+        return principal
 
     async def _record_use(self, via: AuthMethod, credential_id: str) -> None:
         """Record the time of use in the background, without delaying the response."""
@@ -197,11 +195,11 @@ class CredentialCache:
         except AdjudgeError as error:
             log.warning("credential_use_unrecorded", error=error.message)
 
-    def _store(self, digest: str, viewer: Viewer, left_us: int | None) -> None:
-        life_sec = self._remember_sec if left_us is None else min(self._remember_sec, left_us / 1e6)
+    def _store(self, digest: str, viewer: Viewer, expires_in_us: int | None) -> None:
+        life_sec = self._cache_sec if expires_in_us is None else min(self._cache_sec, expires_in_us / 1e6)
         if life_sec <= 0:
             return
-        self._known[digest] = _CachedViewer(viewer, life_sec)
+        self._entries[digest] = _CachedViewer(viewer, life_sec)
 
 
 def _cache_key(via: AuthMethod, secret: str) -> str:
@@ -209,24 +207,24 @@ def _cache_key(via: AuthMethod, secret: str) -> str:
     return _digest(f"{via}:{secret}")
 
 
-def _must_change_password(holder: Principal, via: AuthMethod) -> bool:
-    return holder.must_change_password and via is AuthMethod.SESSION
+def _must_change_password(principal: Principal, via: AuthMethod) -> bool:
+    return principal.must_change_password and via is AuthMethod.SESSION
 
 
-def _permissions_of(holder: Principal, via: AuthMethod) -> frozenset[Permission]:
-    permissions = effective_permissions(holder.role, holder.scopes)
-    return permissions & _PASSWORD_CHANGE_ONLY if _must_change_password(holder, via) else permissions
+def _permissions_of(principal: Principal, via: AuthMethod) -> frozenset[Permission]:
+    permissions = effective_permissions(principal.role, principal.scopes)
+    return permissions & _PASSWORD_CHANGE_ONLY if _must_change_password(principal, via) else permissions
 
 
-def _viewer_of(holder: Principal, via: AuthMethod, secret: str) -> Viewer:
+def _viewer_of(principal: Principal, via: AuthMethod, secret: str) -> Viewer:
     return Viewer(
-        user_id=holder.user_id,
-        name=holder.name,
-        role=holder.role,
-        permissions=_permissions_of(holder, via),
+        user_id=principal.user_id,
+        name=principal.name,
+        role=principal.role,
+        permissions=_permissions_of(principal, via),
         via=via,
-        credential_id=holder.credential_id,
-        must_change_password=_must_change_password(holder, via),
+        credential_id=principal.credential_id,
+        must_change_password=_must_change_password(principal, via),
         csrf=_digest(f"csrf:{secret}") if via is AuthMethod.SESSION else None,
     )
 

@@ -58,7 +58,7 @@ async def test_a_token_that_has_ended_is_nobodys(api_on_both: AsgiApp, ending: s
 async def test_user_is_forgotten_even_if_an_entry_expires_meanwhile(api: AsgiApp) -> None:
     times = itertools.chain([0.0] * 2, itertools.count(2.0, 2.0))
     credentials = CredentialCache(
-        api.store.database, remember_sec=3, session_idle_us=60_000_000, clock=lambda: next(times)
+        api.store.database, cache_sec=3, session_idle_us=60_000_000, clock=lambda: next(times)
     )
     user_id, secret = await api.user("service")
     assert await credentials.viewer_for_token(secret) is not None

@@ -69,11 +69,11 @@ def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: Ss
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> ChainRunPage:
-        place = decode_cursor(cursor, [str])
-        before = str(place[0]) if place else None
-        found = await chain_runs.list_runs(viewer, chain=chain, status=status, before=before, limit=limit + 1)
-        more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
-        return ChainRunPage(items=[ChainRunRead.of(item) for item in found[:limit]], next=more)
+        position = decode_cursor(cursor, [str])
+        before = str(position[0]) if position else None
+        runs = await chain_runs.list_runs(viewer, chain=chain, status=status, before=before, limit=limit + 1)
+        more = encode_cursor([runs[limit - 1].id]) if len(runs) > limit else None
+        return ChainRunPage(items=[ChainRunRead.of(item) for item in runs[:limit]], next=more)
 
     @routes.get("/chains/{chain}/runs/{number}", summary="Get a run by the number it has in its chain")
     async def read_by_number(chain: str, number: Annotated[int, Path(ge=1, lt=10**18)], viewer: Reader) -> ChainRunRead:
@@ -85,8 +85,8 @@ def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: Ss
 
     @routes.get(
         "/runs/{run_id}/dag",
-        summary="The DAG that a run began with",
-        description="The DAG that the run uses, even if its chain was changed since.",
+        summary="Get the DAG of a run",
+        description="The snapshot that the run uses, even if its chain was changed since.",
     )
     async def dag(run_id: str, viewer: Reader) -> RunDag:
         return RunDag(run_id=run_id, dag=dict(await chain_runs.snapshot(viewer, run_id)))
@@ -98,8 +98,8 @@ def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: Ss
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
         limit: Annotated[int, Query(ge=1, le=500)] = 500,
     ) -> ChainStatusChangeList:
-        found = await chain_runs.list_status_changes(viewer, run_id, after=after, limit=limit)
-        return ChainStatusChangeList(items=[ChainStatusChangeRead.of(item) for item in found])
+        changes = await chain_runs.list_status_changes(viewer, run_id, after=after, limit=limit)
+        return ChainStatusChangeList(items=[ChainStatusChangeRead.of(item) for item in changes])
 
     @routes.get(
         "/runs/{run_id}/events",
@@ -114,12 +114,12 @@ def _add_reading(routes: APIRouter, chain_runs: ChainRunService, connections: Ss
 
 
 async def _run_events(chain_runs: ChainRunService, viewer: Viewer, run_id: str) -> AsyncIterator[str]:
-    async with aclosing(chain_runs.watch_run(viewer, run_id)) as happening:
-        async for found in happening:
-            if found is None:
+    async with aclosing(chain_runs.watch_run(viewer, run_id)) as updates:
+        async for update in updates:
+            if update is None:
                 yield encode_event(StreamEvent())
                 continue
-            run, changed = found
+            run, changed = update
             for node in changed:
                 yield encode_event(StreamEvent("node", asdict(NodeRead.of(node))))
             yield encode_event(StreamEvent("run", asdict(ChainRunRead.of(run))))
@@ -143,8 +143,8 @@ def _add_nodes(routes: APIRouter, chain_runs: ChainRunService) -> None:
         response_class=Response,
     )
     async def artifact(run_id: str, node_id: str, viewer: Reader) -> Response:
-        found = await chain_runs.get_artifact(viewer, run_id, node_id)
-        return Response(found, media_type="application/json")
+        body = await chain_runs.get_artifact(viewer, run_id, node_id)
+        return Response(body, media_type="application/json")
 
     @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="Get the log of a node")
     async def lines(
@@ -154,8 +154,8 @@ def _add_nodes(routes: APIRouter, chain_runs: ChainRunService) -> None:
         after: Annotated[int, Query(ge=0, le=2**53, description="ID of the last line received.")] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 500,
     ) -> NodeLogLineList:
-        found = await chain_runs.list_log_lines(viewer, run_id, node_id, after=after, limit=limit)
-        return NodeLogLineList(items=[NodeLogLineRead.of(line) for line in found])
+        log_lines = await chain_runs.list_log_lines(viewer, run_id, node_id, after=after, limit=limit)
+        return NodeLogLineList(items=[NodeLogLineRead.of(line) for line in log_lines])
 
 
 def _add_control(routes: APIRouter, chain_runs: ChainRunService) -> None:
@@ -173,28 +173,29 @@ def _add_control(routes: APIRouter, chain_runs: ChainRunService) -> None:
         body: Annotated[RerunRequest | None, Body()] = None,
         key: IdempotencyKey = None,
     ) -> ChainRunStarted:
-        asked = body or RerunRequest()
-        started = await chain_runs.rerun(viewer, run_id, from_node=asked.from_node, reason=asked.reason, key=key)
+        request = body or RerunRequest()
+        started = await chain_runs.rerun(viewer, run_id, from_node=request.from_node, reason=request.reason, key=key)
         return ChainRunStarted(run_id=started.run_id, number=started.number, is_new=started.is_new)
 
     @routes.post("/runs/{run_id}/nodes/{node_id}:retry", summary="Retry a failed or stopped node")
     async def retry(
         run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeActionRequest | None, Body()] = None
     ) -> NodeRead:
-        asked = body or NodeActionRequest()
-        if "artifact" in asked.model_fields_set:
+        request = body or NodeActionRequest()
+        if "artifact" in request.model_fields_set:
             raise InvalidInput(
-                "artifact: a retried node leaves its own; to give one by hand, use :complete.", field="artifact"
+                "artifact: not accepted here, because the node writes its own; use :complete to set one.",
+                field="artifact",
             )
-        return NodeRead.of(await chain_runs.retry_node(viewer, run_id, node_id, asked.reason))
+        return NodeRead.of(await chain_runs.retry_node(viewer, run_id, node_id, request.reason))
 
     @routes.post("/runs/{run_id}/nodes/{node_id}:complete", summary="Mark a node as success")
     async def complete(
         run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeActionRequest | None, Body()] = None
     ) -> NodeRead:
-        asked = body or NodeActionRequest()
+        request = body or NodeActionRequest()
         return NodeRead.of(
-            await chain_runs.complete_node(viewer, run_id, node_id, artifact=asked.artifact, reason=asked.reason)
+            await chain_runs.complete_node(viewer, run_id, node_id, artifact=request.artifact, reason=request.reason)
         )
 
     @routes.post("/runs/{run_id}/nodes/{node_id}:approve", summary="Approve a node", description=_APPROVERS)

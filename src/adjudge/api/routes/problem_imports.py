@@ -73,16 +73,18 @@ def router(imports: ProblemImportService, connections: SseConnections) -> APIRou
         publish: Annotated[bool, Query(description="Publish if verification passes.")] = False,
         file_name: Annotated[str, Query(max_length=200, examples=["multiples.zip"])] = "",
     ) -> ImportAccepted:
-        order = ImportRequest(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
+        import_request = ImportRequest(
+            slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish
+        )
         async with open_upload(request, file_name, imports.upload_limit_bytes) as upload:
-            return import_accepted(await imports.start_import(viewer, order, upload.pieces, upload.file_name))
+            return import_accepted(await imports.start_import(viewer, import_request, upload.pieces, upload.file_name))
 
     @routes.get("/imports", summary="List your imports, newest first")
     async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
-        place = decode_cursor(cursor, [str])
-        found = await imports.list_imports(viewer, before=str(place[0]) if place else None, limit=limit + 1)
-        more = encode_cursor([found[limit - 1].row.id]) if len(found) > limit else None
-        return ImportPage(items=[import_read(item) for item in found[:limit]], next=more)
+        position = decode_cursor(cursor, [str])
+        rows = await imports.list_imports(viewer, before=str(position[0]) if position else None, limit=limit + 1)
+        more = encode_cursor([rows[limit - 1].row.id]) if len(rows) > limit else None
+        return ImportPage(items=[import_read(item) for item in rows[:limit]], next=more)
 
     @routes.get("/imports/{import_id}", summary="Get the status and findings of an import")
     async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:

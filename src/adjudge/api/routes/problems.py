@@ -100,7 +100,7 @@ def _add_reading(routes: APIRouter, problems: ProblemService) -> None:
 
 
 def _add_files(routes: APIRouter, problems: ProblemService) -> None:
-    def sent(file: PublicFile) -> Response:
+    def send(file: PublicFile) -> Response:
         pieces = problems.read_file(file)
         return file_response(pieces, name=file.name, size_bytes=file.size_bytes, digest=file.digest)
 
@@ -111,7 +111,7 @@ def _add_files(routes: APIRouter, problems: ProblemService) -> None:
         responses=FILE,
     )
     async def read_file(viewer: Reader, problem: Name, name: Annotated[str, Path(max_length=1024)]) -> Response:
-        return sent(await problems.get_public_file(viewer, problem, name))
+        return send(await problems.get_public_file(viewer, problem, name))
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/files/{path:path}",
@@ -122,10 +122,10 @@ def _add_files(routes: APIRouter, problems: ProblemService) -> None:
     async def read_revision_file(
         viewer: Reader, problem: Name, number: Number, path: Annotated[str, Path(max_length=1024)]
     ) -> Response:
-        return sent(await problems.get_revision_file(viewer, problem, number, path))
+        return send(await problems.get_revision_file(viewer, problem, number, path))
 
 
 def problem_key(cursor: str | None, sort: ProblemSort) -> ProblemKey | None:
     """The sort key that the cursor of a problem list contains."""
-    place = decode_cursor(cursor, [_KEY_TYPES[sort], str])  # type: ignore[list-item]  # isinstance takes a tuple
-    return (place[0], str(place[1])) if place else None  # type: ignore[return-value]  # checked by decode_cursor
+    position = decode_cursor(cursor, [_KEY_TYPES[sort], str])  # type: ignore[list-item]  # isinstance takes a tuple
+    return (position[0], str(position[1])) if position else None  # type: ignore[return-value]  # checked by decode_cursor

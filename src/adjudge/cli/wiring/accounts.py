@@ -44,6 +44,6 @@ def make_credentials(settings: Settings, database: Database) -> CredentialCache:
     """The cache of tokens and sessions, with the lifetimes of the settings."""
     return CredentialCache(
         database,
-        remember_sec=settings.accounts.credential_cache_sec,
+        cache_sec=settings.accounts.credential_cache_sec,
         session_idle_us=round(settings.accounts.session_idle_hours * 3_600_000_000),
     )

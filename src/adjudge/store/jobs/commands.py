@@ -176,19 +176,21 @@ class JobCommands:
         listener: JobListener | None,
     ) -> list[Job]:
         """The jobs after the write; calls their listener."""
-        won = [
+        written = [
             (result, finished_job(job, result, rows[result.fence])) for result, job, _ in items if result.fence in rows
         ]
-        jobs = [job for _, job in won]
-        again = [job for job in jobs if job.status is JobStatus.PENDING]
-        if again:
+        jobs = [job for _, job in written]
+        released = [job for job in jobs if job.status is JobStatus.PENDING]
+        if released:
             tx.notify(CHANNEL_OUTBOX)
         if listener is not None:
-            over = [FinishedJob(job, result.typed_result) for result, job in won if job.status is not JobStatus.PENDING]
-            if over:
-                await listener.on_finished(tx, over)
-            if again:
-                await listener.on_released(tx, again)
+            finished = [
+                FinishedJob(job, result.typed_result) for result, job in written if job.status is not JobStatus.PENDING
+            ]
+            if finished:
+                await listener.on_finished(tx, finished)
+            if released:
+                await listener.on_released(tx, released)
         accounts.record_transitions(tx, jobs)
         return jobs
 
@@ -285,7 +287,7 @@ class JobCommands:
     ) -> list[QueuedJob]:
         """Find jobs that have been queued for so long that their message may be lost, the oldest first.
 
-        With ``after``, the ``place`` of a job, only those behind it.
+        With ``after``, the ``scan_position`` of a job, only those after it.
         """
         return await tx.fetch(
             sql.SELECT_LONG_QUEUED,

@@ -288,11 +288,11 @@ class JobListener(Protocol):
     async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None: ...
 
     async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
-        """These jobs went back to waiting."""
+        """These jobs were released: they are pending again."""
         ...
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
-        """These jobs ended and will never change again."""
+        """These jobs are finished and never change again."""
         ...
 
 
@@ -300,11 +300,11 @@ MILLISECOND = 1_000
 """In microseconds, the unit of every timestamp in the database."""
 
 
-_USUAL_ATTEMPTS = RetryPolicy().max_attempts
+_DEFAULT_ATTEMPTS = RetryPolicy().max_attempts
 _STATUS = {str(status): status for status in JobStatus}
 
 
-def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[object, ...]:
+def insert_row(job: NewJob, default_attempts: int = _DEFAULT_ATTEMPTS) -> tuple[object, ...]:
     return (
         job.id,
         job.kind,
@@ -314,7 +314,7 @@ def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[obje
         job.chain_run_id,
         job.node_id,
         job.origin_job_id,
-        usual_attempts if job.max_attempts is None else job.max_attempts,
+        default_attempts if job.max_attempts is None else job.max_attempts,
         job.priority,
         job.timeout_ms,
         job.delay_ms * MILLISECOND,

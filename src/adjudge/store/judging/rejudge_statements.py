@@ -78,7 +78,7 @@ INSERT_ITEMS = Statement(
     },
 )
 
-_FOUND = {
+_RESULT_COLUMNS = {
     "given_batch_id": "text",
     "given_id": "text",
     "given_job_id": "text",
@@ -88,23 +88,23 @@ _FOUND = {
     "given_time_ms": "bigint",
     "given_mem_kb": "bigint",
 }
-_END = """UPDATE rejudge_items SET outcome = given_outcome, job_id = given_job_id, new_verdict = given_verdict,
+_SET_RESULT = """UPDATE rejudge_items SET outcome = given_outcome, job_id = given_job_id, new_verdict = given_verdict,
         new_score = given_score, new_time_ms = given_time_ms, new_mem_kb = given_mem_kb
     FROM {given} WHERE batch_id = given_batch_id AND submission_id = given_id"""
 FINISH_ITEMS = Statement(
     "rejudge.finish_items",
     "Store the results of a batch's judge runs.",
-    f"{_END} AND outcome IS NULL RETURNING batch_id, submission_id",
-    input_columns=_FOUND,
+    f"{_SET_RESULT} AND outcome IS NULL RETURNING batch_id, submission_id",
+    input_columns=_RESULT_COLUMNS,
 )
 FINISH_REPLAYED_ITEMS = Statement(
     "rejudge.finish_replayed_items",
     "Store the results of replayed judge runs while the batch is undecided.",
     f"""
-    {_END} AND outcome = 'failed' AND batch_id IN (
+    {_SET_RESULT} AND outcome = 'failed' AND batch_id IN (
         SELECT id FROM rejudge_batches WHERE id = given_batch_id AND state IN ('running', 'ready'))
     """,
-    input_columns=_FOUND,
+    input_columns=_RESULT_COLUMNS,
 )
 COUNT_FINISHED = Statement(
     "rejudge.count_finished",

@@ -95,7 +95,13 @@ class ProblemImportHandler:
         if row.requested.get("publish") and not is_sound:
             message = "Not published: some jury solutions did not meet their expectations."
             findings.append(
-                Finding(Severity.WARNING, "", 0, message, "Look at the jury's table, then publish by hand.")
+                Finding(
+                    Severity.WARNING,
+                    "",
+                    0,
+                    message,
+                    "Check their results, then publish the revision.",
+                )
             )
         reporter.report("storing", 0, len(package.files.names()))
         stored = await store_package_files(self._blobs, package)
