@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,7 +46,7 @@ class ContestProblemSpec:
     label: str | None = None
     """By default a letter by position."""
     revision: int | None = None
-    """By default the published revision, else the latest one."""
+    """By default the pinned revision; for a problem that is new in the contest the published one, else the latest."""
     alias: str | None = None
     rgb: str | None = None
     color: str | None = None
@@ -167,10 +167,11 @@ class ContestService:
             view = await find_view(tx, viewer, name)
             view.require(ContestRole.ORGANISER)
             contest_id, warnings, problems = view.contest.id, list[str](), list[ContestProblem]()
+            pinned = {row.problem.problem_id: row.problem.revision_id for row in await queries.problems(tx, contest_id)}
             for ordinal, spec in enumerate(_labelled(specs)):
                 field = f"problems[{ordinal}]"
                 self._check_spec(spec, field)
-                problem, revision_id = await _find_revision(tx, viewer, spec, field)
+                problem, revision_id = await _find_revision(tx, viewer, spec, field, pinned)
                 problems.append(_contest_problem(contest_id, problem.id, revision_id, ordinal, spec))
                 if problem.published_revision_id is not None:
                     warnings.append(f"{problem.slug} is published: everybody can read it before the contest.")
@@ -293,23 +294,37 @@ def _labelled(specs: Sequence[ContestProblemSpec]) -> list[ContestProblemSpec]:
     return [replace(spec, label=spec.label or letter) for spec, letter in zip(specs, letters, strict=True)]
 
 
-async def _find_revision(tx: Tx, viewer: Viewer, spec: ContestProblemSpec, field: str) -> tuple[ProblemRow, str]:
-    """The problem and the revision to be pinned. A draft of somebody else is unknown."""
+async def _find_revision(
+    tx: Tx, viewer: Viewer, spec: ContestProblemSpec, field: str, pinned: Mapping[str, str]
+) -> tuple[ProblemRow, str]:
+    """The problem and the revision to be pinned. A draft of somebody else is unknown, unless the contest has it."""
     problem = await problem_queries.find(tx, spec.problem)
     if problem is None or not (
         problem.published_revision_id is not None
+        or problem.id in pinned
         or problem.owner_id == viewer.user_id
         or viewer.can(Permission.PROBLEM_READ_DRAFT)
     ):
         raise InvalidInput(f"{field}.problem: there is no problem {spec.problem[:64]!r}.", field=f"{field}.problem")
     if spec.revision is not None:
-        return problem, (await problem_queries.find_revision_by_number(tx, problem.id, spec.revision)).id
+        return problem, await _numbered_revision(tx, problem, spec.revision, field)
+    if problem.id in pinned:
+        return problem, pinned[problem.id]
     if problem.published_revision_id is not None:
         return problem, problem.published_revision_id
     latest = await problem_queries.find_latest_revision(tx, problem.id)
     if latest is None:
         raise InvalidInput(f"{field}.problem: {problem.slug!r} has no revision; import one.", field=f"{field}.problem")
     return problem, latest.id
+
+
+async def _numbered_revision(tx: Tx, problem: ProblemRow, number: int, field: str) -> str:
+    try:
+        return (await problem_queries.find_revision_by_number(tx, problem.id, number)).id
+    except NotFound:
+        raise InvalidInput(
+            f"{field}.revision: {problem.slug!r} has no revision {number}.", field=f"{field}.revision"
+        ) from None
 
 
 def _contest_problem(

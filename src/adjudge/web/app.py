@@ -15,7 +15,10 @@ from adjudge.web.routes import (
     account,
     api_reference,
     chains,
+    contest_lifecycle,
+    contest_problem_settings,
     contest_problems,
+    contest_settings,
     contests,
     ops,
     preferences,
@@ -58,6 +61,9 @@ def install(app: FastAPI, services: Services) -> None:
             users=services.users,
             ops=services.ops,
         ),
+        contest_settings.router(contest_pages, services.contests, services.languages),
+        contest_problem_settings.router(contest_pages, services.contests, services.problems),
+        contest_lifecycle.router(contest_pages, services.contests, services.contest_lifecycle),
         contests.router(contest_pages, services.contests, services.languages),
         contest_problems.router(
             contest_pages, problem_page, services.contest_problems, services.own_contests, services.submitter

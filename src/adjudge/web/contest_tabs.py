@@ -27,10 +27,15 @@ def _takes_part(view: ContestView) -> bool:
     return bool(view.participants)
 
 
+def _organisers(view: ContestView) -> bool:
+    return view.is_organiser
+
+
 TABS: Final = (
     ContestTab("", "contest.tab_overview", _everyone),
     ContestTab("/problems", "contest.tab_problems", lambda view: view.sees_problems),
     ContestTab("/submissions", "contest.tab_submissions", _takes_part),
+    ContestTab("/settings", "contest.tab_settings", _organisers),
 )
 """In the order of the page: those for everyone, then those for staff."""
 

@@ -121,7 +121,9 @@ class ContestProblemBody(ApiModel):
 
     problem: str = Field(max_length=200, description="Slug or ID.", examples=["multiples"])
     label: str | None = Field(None, max_length=36, description="By default a letter by position.")
-    revision: int | None = Field(None, ge=1, description="By default the published revision, else the latest one.")
+    revision: int | None = Field(
+        None, ge=1, description="By default the pinned one; for a new problem the published one, else the latest."
+    )
     alias: str | None = Field(None, max_length=200, description="The title in this contest.")
     rgb: str | None = Field(None, examples=["#e11d48"])
     color: str | None = Field(None, max_length=50, examples=["red"])
