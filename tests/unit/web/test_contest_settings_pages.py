@@ -1,4 +1,4 @@
-"""The contest editor: forms keep what was sent, errors stand beside their fields, conflicts are told."""
+"""The contest editor: forms keep what was sent, errors stand beside their fields, conflicts are reported."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def test_error_stands_beside_its_field_and_values_are_kept(
         assert (await organiser.get(API)).json()["settings"]["description"] == ""
 
 
-async def test_conflict_is_told_and_saving_again_overwrites(published: PublishedProblem) -> None:
+async def test_conflict_is_reported_and_saving_again_overwrites(published: PublishedProblem) -> None:
     async with published.user_client("setter") as organiser:
         await create(organiser)
         values = form_values(await shown(organiser, ROOT), ROOT) | {"title": "Mine"}
