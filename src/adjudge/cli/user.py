@@ -33,10 +33,12 @@ _TOKEN_SCOPES: Final = tuple(
         Permission.SUBMISSION_READ,
         Permission.SUBMISSION_CANCEL,
         Permission.EXECUTION_CREATE,
+        Permission.CONTEST_READ,
+        Permission.CONTEST_JOIN,
         Permission.ACCOUNT_OWN,
     )
 )
-"""Default scopes: submit, read, and look up the own account (needed by ``adjudge login``). A leaked token of an admin
+"""Default scopes: submit, read, take part in contests, and look up the own account (needed by ``adjudge login``). A leaked token of an admin
 does not grant everything."""
 _REASON = click.option("--reason", default="manual", show_default=True, help="Reason, stored in the audit log.")
 
