@@ -38,8 +38,10 @@ _TOKEN_SCOPES: Final = tuple(
         Permission.ACCOUNT_OWN,
     )
 )
-"""Default scopes: submit, read, take part in contests, and look up the own account (needed by ``adjudge login``). A leaked token of an admin
-does not grant everything."""
+"""Default scopes: submit, read, take part in contests, and look up the own account (needed by ``adjudge login``).
+
+A leaked token of an admin does not grant everything.
+"""
 _REASON = click.option("--reason", default="manual", show_default=True, help="Reason, stored in the audit log.")
 
 
