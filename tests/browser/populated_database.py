@@ -62,7 +62,7 @@ def populate(installation: Installation) -> CreatedObjects:
     installation.admin.put(
         "/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}
     ).raise_for_status()
-    _create_contest(installation)
+    participant_id = _create_contest(installation)
     job_id = installation.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
@@ -84,6 +84,9 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/settings/problems": "/contests/hostile/settings/problems",
         "/contests/{slug}/settings/roles": "/contests/hostile/settings/roles",
         "/contests/{slug}/settings/lifecycle": "/contests/hostile/settings/lifecycle",
+        "/contests/{slug}/scoreboard": "/contests/hostile/scoreboard",
+        "/contests/{slug}/scoreboard/{participant}/{label}": f"/contests/hostile/scoreboard/{participant_id}/A",
+        "/contests/{slug}/resolver": "/contests/hostile/resolver",
         "/submissions": "/submissions?all=1",
         "/submissions/{submission_id}": f"/submissions/{accepted}",
         "/manage": "/manage",
@@ -110,12 +113,13 @@ def populate(installation: Installation) -> CreatedObjects:
         "a program's own words": f"/submissions/{crashed}",
         "a question": f"/runs/{run_id}/nodes/ask",
         "an empty list": "/problems?q=nothing-is-called-that",
+        "a projector": "/contests/hostile/scoreboard?projector=1",
     }
     return CreatedObjects(paths, more)
 
 
-def _create_contest(installation: Installation) -> None:
-    """A running contest."""
+def _create_contest(installation: Installation) -> str:
+    """A running contest; return its participant."""
     body = {"slug": "hostile", "title": HOSTILE[:200], "description": HOSTILE, "duration_sec": 18_000}
     _posted(installation.admin, "/api/v1/contests", body)
     problems = {"problems": [{"problem": "sum", "alias": HOSTILE[:200], "rgb": "#e11d48"}, {"problem": "twice"}]}
@@ -125,6 +129,8 @@ def _create_contest(installation: Installation) -> None:
     _posted(installation.admin, "/api/v1/contests/hostile:register", {})
     solution = {"contest": "hostile", "problem": "A", "language": "python", "source": SUM}
     _posted(installation.admin, "/api/v1/submissions", solution)
+    entry = {"user": "contestant", "name": HOSTILE[:100]}
+    return str(_posted(installation.admin, "/api/v1/contests/hostile/participants", entry)["id"])
 
 
 def _posted(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from adjudge.registry.database import DatabaseRegistry
 from adjudge.services.admission import AdmissionController, LoadSampler
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.passwords import PasswordHashing
+from adjudge.services.scoreboard_feed import ScoreboardFeed
+from adjudge.services.scoreboard_rows import encode_change
 from adjudge.services.viewer import CredentialCache
 from adjudge.store.accounts import api_tokens, users
 from adjudge.stream import MemoryStream
@@ -52,6 +54,7 @@ async def make_services(
     sampler = LoadSampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
     admission = AdmissionController(settings.admission, store.database, buckets, sampler)
     feed = EventFeed(store.database)
+    scoreboard_feed = ScoreboardFeed(store.database, encode_change)
     idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
     credentials = CredentialCache(store.database, cache_sec=3, session_idle_us=idle_us)
     server = settings.server
@@ -72,12 +75,14 @@ async def make_services(
                 credentials=credentials,
                 passwords=PasswordHashing(_QUICK_HASHES),
                 feed=feed,
+                scoreboard_feed=scoreboard_feed,
                 connections=connections,
                 checks={},
             )
     finally:
         await connections.close()
         await feed.close()
+        await scoreboard_feed.close()
         await credentials.close()
         await admission.close()
         await registry.close()

@@ -13,6 +13,7 @@ from adjudge.domain.ids import IdFactory
 from adjudge.judge.languages import Languages
 from adjudge.services.account import AccountService
 from adjudge.services.admission import AdmissionController
+from adjudge.services.awards import AwardService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -35,6 +36,8 @@ from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.problems import ProblemService
 from adjudge.services.ratings import RatingService
 from adjudge.services.rejudge import RejudgeService
+from adjudge.services.scoreboard import ScoreboardService
+from adjudge.services.scoreboard_exports import ScoreboardExportService
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submission_sources import SubmissionSourceService
@@ -89,3 +92,6 @@ class Services:
     contest_participants: ParticipantService
     contest_invitations: ContestInvitationService
     team_imports: TeamImportService
+    scoreboards: ScoreboardService
+    scoreboard_exports: ScoreboardExportService
+    awards: AwardService

@@ -55,9 +55,12 @@ class SseConnections:
 
     @contextmanager
     def open(self, viewer: Viewer) -> Iterator[asyncio.Timeout]:
-        """Register one stream, or raise ``TooManyStreams``; the stream must run inside the yielded timeout."""
-        user_id = viewer.id
-        if self._count_by_user[user_id] >= self._per_user:
+        """Register one stream, or raise ``TooManyStreams``; the stream must run inside the yielded timeout.
+
+        Visitors, who follow public scoreboards, share the limit of the process only.
+        """
+        user_id = viewer.user_id or ""
+        if viewer.user_id is not None and self._count_by_user[user_id] >= self._per_user:
             raise TooManyStreams(
                 open=self._count_by_user[user_id], limit=self._per_user, retry_after_sec=_RETRY_AFTER_SEC
             )
@@ -82,7 +85,8 @@ class SseConnections:
 
     async def close_revoked(self) -> None:
         """End the streams whose credentials are no longer valid."""
-        lost = await self._credentials.find_revoked([connection.viewer for connection in self._connections])
+        known = [item.viewer for item in self._connections if item.viewer.user_id is not None]
+        lost = await self._credentials.find_revoked(known) if known else set()
         if not lost:
             return
         now = asyncio.get_running_loop().time()

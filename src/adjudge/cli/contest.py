@@ -10,6 +10,7 @@ from adjudge.cli.connection import open_client
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
 from adjudge.cli.contest_problems import PROBLEM_COMMANDS
+from adjudge.cli.contest_scoreboard import SCOREBOARD_COMMANDS
 from adjudge.cli.contest_settings import SETTINGS_COMMANDS
 from adjudge.cli.options import json_option, limit_option, server_option
 from adjudge.cli.output import make_console
@@ -20,7 +21,7 @@ def command() -> None:
     """Manage contests on a server."""
 
 
-for _command in (*SETTINGS_COMMANDS, *PROBLEM_COMMANDS, *LIFECYCLE_COMMANDS):
+for _command in (*SETTINGS_COMMANDS, *PROBLEM_COMMANDS, *LIFECYCLE_COMMANDS, *SCOREBOARD_COMMANDS):
     command.add_command(_command)
 
 

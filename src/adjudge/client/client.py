@@ -17,6 +17,7 @@ from adjudge.client import executions as executions_operations
 from adjudge.client import problem_imports as problem_imports_operations
 from adjudge.client import problems as problems_operations
 from adjudge.client import rejudge as rejudge_operations
+from adjudge.client import scoreboards as scoreboards_operations
 from adjudge.client import submissions as submissions_operations
 from adjudge.client.errors import UnreachableError
 from adjudge.client.retry import ClientRetryPolicy
@@ -100,6 +101,12 @@ class Operations:
     rejudge_apply = _Operation(rejudge_operations.rejudge_apply)
     rejudge_discard = _Operation(rejudge_operations.rejudge_discard)
     rejudge_cancel = _Operation(rejudge_operations.rejudge_cancel)
+    scoreboard = _Operation(scoreboards_operations.scoreboard)
+    scoreboard_export = _Operation(scoreboards_operations.scoreboard_export)
+    awards = _Operation(scoreboards_operations.awards)
+    set_awards = _Operation(scoreboards_operations.set_awards)
+    resolver = _Operation(scoreboards_operations.resolver)
+    contest_statistics = _Operation(scoreboards_operations.contest_statistics)
     contests = _Operation(contests_operations.contests)
     contest = _Operation(contests_operations.contest)
     contest_create = _Operation(contests_operations.contest_create)

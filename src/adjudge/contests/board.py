@@ -17,6 +17,7 @@ class BoardProblem:
     id: str
     label: str
     name: str = ""
+    rgb: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class BoardGroup:
     id: str
     name: str
     is_ranked: bool = True
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from adjudge.contests.board import Board, BoardGroup, BoardParticipant, BoardProblem, BoardRow
 from adjudge.contests.cell_json import EMPTY_CELL, decode_cell
@@ -14,15 +16,26 @@ from adjudge.store.contests.models import ContestRow, ScoreboardParticipant
 from adjudge.store.judging.events import EventOffset
 
 
-async def load_board(tx: Tx, contest: ContestRow, view: str) -> tuple[Board, EventOffset]:
-    """The board, and the offset of the log to continue from; practice participants have no row."""
+@dataclass(frozen=True, slots=True)
+class LoadedBoard:
+    """A board with everything that a reader of the log needs to continue from it."""
+
+    board: Board
+    offset: EventOffset
+    """Entries of the log from here on may repeat what is in the board."""
+    row_versions: Mapping[str, int]
+    cell_versions: Mapping[tuple[str, str], int]
+
+
+async def load_board(tx: Tx, contest: ContestRow, view: str) -> LoadedBoard:
+    """Read a board; practice participants have no row."""
     found = await scoreboard_log.snapshot(tx, contest.id, view)
     keys = {row.participant_id: RowKeys(row.k1, row.k2, row.k3) for row in found.rows}
     texts: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for cell in found.cells:
         texts[cell.participant_id][cell.problem_id] = cell.cell
     problems = tuple(
-        BoardProblem(row.problem.problem_id, row.problem.label, row.title)
+        BoardProblem(row.problem.problem_id, row.problem.label, row.title, row.problem.rgb)
         for row in await queries.problems(tx, contest.id)
     )
     groups = {item.id: item for item in await participants.groups(tx, contest.id)}
@@ -41,11 +54,16 @@ async def load_board(tx: Tx, contest: ContestRow, view: str) -> tuple[Board, Eve
     board = Board(
         problems=problems,
         rows=rows,
-        groups=tuple(BoardGroup(item.id, item.name, item.ranked) for item in groups.values()),
+        groups=tuple(BoardGroup(item.id, item.name, item.ranked, item.hidden) for item in groups.values()),
         organizations={item.organization_id: item.organization_name for item in everybody if item.organization_id},
         is_pass_fail=get_format(contest.settings.format).is_pass_fail,
     )
-    return board, found.offset
+    return LoadedBoard(
+        board,
+        found.offset,
+        {row.participant_id: row.version for row in found.rows},
+        {(item.participant_id, item.problem_id): item.version for item in found.cells},
+    )
 
 
 def _participant(row: ScoreboardParticipant, group_ids: list[str], unranked: set[str]) -> BoardParticipant:

@@ -85,7 +85,7 @@ async def _preview_contest(tx: Tx, contest_id: str, items: Sequence[store.Previe
         )
         for item in participants
     }
-    before, _ = await load_board(tx, rules.contest, JURY)
+    before = (await load_board(tx, rules.contest, JURY)).board
     after = replace(before, rows=tuple(_changed_row(before, row, changes) for row in before.rows))
     return ScoreboardPreview(rules.contest, before, after)
 

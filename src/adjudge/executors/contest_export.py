@@ -68,7 +68,7 @@ class ContestExportExecutor:
 
 async def _documents(tx: Tx, contest: ContestRow) -> dict[str, bytes]:
     """The result files: name → content."""
-    board, _ = await load_board(tx, contest, JURY)
+    board = (await load_board(tx, contest, JURY)).board
     times = await load_times(tx, contest)
     rules = awards.parse_award_rules(contest.settings.awards_cfg)
     rows = awards.final_ranks(board, rules)

@@ -69,7 +69,7 @@ async def _load_final_ranks(tx: Tx) -> _FinalRanks:
 
 async def _load_ranks(tx: Tx, contest: ContestRow) -> dict[str, int]:
     """User → rank, for individuals who are ranked and have submitted."""
-    board, _ = await load_board(tx, contest, JURY)
+    board = (await load_board(tx, contest, JURY)).board
     users = await ratings.individuals(tx, contest.id)
     return {
         users[item.row.participant.id]: item.rank

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
@@ -24,6 +24,7 @@ from adjudge.store.judging.events import EventFilter, EventOffset, JudgeProgress
 
 Event = SubmissionStatusEvent | JudgeProgressEvent
 W = TypeVar("W")
+E = TypeVar("E")
 
 _POLL_MS: Final = 1_000
 _PAUSE_SEC: Final = 0.02
@@ -51,15 +52,15 @@ class SharedEvent:
         return known
 
 
-class FeedSubscription:
+class FeedSubscription(Generic[E]):
     """The unread events of one subscriber."""
 
     def __init__(self) -> None:
-        self._unread: list[SharedEvent] = []
+        self._unread: list[E] = []
         self._has_events = asyncio.Event()
         self.is_lost = False
 
-    def put(self, event: SharedEvent) -> None:
+    def put(self, event: E) -> None:
         """Append an event; drop the subscriber if its queue is full."""
         if len(self._unread) >= _QUEUE:
             self.close()
@@ -71,7 +72,7 @@ class FeedSubscription:
         self.is_lost = True
         self._has_events.set()
 
-    async def read(self, timeout_sec: float) -> list[SharedEvent]:
+    async def read(self, timeout_sec: float) -> list[E]:
         """All unread events; empty if none arrived within the timeout."""
         if not self._unread:
             self._has_events.clear()
@@ -134,7 +135,7 @@ class EventFeed:
     def __init__(self, database: Database, *, poll_ms: int = _POLL_MS) -> None:
         self._database = database
         self._poll_ms = poll_ms
-        self._subscribers: dict[EventFilter, set[FeedSubscription]] = defaultdict(set)
+        self._subscribers: dict[EventFilter, set[FeedSubscription[SharedEvent]]] = defaultdict(set)
         self._waiters: dict[tuple[str, str], set[asyncio.Future[None]]] = defaultdict(set)
         self._wakeup = Wakeup()
         self._reader: asyncio.Task[None] | None = None
@@ -160,13 +161,13 @@ class EventFeed:
         self._start()
 
     @asynccontextmanager
-    async def subscribe(self, which: EventFilter) -> AsyncIterator[FeedSubscription]:
+    async def subscribe(self, which: EventFilter) -> AsyncIterator[FeedSubscription[SharedEvent]]:
         """Receive all events from now on; to get earlier ones, read them from the database inside the block."""
         if self._offset is None:
             place = await self._database.read(events.safe_offset)
             if self._offset is None:  # a concurrent subscriber may have set it: moving it forward would lose events
                 self._offset = place
-        subscription = FeedSubscription()
+        subscription = FeedSubscription[SharedEvent]()
         self._subscribers[which].add(subscription)
         self._start()
         try:

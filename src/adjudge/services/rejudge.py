@@ -9,7 +9,9 @@ from adjudge.cache.two_tier import TwoTierCache
 from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import IdFactory, new_id, parse_number
+from adjudge.schema.scoreboard import ScoreboardPreviewRead
 from adjudge.services.admission import AdmissionController
+from adjudge.services.rejudge_scoreboards import preview_scoreboards
 from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
@@ -103,6 +105,10 @@ class RejudgeService:
             return RejudgePreview(batch, await rejudge.count_verdict_changes(tx, batch_id), items)
 
         return await self.database.read(read)
+
+    async def preview_scoreboards(self, batch_id: str) -> list[ScoreboardPreviewRead]:
+        """How applying a batch would change the scoreboards of contests."""
+        return await preview_scoreboards(self.database, batch_id)
 
     async def apply_batch(
         self, viewer: Viewer, batch_id: str, *, skip_changed: bool

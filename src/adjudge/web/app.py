@@ -18,6 +18,7 @@ from adjudge.web.routes import (
     contest_lifecycle,
     contest_problem_settings,
     contest_problems,
+    contest_scoreboard,
     contest_settings,
     contests,
     ops,
@@ -68,6 +69,7 @@ def install(app: FastAPI, services: Services) -> None:
         contest_problems.router(
             contest_pages, problem_page, services.contest_problems, services.own_contests, services.submitter
         ),
+        contest_scoreboard.router(contest_pages, services.scoreboards, services.scoreboard_exports),
         problem_admin.router(pages, services.problems, services.revisions, services.imports),
         chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
         ratings.router(pages, services.ratings),

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from adjudge.contests.visibility import Access
 from adjudge.services.contest_access import ContestView
+from adjudge.services.scoreboard import board_access
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,17 @@ def _organisers(view: ContestView) -> bool:
     return view.is_organiser
 
 
+def _sees_scoreboard(view: ContestView) -> bool:
+    found = board_access(view, is_jury=False)
+    return view.sees_all or found.rows is not Access.NONE or found.own is not Access.NONE
+
+
 TABS: Final = (
     ContestTab("", "contest.tab_overview", _everyone),
     ContestTab("/problems", "contest.tab_problems", lambda view: view.sees_problems),
     ContestTab("/submissions", "contest.tab_submissions", _takes_part),
     ContestTab("/settings", "contest.tab_settings", _organisers),
+    ContestTab("/scoreboard", "contest.tab_scoreboard", _sees_scoreboard),
 )
 """In the order of the page: those for everyone, then those for staff."""
 

@@ -52,8 +52,8 @@ async def test_preview_shows_what_applying_changes(store: StoreHarness, policy: 
     rejudging = RejudgeCommands(store.jobs, listener=CONTEST_LISTENER)
     await fixture.transact(lambda tx: rejudging.apply(tx, batch_id, actor="ada"))
     contest = await fixture.contest()
-    board, _ = await store.database.read(lambda tx: load_board(tx, contest, JURY))
-    assert board == found.after
+    loaded = await store.database.read(lambda tx: load_board(tx, contest, JURY))
+    assert loaded.board == found.after
     assert await store.database.read(lambda tx: rejudge_preview.preview(tx, batch_id)) == []
 
 

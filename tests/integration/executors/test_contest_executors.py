@@ -98,7 +98,7 @@ class RealContest:
     async def public_solved(self) -> dict[str, int]:
         """Name → solved problems, as the stored public view has it."""
         contest = await self.row()
-        board, _ = await self.system.database.read(lambda tx: load_board(tx, contest, PUBLIC))
+        board = (await self.system.database.read(lambda tx: load_board(tx, contest, PUBLIC))).board
         return {row.participant.name: row.keys.k1 for row in board.rows}
 
 

@@ -21,6 +21,7 @@ from adjudge.schema.rejudge import (
     RejudgePreviewRead,
     VerdictChangeCountRead,
 )
+from adjudge.schema.scoreboard import ScoreboardPreviewList
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer
 from adjudge.store.judging.models import RejudgeSelection
@@ -94,6 +95,16 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
             items=[RejudgeItemRead.of(item) for item in found.items[:limit]],
             next=more,
         )
+
+    @routes.get(
+        "/{batch_id}/scoreboards",
+        summary="Preview the changes of scoreboards",
+        description="Ranks, first solves and awards of the contests concerned, as they would be if it were applied.",
+    )
+    async def scoreboards(batch_id: str, viewer: Reader) -> ScoreboardPreviewList:  # noqa: ARG001  # checks the permission
+        found = await rejudges.resolve_id(batch_id)
+        await rejudges.get_batch(found)
+        return ScoreboardPreviewList(items=await rejudges.preview_scoreboards(found))
 
     @routes.post(
         "/{batch_id}:apply",

@@ -41,6 +41,8 @@ from adjudge.services.health import component_checks
 from adjudge.services.oidc import OidcProvider
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.rate_limit import FallbackBuckets
+from adjudge.services.scoreboard_feed import ScoreboardFeed
+from adjudge.services.scoreboard_rows import encode_change
 from adjudge.services.viewer import CredentialCache
 from adjudge.settings import Settings
 from adjudge.settings.server_section import ServerSettings
@@ -91,6 +93,7 @@ async def open_services(
         sampler = LoadSampler(database, registry, count_to=settings.admission.high_watermark + 1)
         admission = AdmissionController(settings.admission, database, buckets, sampler)
         engine, feed = make_engine(settings), EventFeed(database)
+        scoreboard_feed = ScoreboardFeed(database, encode_change)
         credentials = make_credentials(settings, database)
         connections = make_sse_connections(settings, credentials)
         try:
@@ -108,6 +111,7 @@ async def open_services(
                 credentials=credentials,
                 passwords=PasswordHashing(),
                 feed=feed,
+                scoreboard_feed=scoreboard_feed,
                 connections=connections,
                 checks=component_checks(database, blobs, stream, registry),
                 oidc=_oidc_provider(settings),
@@ -115,6 +119,7 @@ async def open_services(
         finally:
             await connections.close()
             await feed.close()
+            await scoreboard_feed.close()
             await credentials.close()
             await admission.close()
 

@@ -18,6 +18,7 @@ from adjudge.packages.source_archive import FileLimits
 from adjudge.registry.driver import Registry
 from adjudge.services.account import AccountService
 from adjudge.services.admission import AdmissionController
+from adjudge.services.awards import AwardService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -45,6 +46,9 @@ from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.problems import ProblemService
 from adjudge.services.ratings import RatingService
 from adjudge.services.rejudge import RejudgeService
+from adjudge.services.scoreboard import ScoreboardService
+from adjudge.services.scoreboard_exports import ScoreboardExportService
+from adjudge.services.scoreboard_feed import ScoreboardFeed
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submission_sources import SubmissionSourceService
@@ -75,6 +79,7 @@ def compose_services(
     credentials: CredentialCache,
     passwords: PasswordHashing,
     feed: EventFeed,
+    scoreboard_feed: ScoreboardFeed,
     connections: SseConnections,
     checks: Mapping[str, Check],
     oidc: OidcProvider | None = None,
@@ -92,6 +97,8 @@ def compose_services(
     upload_limit_bytes = settings.server.upload_limit_bytes
     contest_access = ContestAccess(database)
     contests = ContestService(database, contest_access, languages, new_id)
+    scoreboards = ScoreboardService(database, contest_access, scoreboard_feed)
+    awards = AwardService(database, scoreboards)
     return Services(
         settings=settings,
         new_id=new_id,
@@ -140,4 +147,7 @@ def compose_services(
         contest_participants=ParticipantService(database, contest_access, new_id),
         contest_invitations=ContestInvitationService(database, contest_access, new_id),
         team_imports=TeamImportService(database, passwords, accounts.password_min_length, new_id),
+        scoreboards=scoreboards,
+        scoreboard_exports=ScoreboardExportService(database, scoreboards, awards),
+        awards=awards,
     )

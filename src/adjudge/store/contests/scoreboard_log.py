@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adjudge.store.contests.scoreboard import ScoreboardRow
-from adjudge.store.engine.driver import Tx
+from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.notify import CHANNEL_SCOREBOARD
 from adjudge.store.engine.statement import Statement
-from adjudge.store.judging.events import EventOffset
+from adjudge.store.judging.events import START, EventOffset
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,33 @@ BETWEEN = Statement(
     """,
     row=ScoreboardLogEntry,
 )
+BETWEEN_OF_CONTEST = Statement(
+    "scoreboard_log.between_of_contest",
+    "List changes of one scoreboard between two offsets.",
+    """
+    SELECT {columns} FROM scoreboard_log
+    WHERE contest_id = :contest_id AND (xid, id) >= (:from_xid, :from_id) AND (xid, id) < (:to_xid, :to_id)
+    ORDER BY xid, id LIMIT :limit
+    """,
+    row=ScoreboardLogEntry,
+)
+LAST_OFFSET = Statement(
+    "scoreboard_log.last_offset",
+    "Find the last change of a scoreboard in one view, by participants that are shown in it.",
+    """
+    SELECT log.xid, log.id FROM scoreboard_log AS log LEFT JOIN participants ON participants.id = log.participant_id
+    WHERE log.contest_id = :contest_id AND (log.xid, log.id) < (:to_xid, :to_id)
+      AND (log.kind = 'reset' OR (log.kind = 'cells' AND log.view = :view))
+      AND (CAST(:is_complete AS bigint) = 1 OR log.kind = 'reset'
+           OR (NOT participants.hidden AND participants.kind <> 'test'))
+    ORDER BY log.xid DESC, log.id DESC LIMIT 1
+    """,
+)
+HAS_OFFSET = Statement(
+    "scoreboard_log.has_offset",
+    "Find whether an entry of the scoreboard log still exists.",
+    "SELECT id FROM scoreboard_log WHERE contest_id = :contest_id AND xid = :xid AND id = :id",
+)
 DELETE_OLD = Statement(
     "scoreboard_log.delete_old",
     "Delete entries of the scoreboard log that are older than its retention.",
@@ -138,6 +165,40 @@ async def safe_offset(tx: Tx) -> EventOffset:
 async def read_between(tx: Tx, start: EventOffset, end: EventOffset, *, limit: int) -> list[ScoreboardLogEntry]:
     """The entries of all contests from ``start`` to before ``end``, in order."""
     return await tx.fetch(BETWEEN, from_xid=start.xid, from_id=start.id, to_xid=end.xid, to_id=end.id, limit=limit)
+
+
+async def read_contest(
+    tx: Tx, contest_id: str, start: EventOffset, end: EventOffset, *, limit: int
+) -> list[ScoreboardLogEntry]:
+    """The entries of one contest from ``start`` to before ``end``, in order."""
+    return await tx.fetch(
+        BETWEEN_OF_CONTEST,
+        contest_id=contest_id,
+        from_xid=start.xid,
+        from_id=start.id,
+        to_xid=end.xid,
+        to_id=end.id,
+        limit=limit,
+    )
+
+
+async def last_offset(tx: Tx, contest_id: str, end: EventOffset, *, view: str, is_complete: bool) -> EventOffset:
+    """The last entry before ``end`` that changed a view; ``is_complete`` counts hidden participants and testers."""
+    row = await fetch_one(
+        tx,
+        LAST_OFFSET,
+        contest_id=contest_id,
+        view=view,
+        is_complete=int(is_complete),
+        to_xid=end.xid,
+        to_id=end.id,
+    )
+    return START if row is None else EventOffset(row["xid"], row["id"])
+
+
+async def has_offset(tx: Tx, contest_id: str, offset: EventOffset) -> bool:
+    """Whether the log still has an entry, and thus all later ones."""
+    return await fetch_one(tx, HAS_OFFSET, contest_id=contest_id, xid=offset.xid, id=offset.id) is not None
 
 
 async def snapshot(tx: Tx, contest_id: str, view: str) -> ScoreboardSnapshot:

@@ -103,6 +103,7 @@ async def _state(rejudges: RejudgeService, viewer: Viewer, batch_id: str) -> dic
         "batch": found.batch,
         "differences": found.differences,
         "items": found.items,
+        "scoreboards": await rejudges.preview_scoreboards(batch_id) if found.batch.state == "ready" else [],
         "may_apply": viewer.can(Permission.REJUDGE_APPLY) and found.batch.state == "ready",
         "may_cancel": viewer.can(Permission.REJUDGE_WRITE) and found.batch.state == "running",
     }

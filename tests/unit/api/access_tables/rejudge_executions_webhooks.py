@@ -8,6 +8,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/rejudge-batches"): STAFF | {"setter"},
     ("GET", "/api/v1/rejudge-batches/{batch_id}"): STAFF | {"setter"},
     ("GET", "/api/v1/rejudge-batches/{batch_id}/preview"): STAFF | {"setter"},
+    ("GET", "/api/v1/rejudge-batches/{batch_id}/scoreboards"): STAFF | {"setter"},
     ("POST", "/api/v1/rejudge-batches/{batch_id}:apply"): STAFF,
     ("POST", "/api/v1/rejudge-batches/{batch_id}:discard"): STAFF,
     ("POST", "/api/v1/rejudge-batches/{batch_id}:cancel"): STAFF,

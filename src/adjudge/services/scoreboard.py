@@ -1,0 +1,310 @@
+"""Scoreboards: what a viewer may see of them, windows of rows, and streams of changes.
+
+Everything is read from boards in memory (``scoreboard_feed``). Which board a viewer reads follows from the visibility
+table: the public view until the thaw, the jury view afterwards and for the jury. A verdict since the freeze changes
+nothing of the public board, so it changes no byte, no ETag and no stream of its readers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from adjudge.contests import clock
+from adjudge.contests.live_board import ALL_ROWS, BoardFilter, LiveBoard, RowChange
+from adjudge.contests.times import participant_clock
+from adjudge.contests.visibility import Access, RouteClass
+from adjudge.domain.contest import MINUTE_US, ContestPhase, ContestRole
+from adjudge.domain.errors import Forbidden, InvalidInput, NotFound
+from adjudge.domain.states import ContestState
+from adjudge.schema.scoreboard import (
+    ScoreboardFilters,
+    ScoreboardGroupRead,
+    ScoreboardProblemRead,
+    ScoreboardRead,
+    ScoreboardRowRead,
+)
+from adjudge.services.contest_access import ContestAccess, ContestView
+from adjudge.services.scoreboard_feed import BoardKey, BoardTopic, ScoreboardFeed
+from adjudge.services.scoreboard_rows import encode_change, read_row
+from adjudge.services.viewer import Viewer
+from adjudge.store import Database, Tx
+from adjudge.store.contests import scoreboard_log
+from adjudge.store.contests.scoreboard import JURY, PUBLIC
+from adjudge.store.judging.events import START, EventOffset, parse_event_offset
+
+_BEAT_SEC: Final = 15.0
+_CHECK_SEC: Final = 30.0
+"""How often a stream checks whether its viewer may still see the scoreboard."""
+_REPLAY_LIMIT: Final = 2_000
+"""Missed entries that a stream sends again; a reader that missed more reads everything."""
+_BEAT: Final = ": alive\n\n"
+_RESET: Final = "event: reset\ndata: {}\n\n"
+_STAFF: Final = (ContestRole.ORGANISER, ContestRole.JUDGE, ContestRole.API_READER)
+
+
+@dataclass(frozen=True, slots=True)
+class BoardAccess:
+    """What one viewer may see of a scoreboard."""
+
+    contest: ContestView
+    rows: Access
+    own: Access
+    is_jury: bool
+    """Whether the complete jury view was asked for."""
+
+    @property
+    def key(self) -> BoardKey | None:
+        """The board with the rows of everybody; None if the viewer sees none."""
+        if self.rows not in (Access.PUBLIC_VIEW, Access.JURY_VIEW):
+            return None
+        view = JURY if self.rows is Access.JURY_VIEW else PUBLIC
+        return BoardKey(self.contest.contest.id, view, self.is_jury)
+
+    @property
+    def jury_key(self) -> BoardKey:
+        """The board that own rows are read from."""
+        return BoardKey(self.contest.contest.id, JURY, is_complete=True)
+
+    @property
+    def own_id(self) -> str | None:
+        """The participant whose own row the viewer may see."""
+        participant = self.contest.participant
+        return None if participant is None or self.own is Access.NONE or self.is_jury else participant.id
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the rows are those of the freeze."""
+        timeline = self.contest.times.timeline
+        return self.rows is Access.PUBLIC_VIEW and timeline.has_freeze and self.contest.public_phase in _FROZEN
+
+    @property
+    def frozen_min(self) -> int | None:
+        """With how many minutes remaining the rows were frozen."""
+        timeline = self.contest.times.timeline
+        began = clock.freezes_at(timeline) if self.is_frozen else None
+        ct_us = None if began is None else clock.contest_time(timeline, began)
+        return None if ct_us is None else max(0, timeline.duration_us - ct_us) // MINUTE_US
+
+
+_FROZEN: Final = (ContestPhase.FROZEN, ContestPhase.ENDED)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreboardService:
+    """Windows of rows and streams of changes."""
+
+    database: Database
+    access: ContestAccess
+    feed: ScoreboardFeed
+
+    async def find(self, viewer: Viewer, contest: str, *, is_jury: bool = False) -> BoardAccess:
+        """What the viewer may see; 404 if it is nothing, 403 without a role for the jury view."""
+        found = board_access(await self.access.find(viewer, contest), is_jury=is_jury)
+        if found.rows is Access.NONE and found.own is Access.NONE:
+            raise NotFound("scoreboard", contest)
+        return found
+
+    async def page(self, found: BoardAccess, which: BoardFilter, *, offset: int, limit: int) -> ScoreboardRead:
+        """A window of rows, in listing order, with the own row."""
+        board = await self.feed.board(found.key) if found.key else None
+        own = await self.own_row(found, board)
+        if board:
+            check_filter(board, which)
+        ranking = board.ranking(which) if board else None
+        rows = ranking.page(offset, limit) if ranking else []
+        return ScoreboardRead(
+            view=board.view if board else PUBLIC,
+            phase=found.contest.public_phase,
+            is_pass_fail=board.source.is_pass_fail if board else True,
+            is_final=found.contest.contest.state is ContestState.FINALIZED,
+            is_hidden=found.rows is Access.NONE,
+            frozen_min=found.frozen_min,
+            problems=await self._problems(found, board),
+            groups=_groups(board) if board else [],
+            rows=[read_row(board, item.row, item.rank) for item in rows] if board else [],
+            offset=offset,
+            total=len(ranking) if ranking else 0,
+            own_row=own,
+            event_id=str(board.last if board else START),
+        )
+
+    async def own_row(self, found: BoardAccess, board: LiveBoard | None) -> ScoreboardRowRead | None:
+        """The own row: with rank from the board, or in a freeze with judged cells and nothing else."""
+        if found.own_id is None:
+            return None
+        if board is not None and found.own is Access.FULL and found.own_id in board:
+            row = board.row(found.own_id)
+            return None if row is None else read_row(board, row, board.ranking().rank_of(found.own_id))
+        jury = await self.feed.board(found.jury_key)
+        row = jury.row(found.own_id)
+        return None if row is None else read_row(jury, row, None, with_firsts=False)
+
+    async def filters(self, found: BoardAccess) -> ScoreboardFilters:
+        """The groups and organisations of the rows."""
+        if found.key is None:
+            return ScoreboardFilters(groups=[], organizations=[])
+        board = await self.feed.board(found.key)
+        names = sorted(board.source.organizations.items(), key=lambda item: item[1].casefold())
+        organizations = [ScoreboardGroupRead(id=key, name=name) for key, name in names]
+        return ScoreboardFilters(groups=_groups(board), organizations=organizations)
+
+    async def _problems(self, found: BoardAccess, board: LiveBoard | None) -> list[ScoreboardProblemRead]:
+        """The columns. A visitor who may not see the problems sees their labels only."""
+        if board is None:
+            if found.own_id is None:
+                return []
+            board = await self.feed.board(found.jury_key)
+        sees = found.is_jury or found.contest.sees_problems
+        return [
+            ScoreboardProblemRead(label=item.label, title=item.name if sees else None, rgb=item.rgb if sees else None)
+            for item in board.source.problems
+        ]
+
+    async def stream(
+        self, viewer: Viewer, contest: str, *, is_jury: bool, which: BoardFilter, last_event_id: str | None
+    ) -> AsyncGenerator[str, None]:
+        """Changed rows as server-sent events, from ``last_event_id`` on.
+
+        ``row`` is a row of the board, ``own`` the own row in a freeze. The stream ends with ``reset`` when everything
+        must be read again: after a change of the timeline, of participants, or of what the viewer may see.
+        """
+        found = await self.find(viewer, contest, is_jury=is_jury)
+        start = parse_event_offset(last_event_id) if last_event_id else None
+        return self._stream(found, which, start)
+
+    async def _stream(
+        self, found: BoardAccess, which: BoardFilter, start: EventOffset | None
+    ) -> AsyncGenerator[str, None]:
+        rows, own = self._topics(found, which)
+        opened = _Elapsed(found)
+        async with self.feed.subscribe([item for item in (rows, own) if item]) as subscription:
+            for text in await self._replay(rows, start) if rows and start is not None else ():
+                yield text
+                if text == _RESET:
+                    return
+            yield _BEAT
+            while not subscription.is_lost:
+                for event in (batch := await subscription.read(opened.wait_sec())):
+                    if event.text is None:
+                        yield _RESET
+                        return
+                    name = "row" if '"position":' in event.text else "own"
+                    yield f"id: {event.offset}\nevent: {name}\ndata: {event.text}\n\n"
+                if opened.is_over() or (opened.is_check_due() and await self._is_changed(opened)):
+                    yield _RESET
+                    return
+                if not batch:
+                    yield _BEAT
+        yield _RESET
+
+    def _topics(self, found: BoardAccess, which: BoardFilter) -> tuple[BoardTopic | None, BoardTopic | None]:
+        rows = BoardTopic(found.key, which) if found.key else None
+        has_rank = rows is not None and found.own is Access.FULL
+        own = BoardTopic(found.jury_key, ALL_ROWS, found.own_id) if found.own_id and not has_rank else None
+        return rows, own
+
+    async def _replay(self, topic: BoardTopic, start: EventOffset) -> list[str]:
+        """The current rows of those that changed since ``start``, or a reset."""
+
+        async def read(tx: Tx) -> set[str | None] | None:
+            contest_id = topic.key.contest_id
+            if start != START and not await scoreboard_log.has_offset(tx, contest_id, start):
+                return None
+            end = await scoreboard_log.safe_offset(tx)
+            entries = await scoreboard_log.read_contest(tx, contest_id, start.next, end, limit=_REPLAY_LIMIT)
+            seen = [item for item in entries if item.view in (None, topic.key.view)]
+            too_many = len(entries) == _REPLAY_LIMIT or any(item.kind == "reset" for item in seen)
+            return None if too_many else {item.participant_id for item in seen}
+
+        changed = await self.database.read(read)
+        if changed is None:
+            return [_RESET]
+        board = await self.feed.board(topic.key)
+        rows = [row for item in changed if item and (row := board.row(item)) and topic.matches(row)]
+        return [
+            f"id: {board.last}\nevent: row\ndata: {encode_change(board, topic, RowChange(row, row.keys))}\n\n"
+            for row in rows
+        ]
+
+    async def _is_changed(self, opened: _Elapsed) -> bool:
+        """Whether the viewer's roles or the settings of the contest changed what the viewer may see."""
+        view = opened.found.contest
+        try:
+            now = board_access(await self.access.find(view.viewer, view.contest.id), is_jury=opened.found.is_jury)
+        except (NotFound, Forbidden):
+            return True
+        opened.checked(now)
+        return opened.is_over()
+
+
+class _Elapsed:
+    """How long a stream is open: whether the clock of the contest has changed what its viewer may see."""
+
+    def __init__(self, found: BoardAccess) -> None:
+        self.found = found
+        self._seen = _visible(found)
+        self._started = self._checked = asyncio.get_running_loop().time()
+
+    def checked(self, found: BoardAccess) -> None:
+        """Continue from what was read just now."""
+        self.found = found
+        self._started = self._checked = asyncio.get_running_loop().time()
+
+    def is_check_due(self) -> bool:
+        return asyncio.get_running_loop().time() - self._checked >= _CHECK_SEC
+
+    def is_over(self) -> bool:
+        """Whether the viewer may see something else now."""
+        return _visible(self._at_present()) != self._seen
+
+    def wait_sec(self) -> float:
+        """How long to wait for events: until the next heartbeat, or the next change of the phase."""
+        view = self._at_present().contest
+        own = None if view.participant is None else participant_clock(view.participant)
+        timeline = view.times.timeline
+        due = (
+            timeline.starts_at,
+            clock.freezes_at(timeline),
+            clock.ends_at(timeline),
+            clock.ends_at(timeline, own),
+            view.times.ends_for_all_at,
+        )
+        left_us = [at - view.times.now_us for at in due if at is not None and at > view.times.now_us]
+        return min(_BEAT_SEC, min(left_us, default=60_000_000) / 1_000_000 + 0.01)
+
+    def _at_present(self) -> BoardAccess:
+        passed_us = round((asyncio.get_running_loop().time() - self._started) * 1_000_000)
+        view = self.found.contest
+        times = replace(view.times, now_us=view.times.now_us + passed_us)
+        return board_access(replace(view, times=times), is_jury=self.found.is_jury)
+
+
+def _visible(found: BoardAccess) -> tuple[object, ...]:
+    return found.rows, found.own, found.contest.public_phase, found.contest.contest.state
+
+
+def board_access(view: ContestView, *, is_jury: bool) -> BoardAccess:
+    """What a viewer may see. Members of the jury see the public view, unless they ask for theirs."""
+    if is_jury:
+        view.require(*_STAFF)
+        return BoardAccess(view, Access.JURY_VIEW, Access.NONE, is_jury=True)
+    shown = replace(view, roles=frozenset()) if view.sees_all else view
+    return BoardAccess(
+        view, shown.access(RouteClass.SCOREBOARD), shown.access(RouteClass.OWN_ROW, is_own=True), is_jury=False
+    )
+
+
+def _groups(board: LiveBoard) -> list[ScoreboardGroupRead]:
+    shown = (item for item in board.source.groups if board.is_complete or not item.is_hidden)
+    return [ScoreboardGroupRead(id=item.id, name=item.name) for item in shown]
+
+
+def check_filter(board: LiveBoard, which: BoardFilter) -> None:
+    """Raise InvalidInput for a group or organisation that the board does not have."""
+    if which.group_id is not None and which.group_id not in {item.id for item in _groups(board)}:
+        raise InvalidInput("group: no such group on this scoreboard.", field="group")
+    if which.organization_id is not None and which.organization_id not in board.source.organizations:
+        raise InvalidInput("organization: no such organisation on this scoreboard.", field="organization")

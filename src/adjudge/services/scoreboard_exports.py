@@ -1,0 +1,241 @@
+"""Documents made from a scoreboard: exports, the unfreezing ceremony, statistics, and the submissions of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from adjudge.contests import clock, exports
+from adjudge.contests.awards import final_ranks
+from adjudge.contests.board import Board, BoardParticipant
+from adjudge.contests.exports import StateTimes
+from adjudge.contests.folding import load_rules
+from adjudge.contests.formats.base import Cell, RowKeys
+from adjudge.contests.html_export import scoreboard_html
+from adjudge.contests.ranking import rank_board
+from adjudge.contests.resolver import resolver_document, resolver_steps
+from adjudge.contests.statistics import ContestStatistics, CountedSubmission, compute_statistics
+from adjudge.contests.times import participant_clock
+from adjudge.contests.visibility import Access, RouteClass
+from adjudge.domain.contest import MINUTE_US, ParticipantKind
+from adjudge.domain.errors import NotFound
+from adjudge.domain.states import ContestState
+from adjudge.domain.verdict import Verdict
+from adjudge.services.awards import AwardService, award_rules
+from adjudge.services.contest_access import ContestView
+from adjudge.services.scoreboard import BoardAccess, ScoreboardService
+from adjudge.services.scoreboard_feed import BoardKey
+from adjudge.services.viewer import Viewer
+from adjudge.store import Database, Tx
+from adjudge.store.contests import participants, scoreboard
+from adjudge.store.contests import submissions as contest_submissions
+from adjudge.store.contests.activity_models import ContestSubmissionRow
+from adjudge.store.contests.models import ParticipantRow
+from adjudge.store.contests.scoreboard import JURY, PUBLIC
+
+_PAGE: Final = 1_000
+_BUCKETS: Final = 60
+NOT_FINAL: Final = "These results are not final."
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSubmission:
+    """A submission of a cell, as far as the viewer may see it."""
+
+    submission_id: str
+    number: int
+    received_at: int
+    verdict: Verdict | None
+    is_accepted: bool | None
+    is_ignored: bool
+    may_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreboardExportService:
+    """Builds the documents."""
+
+    database: Database
+    scoreboards: ScoreboardService
+    awards: AwardService
+
+    async def board(self, found: BoardAccess) -> Board:
+        """The board that the viewer sees; without rows before the start."""
+        if found.key is None:
+            return Board((), ())
+        return (await self.scoreboards.feed.board(found.key)).board()
+
+    async def ccs_scoreboard(self, found: BoardAccess) -> dict[str, Any]:
+        """``scoreboard.json`` of the CCS."""
+        board, times = await self.board(found), found.contest.times
+        ct_us = clock.contest_time(times.timeline, times.now_us) or 0
+        return exports.scoreboard_document(
+            board, rank_board(board), time_at=times.now_us, contest_time_us=ct_us, state=state_times(found.contest)
+        )
+
+    async def ccs_awards(self, found: BoardAccess) -> list[dict[str, Any]]:
+        """``awards.json`` of the CCS."""
+        return exports.awards_document(await self.awards.list_awards(found))
+
+    async def results_tsv(self, found: BoardAccess) -> str:
+        board = await self.board(found)
+        rows = final_ranks(board, award_rules(found.contest.contest))
+        return exports.results_tsv(board, rows, await self.awards.list_awards(found))
+
+    async def csv(self, found: BoardAccess) -> str:
+        board = await self.board(found)
+        return exports.scoreboard_csv(board, rank_board(board))
+
+    async def html(self, found: BoardAccess) -> str:
+        """One file without references to others."""
+        board, contest = await self.board(found), found.contest.contest
+        notes = [] if contest.state is ContestState.FINALIZED else [NOT_FINAL]
+        return scoreboard_html(
+            board, rank_board(board), title=contest.settings.title, notes=[*frozen_note(found), *notes]
+        )
+
+    async def resolver(self, viewer: Viewer, contest: str) -> dict[str, Any]:
+        """The unfreezing ceremony; for the jury, and after the thaw for everybody who sees the scoreboard."""
+        view = await self.scoreboards.access.find(viewer, contest)
+        found = await self.scoreboards.find(viewer, contest, is_jury=view.sees_all)
+        if found.rows is not Access.JURY_VIEW:
+            raise NotFound("resolver", contest)
+        contest_id = found.contest.contest.id
+        feed = self.scoreboards.feed
+        public = (await feed.board(BoardKey(contest_id, PUBLIC, is_complete=False))).board()
+        jury = (await feed.board(BoardKey(contest_id, JURY, is_complete=False))).board()
+        rules = await self.database.read(lambda tx: load_rules(tx, contest_id))
+        ids = [row.participant.id for row in public.rows]
+        rows = await self.database.read(lambda tx: scoreboard.read_participants(tx, ids))
+        adjust = {item.id: item.penalty_adjust_sec for item in rows}
+
+        def combine(participant: BoardParticipant, cells: Sequence[Cell]) -> RowKeys:
+            return rules.format.combine(rules.config, cells, adjust.get(participant.id, 0))
+
+        awards = await self.awards.list_awards(found)
+        document = resolver_document(public, resolver_steps(public, jury, combine, awards))
+        return {
+            **document,
+            "contest": found.contest.contest.settings.title,
+            "is_pass_fail": public.is_pass_fail,
+            "awards": [{"id": item.id, "citation": item.citation} for item in awards],
+        }
+
+    async def statistics(self, viewer: Viewer, contest: str) -> tuple[Board, ContestStatistics]:
+        """Counts by problem, language and time: for the jury, and for everybody after the thaw."""
+        view = await self.scoreboards.access.find(viewer, contest)
+        if view.access(RouteClass.STATISTICS) is Access.NONE:
+            raise NotFound("statistics", contest)
+        key = BoardKey(view.contest.id, JURY, is_complete=False)
+        board = (await self.scoreboards.feed.board(key)).board()
+        ids = [row.participant.id for row in board.rows]
+        people = {item.id: item for item in await self.database.read(lambda tx: scoreboard.read_participants(tx, ids))}
+        timeline, counted = view.times.timeline, []
+        async for row in self._all_submissions(view.contest.id):
+            if row.participant_id in people and row.ignored_at is None:
+                own = participant_clock(people[row.participant_id])
+                time_us = max(0, clock.participant_time(timeline, own, row.received_at) or 0)
+                verdict = row.override_verdict or row.verdict
+                item = CountedSubmission(row.participant_id, row.problem_id, row.language, time_us, verdict)
+                counted.append(item)
+        bucket_us = max(MINUTE_US, -(-timeline.duration_us // _BUCKETS))
+        problem_ids = [item.id for item in board.problems]
+        return board, compute_statistics(counted, problem_ids, duration_us=timeline.duration_us, bucket_us=bucket_us)
+
+    async def _all_submissions(self, contest_id: str) -> AsyncIterator[ContestSubmissionRow]:
+        before = 2**62
+        while True:
+            read = partial(contest_submissions.page, contest_id=contest_id, before=before, limit=_PAGE)
+            page = await self.database.read(read)
+            for row in page:
+                yield row
+            if len(page) < _PAGE:
+                return
+            before = page[-1].number
+
+    async def list_cell(
+        self, viewer: Viewer, contest: str, participant_id: str, label: str
+    ) -> tuple[ParticipantRow, list[ListedSubmission]]:
+        """The submissions of a participant to a problem, oldest first, as far as the viewer may see them."""
+        view = await self.scoreboards.access.find(viewer, contest)
+
+        async def read(tx: Tx) -> tuple[ParticipantRow, list[ContestSubmissionRow]]:
+            rules = await load_rules(tx, view.contest.id)
+            problem = next((item for item in rules.problems.values() if item.label == label), None)
+            if problem is None:
+                raise NotFound("problem", label)
+            person = await participants.find(tx, participant_id)
+            rows = await contest_submissions.page(
+                tx, view.contest.id, limit=_PAGE, participant_id=participant_id, problem_id=problem.problem_id
+            )
+            return person, rows
+
+        is_own = any(item.id == participant_id for item in view.participants)
+        route = RouteClass.OWN_SUBMISSIONS if is_own else RouteClass.OTHER_SUBMISSIONS
+        if view.access(route, is_own=is_own) is Access.NONE:
+            raise NotFound("participant", participant_id)
+        person, rows = await self.database.read(read)
+        is_shown = not person.hidden and person.kind is not ParticipantKind.TEST
+        if person.contest_id != view.contest.id or not (is_shown or is_own or view.sees_all):
+            raise NotFound("participant", participant_id)
+        return person, [_listed(view, row, is_own=is_own) for row in reversed(rows)]
+
+
+def _listed(view: ContestView, row: ContestSubmissionRow, *, is_own: bool) -> ListedSubmission:
+    route = RouteClass.OWN_SUBMISSIONS if is_own else RouteClass.OTHER_VERDICTS
+    access = view.access(route, is_own=is_own)
+    settings, verdict = view.contest.settings, row.override_verdict or row.verdict
+    is_waiting = settings.verify_required and row.verified_at is None and row.override_verdict is None
+    if is_waiting and not view.sees_all:
+        verdict = None
+    if access is Access.BEFORE_FREEZE and _is_after_freeze(view, row.received_at):
+        verdict = None
+    sees_result = access not in (Access.NONE, Access.RECEIPT)
+    sees_verdict = access in (Access.FULL, Access.WITHOUT_CREDENTIALS, Access.VERDICT_AND_SCORE)
+    details = view.access(RouteClass.OTHER_DETAILS)
+    return ListedSubmission(
+        submission_id=row.submission_id,
+        number=row.number,
+        received_at=row.received_at,
+        verdict=verdict if sees_verdict else None,
+        is_accepted=verdict is Verdict.AC if sees_result and verdict is not None else None,
+        is_ignored=row.ignored_at is not None and view.sees_all,
+        may_open=is_own or view.sees_all or details is not Access.NONE,
+    )
+
+
+def _is_after_freeze(view: ContestView, received_at: int) -> bool:
+    timeline = view.times.timeline
+    return clock.is_after_freeze(timeline, clock.contest_time(timeline, received_at), received_at)
+
+
+def frozen_note(found: BoardAccess) -> list[str]:
+    """The sentence that the CCS requirements fix for a frozen scoreboard."""
+    if found.frozen_min is None:
+        return []
+    minutes = found.frozen_min
+    sentence = (
+        f"The scoreboard was frozen with {minutes} minutes remaining - submissions in the last {minutes} minutes of "
+        "the contest are still shown as pending."
+    )
+    return [sentence]
+
+
+def state_times(view: ContestView) -> StateTimes:
+    """When the contest entered each state of the CCS, as far as it has."""
+    timeline, now_us, contest = view.times.timeline, view.times.now_us, view.contest
+    ended, thawed = view.times.ends_for_all_at, contest.thaw_at
+
+    def past(at: int | None) -> int | None:
+        return at if at is not None and at <= now_us else None
+
+    return StateTimes(
+        started=past(timeline.starts_at),
+        frozen=past(clock.freezes_at(timeline)),
+        ended=past(ended),
+        thawed=past(thawed),
+        finalized=past(contest.finalized_at),
+        end_of_updates=past(contest.end_of_updates_at),
+    )

@@ -1,0 +1,67 @@
+"""Pages of the scoreboard: rows in the page, the frozen sentence, cells, projector and ceremony."""
+
+from __future__ import annotations
+
+from adjudge.domain.contest import ContestRole
+from adjudge.domain.verdict import Verdict
+from adjudge.store.contests import commands
+from tests.support.asgi_app import AsgiApp
+from tests.support.contest_fixture import ContestFixture, make_contest
+
+MINUTE_MS = 60_000
+
+
+async def frozen_contest(pages: AsgiApp) -> ContestFixture:
+    contest = await make_contest(pages.store)
+    await pages.store.clock.advance(10 * MINUTE_MS)
+    await contest.judge(await contest.submit(0, 0), Verdict.AC)
+    await contest.judge(await contest.submit(1, 1), Verdict.WA)
+    await pages.store.clock.advance(240 * MINUTE_MS)
+    await contest.judge(await contest.submit(2, 2), Verdict.AC)
+    await pages.services.scoreboards.feed.catch_up()
+    return contest
+
+
+async def test_page_has_rows_and_the_frozen_sentence(pages: AsgiApp) -> None:
+    contest = await frozen_contest(pages)
+    path = f"/contests/{contest.contest_id}/scoreboard"
+    async with pages.client() as visitor:
+        page = (await visitor.get(path)).text
+        assert "The scoreboard was frozen with 60 minutes remaining - submissions in the last 60 minutes of" in page
+        assert page.count("<tr data-participant") == 3
+        assert 'class="cell first"' in page
+        assert 'class="cell pending"' in page
+        assert 'class="cell tried"' in page
+        assert "?view=jury" not in page
+        projector = (await visitor.get(path, params={"projector": "1"})).text
+        assert "data-projector" in projector
+        assert "<nav" not in projector
+        chinese = await visitor.get(path, headers={"Accept-Language": "zh"})
+        assert "封榜" in chinese.text
+        assert (await visitor.get(f"/contests/{contest.contest_id}/resolver")).status_code == 404
+
+
+async def test_cell_leads_to_what_the_viewer_may_see(pages: AsgiApp) -> None:
+    contest = await frozen_contest(pages)
+    path = f"/contests/{contest.contest_id}/scoreboard"
+    async with pages.client() as visitor:
+        solved = (await visitor.get(f"{path}/{contest.participants[0]}/A")).text
+        assert "Accepted" in solved
+        assert "/submissions/" not in solved.split("<main")[1]
+        hidden = (await visitor.get(f"{path}/{contest.participants[2]}/C")).text
+        assert "pending" in hidden
+        assert "Accepted" not in hidden
+        assert (await visitor.get(f"{path}/nobody/A")).status_code == 404
+
+
+async def test_jury_sees_its_view_and_the_ceremony(pages: AsgiApp) -> None:
+    contest = await frozen_contest(pages)
+    user_id, token = await pages.user("contestant")
+    grants = [(user_id, ContestRole.JUDGE)]
+    await pages.store.transact(lambda tx: commands.grant_roles(tx, contest.contest_id, grants, actor=user_id))
+    async with pages.client(token) as judge:
+        page = (await judge.get(f"/contests/{contest.contest_id}/scoreboard", params={"view": "jury"})).text
+        assert 'class="cell pending"' not in page
+        assert "frozen with" not in page
+        ceremony = await judge.get(f"/contests/{contest.contest_id}/resolver")
+        assert (ceremony.status_code, "data-resolver" in ceremony.text) == (200, True)
