@@ -1,4 +1,4 @@
-"""A database, a stream and the processes that share them; submissions go in, verdicts come out and are looked at."""
+"""A database, a stream and the processes that share them; tests create submissions and check the verdicts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHILDREN.set_forkserver_preload([crashing_process.__name__, "tests.chaos.crashi
 
 @dataclass
 class Cluster:
-    """What a test looks at from outside. It never touches a row but through the product's own operations."""
+    """The cluster as a test sees it. Rows are changed only by operations of the application."""
 
     url: str
     redis_url: str
@@ -57,7 +57,7 @@ class Cluster:
 
     @contextmanager
     def process(self, role: Role, name: str, **orders: Any) -> Iterator[ForkServerProcess]:
-        """A process of that role while the block lasts; it is gone afterwards, whatever state it was in."""
+        """Run a process of a role within the block; it is killed at the end in whatever state it is."""
         config = ProcessConfig(role, name, self.url, self.redis_url, self.environment, **orders)
         process = _CHILDREN.Process(target=crashing_process.main, args=(config,), daemon=True)
         process.start()
@@ -78,7 +78,7 @@ class Cluster:
         return [item.id for item in new]
 
     async def rows(self, sql: str, **parameters: object) -> list[Row]:
-        """Read, however often the database has to be asked."""
+        """Read, with retries while the database is unavailable."""
         statement = Statement(sql, "Asked by a test.", sql)
         while True:
             try:
@@ -87,11 +87,11 @@ class Cluster:
                 await asyncio.sleep(0.05)
 
     async def count(self, sql: str, **parameters: object) -> int:
-        """How many ``sql`` counts."""
+        """The count that ``sql`` returns."""
         return int((await self.rows(f"SELECT count(*) AS n FROM {sql}", **parameters))[0]["n"])
 
     async def wait_until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 240) -> None:
-        """Wait for something to hold; say what did not."""
+        """Wait for a condition; the failure message names it."""
         try:
             async with asyncio.timeout(patience_sec):
                 while not await holds():
@@ -115,7 +115,7 @@ class Cluster:
             return False
 
     async def history(self, submissions: list[str]) -> str:
-        """Who held their jobs from when to when, and how each attempt ended: in ms since the first of them."""
+        """The attempts with worker, start, end (ms since the first one) and result, for failure messages."""
         rows = await self.rows(
             "SELECT jobs.submission_id, job_attempts.* FROM job_attempts JOIN jobs ON jobs.id = job_attempts.job_id "
             "ORDER BY job_attempts.started_at"

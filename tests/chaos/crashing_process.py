@@ -48,7 +48,7 @@ Role = Literal["worker", "scheduler"]
 CrashOperation = Literal["commit", "redis", "claim", "checkpoint", "finish", "read", "ack"]
 Phase = Literal["before", "after"]
 LIFETIME_SEC = 1_800
-"""However the test ends, its processes do too."""
+"""The processes end with the test, whatever its result."""
 RETRY = RetryPolicy(max_retries=3, base_ms=20, cap_ms=100)
 TIRELESS = replace(RETRY, max_retries=100)
 """For jobs that are lost more often than usual, and by a busy machine oftener still: none is to be given up."""
@@ -57,13 +57,13 @@ VERDICTS = (Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE)
 
 
 def oracle(submission_id: str) -> Verdict:
-    """What every judge says of a submission."""
+    """The verdict of a submission, the same in every process."""
     return VERDICTS[int(submission_id[-2:], 16) % len(VERDICTS)]
 
 
 @dataclass(frozen=True, slots=True)
 class CrashPoint:
-    """Where to die."""
+    """Where a process kills itself."""
 
     operation: CrashOperation
     number: int
@@ -88,20 +88,20 @@ class ProcessConfig:
     lease_ms: int = 10_000
     """Longer than a busy machine may starve a live process; a test that loses a process sets a shorter one."""
     idle_ms: int = 500
-    """How long a message lies with a silent reader before others look at it; the rows say whether it is lost."""
+    """Idle time after which other readers check a pending message; the row decides whether its job is lost."""
     metrics_port: int = 0
     log: Path | None = None
 
 
 class CrashTrigger:
-    """Counts what passes through each door, and ends the process at its point."""
+    """Counts operations by kind and kills the process at its crash point."""
 
     def __init__(self, point: CrashPoint | None) -> None:
         self._point = point
         self._passed: Counter[str] = Counter()
 
     def next(self, *operations: str) -> Phase | None:
-        """Whether this passage is the last one, and when; it may be known by several names."""
+        """The phase of this operation at which to crash, or None; an operation may have several names."""
         self._passed.update(operations)
         point = self._point
         if point is not None and point.operation in operations and point.number == self._passed[point.operation]:
@@ -114,7 +114,7 @@ class CrashTrigger:
 
 
 class CrashingDatabase:
-    """A database in front of which, or behind which, somebody dies."""
+    """A database that kills the process before or after a commit."""
 
     def __init__(self, inner: Database, crash_trigger: CrashTrigger) -> None:
         self._inner = inner
@@ -146,7 +146,7 @@ class CrashingDatabase:
 
 
 class CrashingStream:
-    """A stream in front of which, or behind which, somebody dies."""
+    """A stream that kills the process before or after an operation."""
 
     def __init__(self, inner: Stream, crash_trigger: CrashTrigger) -> None:
         self._inner = inner
@@ -203,12 +203,12 @@ class OracleHandler:
 
 
 def make_jobs(policy: RetryPolicy = RETRY) -> JobCommands:
-    """Jobs as every process of these tests knows them; how often one is tried is settled when it is made."""
+    """The job commands of all processes of these tests; the number of attempts is stored when a job is created."""
     return JobCommands({JOB_KIND_JUDGE: JudgeRunListener(), JOB_KIND_NODE: ENGINE.job_listener}, policy=policy)
 
 
 def main(orders: ProcessConfig) -> None:
-    """Live as ordered. Everything else of the parent's is left behind."""
+    """Run the role of a configuration in a child process that shares nothing else with its parent."""
     if orders.log is None:
         logging.disable(logging.CRITICAL)
     else:

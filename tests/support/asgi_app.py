@@ -1,4 +1,4 @@
-"""A server in the test's own process: the real application on a real store, asked over ASGI."""
+"""A server in the test's own process: the real application on a real store, called over ASGI."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.support.shared_routes import create_shared_app
 from tests.support.store_harness import StoreHarness
 
 _WITHOUT_WORKERS: dict[str, object] = {"admission.health_gate": False, "admission.user_per_sec": 0.0}
-"""Most tests have no worker alive, and more to say in a second than a person."""
+"""Most tests have no online worker and send more requests per second than the default limits allow."""
 _QUICK_HASHES = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 

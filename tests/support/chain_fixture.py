@@ -55,7 +55,7 @@ QUICK = RetryPolicy(max_retries=2, base_ms=10, cap_ms=50)
 
 @dataclass
 class ChainInstallation:
-    """Everything that chains need, and what a test wants to ask."""
+    """The components that run chains, and helpers to start runs and read their state."""
 
     database: Database
     blobs: BlobStore
@@ -67,19 +67,19 @@ class ChainInstallation:
 
     @property
     def authority(self) -> Authority:
-        """What an admin may do."""
+        """The authority of an admin."""
         return Authority((Grant(self.user_id),))
 
     async def define(self, name: str, dag: Mapping[str, Any]) -> str:
         """Create a chain; return its id."""
         check_dag(dag, executor_registry.discover_executors())
-        made = await self.database.transact(
+        chain = await self.database.transact(
             lambda tx: definitions.create(tx, name=name, dag=dag, actor=self.user_id, authority=self.authority)
         )
-        return made.id
+        return chain.id
 
     async def apply(self, definition: ChainDefinition) -> str:
-        """Create a chain as a file has it."""
+        """Create a chain from a definition file."""
         return await self.define(definition.name, definition.dag)
 
     async def start(self, chain_id: str, **parameters: Any) -> str:
@@ -88,7 +88,7 @@ class ChainInstallation:
         return (await self.database.transact(lambda tx: self.engine.start(tx, wanted))).run_id
 
     async def node(self, run_id: str, node_id: str) -> ChainNodeRow:
-        """One node, as it stands."""
+        """Read a node."""
         return await self.database.read(lambda tx: chain_queries.find_node(tx, run_id, node_id))
 
     async def nodes(self, run_id: str) -> dict[str, ChainNodeRow]:
@@ -102,9 +102,9 @@ class ChainInstallation:
         return [line.text for line in await self.database.read(lambda tx: chain_queries.read_log(tx, run_id, node_id))]
 
     async def wait_for_node(self, run_id: str, node_id: str, holds: Callable[[ChainNodeRow], bool]) -> ChainNodeRow:
-        """Wait until a node is as it should be; a run that ends before fails the test with its nodes."""
+        """Wait until ``holds`` is true for a node; fail the test with the node errors if the run finishes first."""
         changed = asyncio.Event()
-        silence = self.database.listen(chain_queries.CHANGED, changed.set)
+        unsubscribe = self.database.listen(chain_queries.CHANGED, changed.set)
         try:
             async with asyncio.timeout(240):
                 while not holds(node := await self.node(run_id, node_id)):
@@ -116,12 +116,12 @@ class ChainInstallation:
                     changed.clear()
             return node
         finally:
-            silence()
+            unsubscribe()
 
     async def wait_finished(self, run_id: str) -> ChainRunRow:
-        """Wait until a run has ended."""
+        """Wait until a run has finished."""
         changed = asyncio.Event()
-        silence = self.database.listen(chain_queries.CHANGED, changed.set)
+        unsubscribe = self.database.listen(chain_queries.CHANGED, changed.set)
         try:
             async with asyncio.timeout(240):
                 while (
@@ -131,16 +131,16 @@ class ChainInstallation:
                     changed.clear()
             return run
         finally:
-            silence()
+            unsubscribe()
 
     async def run(self, dag: Mapping[str, Any], **parameters: Any) -> tuple[ChainRunRow, dict[str, ChainNodeRow]]:
-        """Create a chain, start it, and wait until it is over."""
+        """Create a chain, start it, and wait until it has finished."""
         run_id = await self.start(await self.define(new_id(), dag), **parameters)
         return await self.wait_finished(run_id), await self.nodes(run_id)
 
 
 def zip_folder(folder: Path) -> bytes:
-    """A package as an archive."""
+    """The files of a package folder as a ZIP archive."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for path in sorted(folder.rglob("*")):
@@ -153,7 +153,7 @@ def zip_folder(folder: Path) -> bytes:
 async def open_chain_installation(
     url: str, folder: Path, compiled: Path, **overrides: Any
 ) -> AsyncIterator[ChainInstallation]:
-    """Everything at work on the database at ``url``."""
+    """Start all components on the database at ``url``."""
     settings = settings_source.load({f"chains.{name}": value for name, value in overrides.items()}, environ={})
     blobs, stream = DirectoryBlobStore(folder / "blobs"), MemoryStream()
     cache, engine, user_id = BlobCache(blobs, folder / "cache", max_bytes=1 << 30), make_engine(settings), new_id()

@@ -27,20 +27,20 @@ class PostgresDatabases:
 
     @cached_property
     def _template(self) -> str:
-        """The template's name; made when first asked for."""
+        """The name of the template, which is created on first use."""
         name = "adjudge_template"
         run_in_thread(self._execute(f"CREATE DATABASE {name}"))
         run_in_thread(migrations.upgrade(self._server.url(name)))
         return name
 
     def create(self, *, empty: bool = False) -> str:
-        """Make a database and return its name."""
+        """Create a database and return its name."""
         name = f"adjudge_test_{next(self._numbers)}"
         run_in_thread(self._execute(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else self._template}"))
         return name
 
     def url(self, name: str) -> str:
-        """The address of a database made here."""
+        """The URL of a cloned database."""
         return self._server.url(name)
 
     def drop(self, name: str) -> None:
@@ -49,7 +49,7 @@ class PostgresDatabases:
 
     @contextmanager
     def fresh(self, *, empty: bool = False) -> Iterator[str]:
-        """Lend a database: its URL while the block lasts; ``empty`` leaves the schema out, for migration tests."""
+        """Create a database for the block and yield its URL; ``empty``: without the schema, for migration tests."""
         name = self.create(empty=empty)
         try:
             yield self._server.url(name)
@@ -65,6 +65,6 @@ class PostgresDatabases:
 
 
 def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a loop of its own in a thread of its own, so that any test may ask for it."""
+    """Run a coroutine on a new event loop in a new thread, so that sync and async tests can call it."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()

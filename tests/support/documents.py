@@ -1,4 +1,4 @@
-"""Runs what documentation pages tell people to type, as it is written there.
+"""Runs the commands of documentation pages as they are written.
 
 The fenced blocks of a page are read in order. ``sh`` blocks are run by bash, one after the other; what one exports the
 next one sees. A ``text`` block right after one is what it printed: each of its lines without a digit or an ellipsis
@@ -65,19 +65,19 @@ def blocks_of(markdown: str) -> list[Block]:
 
 @dataclass
 class Terminal:
-    """A folder and an environment that pages are followed in."""
+    """A folder and an environment in which the commands of pages run."""
 
     folder: Path
     environment: Mapping[str, str]
     replaced: Sequence[tuple[str, str]] = ()
-    """What is put in place of a page's own words: another port than 8080, mostly."""
+    """Replacements in the text of a page, usually of the port 8080."""
     printed: list[str] = field(default_factory=list)
-    """What the servers said."""
+    """Output of the servers."""
     _servers: list[subprocess.Popen[str]] = field(default_factory=list)
     _variables: str = ""
 
     def follow(self, page: Path) -> None:
-        """Do what a page says, from its first block to its last."""
+        """Run all blocks of a page in order."""
         output = ""
         for block in blocks_of(page.read_text(encoding="utf-8")):
             where = f"{page.name}, line {block.line}"
@@ -95,7 +95,7 @@ class Terminal:
                 _compare(where, block.text, output)
 
     def stop(self) -> None:
-        """End the servers that a page started."""
+        """Stop the servers that a page started."""
         for server in self._servers:
             server.terminate()
             try:
@@ -146,7 +146,7 @@ class Terminal:
         return done.stdout
 
     def _serve(self, text: str) -> None:
-        """Start a server and wait until it says that it is ready."""
+        """Start a server and wait until it reports that it is ready."""
         server = subprocess.Popen(
             ["bash", "-c", f"exec {text.split('#', maxsplit=1)[0].strip()}"],
             cwd=self.folder,
@@ -168,7 +168,7 @@ class Terminal:
 
 
 def _drain(server: subprocess.Popen[str]) -> None:
-    """Read on, so that a full pipe never stops the server."""
+    """Keep reading, because a full pipe would block the server."""
     assert server.stdout is not None
     try:
         for _ in server.stdout:
@@ -178,7 +178,7 @@ def _drain(server: subprocess.Popen[str]) -> None:
 
 
 def _compare(where: str, shown: str, printed: str) -> None:
-    """Hold what a page shows against what was printed: figures differ from machine to machine, words do not."""
+    """Compare the output shown on a page with the actual one; numbers may differ, words may not."""
     if not printed:
         return
     have = " ".join(printed.split())

@@ -1,4 +1,4 @@
-"""An HTTP server whose answers never end: each part comes in time, the whole answer does not."""
+"""An HTTP server whose responses never end: each part arrives within a read timeout, the whole response never."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.tcp_server import tcp_server
 
 @asynccontextmanager
 async def dripping(head: bytes, part: bytes) -> AsyncIterator[str]:
-    """Answers ``head`` and then ``part`` again and again, until the caller goes away; yields its URL."""
+    """Sends ``head`` and then ``part`` repeatedly until the client disconnects; yields its URL."""
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head)

@@ -1,6 +1,6 @@
-"""Adjudge as people run it: real processes on a folder or on servers, and a client that seeds them.
+"""A complete installation in real processes, and a client that creates its data.
 
-What looks at Adjudge from outside stands on this: the browser's tests, the screenshots and the benchmark of pages.
+Used by the browser tests, the screenshots and the benchmark of pages.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from adjudge.api.cookies import SESSION_COOKIE
 PASSWORD: Final = "correct horse battery"
 _READY: Final = "Adjudge is running at "
 _ONE_TIME: Final = "with the one-time password "
-_PATIENCE_SEC: Final = 180
+_TIMEOUT_SEC: Final = 180
 _NUMBERS: Final = count(1)
 
 
 class AdjudgeProcess:
-    """One ``adjudge`` process; its output is kept for the message of a failure."""
+    """One ``adjudge`` process; its output is recorded for failure messages."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
-        self.said: list[str] = []
+        self.output: list[str] = []
         self._changed = threading.Condition()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "adjudge", *arguments],
@@ -50,26 +50,26 @@ class AdjudgeProcess:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             with self._changed:
-                self.said.append(line.rstrip("\n"))
+                self.output.append(line.rstrip("\n"))
                 self._changed.notify_all()
         with self._changed:
-            self.said.append("")
+            self.output.append("")
             self._changed.notify_all()
 
     def wait_for(self, text: str) -> str:
-        """The first line that has ``text``, as soon as it is said; what follows ``text`` there."""
+        """Wait for a line that contains ``text``; return the rest of the line after it."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._has(text) or self._process.poll() is not None, _PATIENCE_SEC):
-                raise AssertionError(f"never said {text!r}:\n" + "\n".join(self.said))
-            line = next((line for line in self.said if text in line), None)
-            assert line is not None, "it ended:\n" + "\n".join(self.said)
+            if not self._changed.wait_for(lambda: self._has(text) or self._process.poll() is not None, _TIMEOUT_SEC):
+                raise AssertionError(f"{text!r} was not printed:\n" + "\n".join(self.output))
+            line = next((line for line in self.output if text in line), None)
+            assert line is not None, "the process exited:\n" + "\n".join(self.output)
             return line.partition(text)[2]
 
     def _has(self, text: str) -> bool:
-        return any(text in line for line in self.said)
+        return any(text in line for line in self.output)
 
     def stop(self) -> None:
-        """Ask it to end, and see to it that it does."""
+        """Terminate the process; kill it if it does not exit."""
         self._process.terminate()
         try:
             self._process.wait(15)
@@ -89,7 +89,7 @@ def _bare_environment() -> dict[str, str]:
 
 @dataclass
 class Installation:
-    """A running Adjudge, seen from outside."""
+    """A running installation."""
 
     url: str
     folder: Path
@@ -100,25 +100,25 @@ class Installation:
 
     @property
     def blobs(self) -> Path:
-        """Where its files are."""
+        """The folder of its blob store."""
         return self.folder / "blobs"
 
     def user(self, name: str, role: str = "contestant", **fields: Any) -> None:
         """Create a user who logs in with ``PASSWORD``."""
-        with httpx.Client(base_url=self.url, timeout=_PATIENCE_SEC) as client:
+        with httpx.Client(base_url=self.url, timeout=_TIMEOUT_SEC) as client:
             _choose_password(client, name, self.user_with_one_time_password(name, role, **fields))
 
     def user_with_one_time_password(self, name: str, role: str = "contestant", **fields: Any) -> str:
-        """Create a user who has not been here yet; the one-time password."""
+        """Create a user; return the one-time password."""
         answer = self.admin.post("/api/v1/users", json={"name": name, "role": role, **fields})
         assert answer.status_code == 201, answer.text
         one_time: str = answer.json()["one_time_password"]
         return one_time
 
     def session(self, name: str) -> str:
-        """The cookie of a session of ``name``, opened once; the form is tested elsewhere."""
+        """The session cookie of a user; logs in once, without the form."""
         if name not in self._sessions:
-            with httpx.Client(base_url=self.url, timeout=_PATIENCE_SEC) as visitor:
+            with httpx.Client(base_url=self.url, timeout=_TIMEOUT_SEC) as visitor:
                 answer = visitor.post("/api/v1/login", json={"name": name, "password": PASSWORD})
                 assert answer.status_code == 200, answer.text
                 self._sessions[name] = visitor.cookies[SESSION_COOKIE]
@@ -126,8 +126,8 @@ class Installation:
 
     @contextmanager
     def client(self, name: str) -> Iterator[httpx.Client]:
-        """A client of a user, with a token of its own."""
-        with httpx.Client(base_url=self.url, timeout=_PATIENCE_SEC) as client:
+        """A client of a user with a new token."""
+        with httpx.Client(base_url=self.url, timeout=_TIMEOUT_SEC) as client:
             order = {"name": name, "password": PASSWORD, "token_name": "tests"}
             answer = client.post("/api/v1/login:token", json=order)
             assert answer.status_code == 201, answer.text
@@ -142,16 +142,17 @@ class Installation:
         found = self.wait_until(answer.json()["url"], lambda it: it["finished_at"] is not None)
         assert found["state"] == "succeeded", found
         version = client.get(f"/api/v1/problems/{found['slug']}/state").json()["version"]
-        body = {"version": version, "revision": found["revision"]}  # by hand: not all of them are sound, or verified
+        # Not published with the import, because some packages fail the verification.
+        body = {"version": version, "revision": found["revision"]}
         published = client.post(f"/api/v1/problems/{found['slug']}:publish", json=body)
         assert published.status_code == 200, published.text
         return found
 
     def publish_manually(self, data: bytes, slug: str) -> None:
-        """Publish a package whatever its jury's solutions do."""
+        """Publish a package whether or not its jury solutions meet their expectations."""
         found = self.publish(data, slug=slug, publish=False)
         version = self.admin.get(f"/api/v1/problems/{slug}").json()["version"]
-        order = {"version": version, "revision": found["revision"], "reason": "by hand"}
+        order = {"version": version, "revision": found["revision"], "reason": "published by a test"}
         answer = self.admin.post(f"/api/v1/problems/{slug}:publish", json=order)
         assert answer.status_code == 200, answer.text
 
@@ -165,8 +166,8 @@ class Installation:
         return submission_id
 
     def wait_until(self, path: str, holds: Any) -> dict[str, Any]:
-        """Ask as the admin until the answer ``holds``; that answer."""
-        ends = time.monotonic() + _PATIENCE_SEC
+        """Poll a path as the admin until ``holds`` is true for the response; return the response."""
+        ends = time.monotonic() + _TIMEOUT_SEC
         while True:
             answer = self.admin.get(path)
             assert answer.status_code == 200, answer.text
@@ -178,7 +179,7 @@ class Installation:
 
 
 def environment_of(folder: Path, **settings: object) -> dict[str, str]:
-    """Settings of an installation of its own; ``settings`` by the name after ``ADJUDGE_``."""
+    """The environment of an installation; names of ``settings`` lack the prefix ``ADJUDGE_``."""
     return {
         "ADJUDGE_DATA_DIR": str(folder),
         "ADJUDGE_PORT": "0",
@@ -196,15 +197,15 @@ def environment_of(folder: Path, **settings: object) -> dict[str, str]:
 
 @contextmanager
 def start_embedded(folder: Path, **settings: object) -> Iterator[Installation]:
-    """``adjudge up``: one process on SQLite. The first admin's one-time password is taken from what it prints."""
+    """``adjudge up``: one process on SQLite. The one-time password of the first admin is read from its output."""
     with ExitStack() as stack:
         server = AdjudgeProcess(["up"], environment_of(folder, **settings), folder)
         stack.callback(server.stop)
         one_time = server.wait_for(_ONE_TIME).partition(" ")[0]
         url = server.wait_for(_READY)
-        admin = stack.enter_context(httpx.Client(base_url=url, timeout=_PATIENCE_SEC))
+        admin = stack.enter_context(httpx.Client(base_url=url, timeout=_TIMEOUT_SEC))
         _choose_password(admin, "admin", one_time)
-        _take_token(admin, PASSWORD)
+        _create_token(admin, PASSWORD)
         yield Installation(url, folder, admin, [server])
 
 
@@ -225,8 +226,8 @@ def start_distributed(folder: Path, database_url: str, redis_url: str, **setting
         for process in processes:
             stack.callback(process.stop)
         url = processes[0].wait_for(_READY)
-        admin = stack.enter_context(httpx.Client(base_url=url, timeout=_PATIENCE_SEC))
-        _take_token(admin, PASSWORD)
+        admin = stack.enter_context(httpx.Client(base_url=url, timeout=_TIMEOUT_SEC))
+        _create_token(admin, PASSWORD)
         yield Installation(url, folder, admin, processes)
 
 
@@ -254,7 +255,7 @@ def _choose_password(client: httpx.Client, name: str, one_time: str) -> None:
     client.cookies.clear()
 
 
-def _take_token(client: httpx.Client, password: str) -> None:
+def _create_token(client: httpx.Client, password: str) -> None:
     order = {"name": "admin", "password": password, "token_name": "tests"}
     answer = client.post("/api/v1/login:token", json=order)
     assert answer.status_code == 201, answer.text

@@ -19,7 +19,7 @@ from adjudge.web.app import install
 from tests.support.shared_routes import lookup_services
 
 EVERYWHERE: Final = frozenset({"done"})
-"""Every page reads it: what was just done is said once."""
+"""Read by every page: the message about the last action, shown once."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _query_of(dependant: Dependant) -> frozenset[str]:
 
 
 def problem(method: str, address: str) -> str | None:
-    """What is wrong with an address of ours; None where nothing is."""
+    """The error in an internal URL, or None."""
     parts = urlsplit(address)
     routes = [route for route in known_routes() if route.path.match(parts.path)]
     route = next((route for route in routes if method in route.methods), None)

@@ -1,7 +1,7 @@
-"""Watches the statements of every transaction on PostgreSQL, and says which lock rows out of order.
+"""Records the statements of every transaction on PostgreSQL and reports those that violate the lock order.
 
 The order is the one of ``docs/explanation/lock-order.md``: jobs, outbox, what jobs belong to, dead letters. Two
-transactions that lock the same rows in one order never wait for each other in a circle.
+transactions that lock the same rows in the same order cannot deadlock.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _EXEMPT: Final = {
     "chain_runs": {"chain_waits.lock_run_status"},
     "dead_letters": {"chain_runs.delete_dead_letters"},
 }
-"""By table, the statements that wait for nobody.
+"""By table, the statements that cannot cause a deadlock although they are out of order.
 
-Nodes are changed by the transaction that holds their open job, which may then wait for the run. A run that is waited
-for is locked before the chain of the run that waits, in that order also when it ends. What retention deletes has
-ended: it holds what the rows belong to, passes by what is locked, and nobody locks the jobs of what has ended.
+Nodes are changed by the transaction that has locked their open job, which may then wait for the run. An awaited run is
+locked before the chain of the waiting run, also by the transaction that finishes it. Retention locks the rows that own
+what it deletes, skips locked rows, and deletes only finished objects, whose jobs no other transaction locks.
 """
 _TAKES_OUTBOX_ALONE: Final = frozenset({"outbox.take_due.taken"})
-"""The one statement that locks outbox rows without their jobs: it passes by what is locked, and is alone."""
+"""The one statement that locks outbox rows without their jobs: it skips locked rows and locks nothing else."""
 _LOCKED: Final = {"chain_concurrency.lock_chain_of_run": ["chains"]}
-"""What the text of a statement does not show plainly."""
+"""Tables that cannot be derived from the text of a statement."""
 
 
 def locked_tables(statement: Statement | Step) -> list[str]:
@@ -81,7 +81,7 @@ def locked_tables(statement: Statement | Step) -> list[str]:
 
 
 class LockOrder:
-    """What transactions locked out of order: a sentence each."""
+    """Collects the violations of the lock order, one sentence each."""
 
     def __init__(self) -> None:
         self.violations: dict[str, str] = {}
@@ -89,13 +89,13 @@ class LockOrder:
         self._held: dict[int, tuple[object, list[tuple[str, str]], set[str]]] = {}
 
     def note(self, tx: object, statement: Statement, rows: Rows | None) -> None:
-        """A transaction is about to run a statement."""
+        """Record a statement before a transaction runs it."""
         self._note(tx, statement.name, statement, rows)
         if statement.name == "jobs.insert" and rows is not None:
             self._held[id(tx)][2].update(str(row[0]) for row in rows)
 
     def note_script(self, tx: object, script: Script, inputs: Inputs) -> None:
-        """A transaction is about to run a script, whose steps lock their rows in the order in which they stand."""
+        """Record a script before a transaction runs it; its steps lock their rows in their order."""
         for step in script.steps:
             self._note(tx, f"{script.name}.{step.name}", step, None)
         self._held[id(tx)][2].update(str(row[0]) for row in inputs.get("new_job", ()))
@@ -103,14 +103,14 @@ class LockOrder:
     def _note(self, tx: object, name: str, statement: Statement | Step, rows: Rows | None) -> None:
         if name not in self._known:
             self._known[name] = locked_tables(statement)
-        _, held, born = self._held.setdefault(id(tx), (tx, [], set()))
+        _, held, created = self._held.setdefault(id(tx), (tx, [], set()))
         for table in self._known[name]:
-            if table == "jobs" and rows is not None and {str(row[0]) for row in rows} <= born:
-                continue  # made by this transaction: nobody else sees them
+            if table == "jobs" and rows is not None and {str(row[0]) for row in rows} <= created:
+                continue  # created by this transaction: invisible to others
             if name in _EXEMPT.get(table, ()):
                 continue
             if table == OUTBOX:
-                if name not in _TAKES_OUTBOX_ALONE and not born and all(kept != "jobs" for _, kept in held):
+                if name not in _TAKES_OUTBOX_ALONE and not created and all(kept != "jobs" for _, kept in held):
                     self.violations[name] = f"{name} locks outbox rows whose jobs are not held."
                 continue
             later = [item for item in held if ORDER.index(item[1]) > ORDER.index(table)]
@@ -121,22 +121,22 @@ class LockOrder:
 
 
 @contextmanager
-def watching() -> Iterator[LockOrder]:
-    """Watch every transaction on PostgreSQL that this process begins meanwhile."""
-    watch, run, run_script = LockOrder(), _PostgresTx._run, _PostgresTx.run
+def record_lock_order() -> Iterator[LockOrder]:
+    """Record every transaction on PostgreSQL that this process begins within the block."""
+    recorder, run, run_script = LockOrder(), _PostgresTx._run, _PostgresTx.run
 
     async def noted(self: Any, call: Any, statement: Statement, rows: Rows | None, parameters: Any) -> Any:
-        watch.note(self, statement, rows)
+        recorder.note(self, statement, rows)
         return await run(self, call, statement, rows, parameters)
 
     async def noted_script(self: Any, script: Script, inputs: Inputs, /, **parameters: Any) -> Any:
-        watch.note_script(self, script, inputs)
+        recorder.note_script(self, script, inputs)
         return await run_script(self, script, inputs, **parameters)
 
     _PostgresTx._run = noted  # type: ignore[method-assign]
     _PostgresTx.run = noted_script  # type: ignore[method-assign]
     try:
-        yield watch
+        yield recorder
     finally:
         _PostgresTx._run = run  # type: ignore[method-assign]
         _PostgresTx.run = run_script  # type: ignore[method-assign]

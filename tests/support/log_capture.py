@@ -1,4 +1,4 @@
-"""What is logged while a test runs, as operators get it."""
+"""Captures the log lines of a test in the JSON format that operators get."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adjudge.observe import logs
 
 @contextmanager
 def capture_logs() -> Iterator[io.StringIO]:
-    """Lines of JSON, from information on; afterwards all is as it was."""
+    """Capture lines of level info and above; the configuration is restored afterwards."""
     root, stream = logging.getLogger(), io.StringIO()
     before = root.handlers, root.level
     logs.configure("info", "json", stream)

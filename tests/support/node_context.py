@@ -1,4 +1,4 @@
-"""Node contexts for tests of executors: what the engine would hand them, kept in memory."""
+"""Node contexts for tests of executors: everything is kept in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adjudge.domain.authority import Authority
 
 @dataclass
 class FakeNodeContext:
-    """A context whose checkpoints and lines can be looked at."""
+    """A context that records checkpoints and log lines."""
 
     cfg: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = "run"
@@ -34,11 +34,11 @@ class FakeNodeContext:
     lines: list[str] = field(default_factory=list)
 
     async def save_checkpoint(self, document: Any) -> None:
-        """Keep it."""
+        """Record the checkpoint."""
         self.checkpoint = document
 
     async def log(self, text: str) -> None:
-        """Keep the line."""
+        """Record the line."""
         self.lines.append(text)
 
 

@@ -22,7 +22,7 @@ CLIENT_SECRET = "only-for-tests"
 
 
 class FakeOidcProvider:
-    """Lets everybody in as ``subject``; a test changes what it claims and what it signs with."""
+    """Authenticates every request as ``subject``; tests change its claims and its signing key."""
 
     def __init__(self, port: int) -> None:
         self.issuer = f"http://127.0.0.1:{port}"
@@ -33,7 +33,7 @@ class FakeOidcProvider:
         self._codes: dict[str, dict[str, str]] = {}
 
     def authorize(self, query: dict[str, str]) -> str:
-        """Say yes, and where the browser goes with it."""
+        """Approve; return the redirect URL with the code."""
         code = secrets.token_urlsafe(8)
         self._codes[code] = query
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"
@@ -58,7 +58,7 @@ class FakeOidcProvider:
         return 200, {"id_token": jwt.encode(header, claims, self.key), "token_type": "Bearer", "access_token": "x"}
 
     def document(self, path: str) -> dict[str, Any]:
-        """What it publishes."""
+        """The discovery document and the keys."""
         if path == "/keys":
             return dict(KeySet([self.published]).as_dict(private=False))
         return {
@@ -71,7 +71,7 @@ class FakeOidcProvider:
 
 @contextmanager
 def running_provider() -> Iterator[FakeOidcProvider]:
-    """A provider that answers until the block ends."""
+    """Run a provider within the block."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     provider = server.provider = FakeOidcProvider(server.server_address[1])  # type: ignore[attr-defined]  # the handler's
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(*self._provider.token(form, self.headers.get("Authorization", "")))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's name
-        """Keep quiet."""
+        """Do not log requests."""
 
     @property
     def _provider(self) -> FakeOidcProvider:

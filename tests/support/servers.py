@@ -37,7 +37,7 @@ AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 class PostgresServer(ServerProcess):
-    """PostgreSQL with durability off for speed; ``durable=True`` keeps fsync on, for tests that pull the plug."""
+    """PostgreSQL with durability off for speed; ``durable=True`` keeps fsync on, for tests of crashes."""
 
     name = "PostgreSQL"
     apt_packages: ClassVar[tuple[str, ...]] = ("postgresql",)
@@ -58,7 +58,7 @@ class PostgresServer(ServerProcess):
         return first_usable(folder / "postgres" for folder in folders if (folder / "initdb").exists())
 
     def url(self, database: str = "postgres") -> str:
-        """The address of one database on it."""
+        """The URL of a database."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def prepare(self, binary: Path) -> None:
@@ -91,7 +91,7 @@ class PostgresServer(ServerProcess):
         return [str(binary), "-D", str(self.folder / "data"), "-p", str(self.port), *options]
 
     def is_ready(self) -> bool:
-        """Whether the server itself says so in its pid file."""
+        """Whether the pid file reports the status ready."""
         try:
             lines = (self.folder / "data" / "postmaster.pid").read_text().splitlines()
         except OSError:
@@ -100,7 +100,7 @@ class PostgresServer(ServerProcess):
 
 
 class RedisServer(ServerProcess):
-    """Redis without persistence: what it forgets, Adjudge must survive."""
+    """Redis without persistence, because Adjudge must survive the loss of its data."""
 
     name = "Redis"
     apt_packages: ClassVar[tuple[str, ...]] = ("redis-server",)
@@ -115,7 +115,7 @@ class RedisServer(ServerProcess):
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The URL of the server."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def prepare(self, binary: Path) -> None:
@@ -157,11 +157,11 @@ class S3Server(ServerProcess):
 
     @property
     def endpoint(self) -> str:
-        """Its address."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def prepare(self, binary: Path) -> None:
-        """Write down who may do what."""
+        """Write the configuration of accounts and permissions."""
         keys = [{"accessKey": self.access_key, "secretKey": self.secret_key}]
         account = {"name": "tests", "credentials": keys, "actions": ["Read", "Write", "List", "Tagging"]}
         (self.folder / "s3.json").write_text(json.dumps({"identities": [account]}))
@@ -185,7 +185,7 @@ class S3Server(ServerProcess):
         return [str(binary), "server", "-s3", *where, *listening, *bounds, *unused]
 
     def is_ready(self) -> bool:
-        """Whether a file could be stored and the S3 door is open."""
+        """Whether the volume server and the S3 port accept requests."""
         assigned = http_status(self._master_port, "/dir/assign")
         return assigned == 200 and http_status(self.port, "/") is not None
 
@@ -210,7 +210,7 @@ class EtcdServer(ServerProcess):
 
     @property
     def endpoint(self) -> str:
-        """Its address."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def prepare(self, binary: Path) -> None:
@@ -228,7 +228,7 @@ class EtcdServer(ServerProcess):
         ]
 
     def is_ready(self) -> bool:
-        """Whether it says that it is healthy."""
+        """Whether its health endpoint reports success."""
         return http_status(self.port, "/health") == 200
 
 
@@ -253,7 +253,7 @@ class Browser(ServerProcess):
         """Nothing: it starts with an empty profile."""
 
     def command(self, binary: Path) -> Sequence[str]:
-        """Keep to itself: no first-run pages, no updates, no phoning home."""
+        """Disable first-run pages, updates and background requests."""
         quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
         # It draws our own pages only, and its own sandbox needs rights that a container may withhold.
         alone = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -261,7 +261,7 @@ class Browser(ServerProcess):
         return [str(binary), *alone, *quiet, *where, "about:blank"]
 
     def is_ready(self) -> bool:
-        """Whether it can be driven."""
+        """Whether its debugging port responds."""
         return http_status(self.port, "/json/version") == 200
 
 

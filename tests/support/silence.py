@@ -1,4 +1,4 @@
-"""A TCP proxy that can go silent: connections stay open, and nothing passes through them any more."""
+"""A TCP proxy that can stop forwarding while its connections stay open, like a network that drops packets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.tcp_server import tcp_server
 
 
 class SilentProxy:
-    """Forwards to ``host:port`` until silenced; new connections are accepted and not served, either."""
+    """Forwards to ``host:port`` until silenced; new connections are then accepted but not forwarded either."""
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)
@@ -22,11 +22,11 @@ class SilentProxy:
         self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.accepted = 0
-        """How many connections were made to it."""
+        """Number of accepted connections."""
 
     @property
     def url(self) -> str:
-        """The target's address with the proxy in between."""
+        """The URL of the target through the proxy."""
         user = self._parts.netloc.rpartition("@")
         return urlunsplit(self._parts._replace(netloc=f"{user[0]}{user[1]}127.0.0.1:{self.port}"))
 
@@ -36,15 +36,15 @@ class SilentProxy:
             yield self
 
     def be_silent(self) -> None:
-        """Let nothing through, in either direction, on any connection."""
+        """Forward nothing, in either direction, on any connection."""
         self._speaking.clear()
 
     def mute_present(self) -> None:
-        """Let nothing through the connections that there are; new ones work."""
+        """Forward nothing on existing connections; new ones work."""
         self._muted |= self._tasks
 
     def speak(self) -> None:
-        """Serve new connections; those that were silenced stay so, as if the way to them had been forgotten."""
+        """Forward new connections; silenced ones stay silent, as after a router lost its state."""
         self._muted |= self._tasks
         self._speaking.set()
 

@@ -1,4 +1,4 @@
-"""A store on either database, with a clock that the test owns: leases expire by moving it, never by sleeping."""
+"""A store on either database with a manual clock: tests let leases expire by advancing it, not by sleeping."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ POSTGRES_NOW = "(SELECT us FROM test_clock)"
 
 
 def adhoc_statement(sql: str) -> Statement:
-    """A statement that belongs to a test; its text is its name."""
-    return Statement(name=sql, purpose="Asked by a test.", sql=sql)
+    """A statement of a test; its name is its text."""
+    return Statement(name=sql, purpose="Used by a test.", sql=sql)
 
 
 class ManualClock:
-    """Stands still until it is moved."""
+    """A clock that only changes when it is advanced."""
 
     def __init__(self) -> None:
         self.now_us = NOON_US
         self.on_advance: Callable[[int], Awaitable[None]] | None = None
 
     def read(self) -> int:
-        """What SQLite asks."""
+        """The time in microseconds, for SQLite."""
         return self.now_us
 
     async def advance(self, ms: int) -> None:
-        """Let ``ms`` milliseconds pass."""
+        """Advance by ``ms`` milliseconds."""
         self.now_us += ms * 1_000
         if self.on_advance is not None:
             await self.on_advance(self.now_us)
@@ -82,7 +82,7 @@ class StoreHarness:
 
     @property
     def dialect(self) -> Dialect:
-        """Which database this is."""
+        """The dialect of the database."""
         return self.database.dialect
 
     @property
@@ -95,17 +95,17 @@ class StoreHarness:
         return await self.database.transact(operation)
 
     async def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
-        """Read rows with SQL of the test's own."""
+        """Read rows with SQL of the test."""
         found = await self.database.read(lambda tx: tx.fetch(adhoc_statement(sql), **parameters))
         return [dict(row) for row in _mappings(found)]
 
     async def row(self, sql: str, **parameters: object) -> dict[str, Any]:
-        """Read the one row there is."""
+        """Read exactly one row."""
         (only,) = await self.rows(sql, **parameters)
         return only
 
     async def write(self, sql: str, **parameters: object) -> int:
-        """Change rows with SQL of the test's own, as somebody at a console would."""
+        """Change rows with SQL of the test, as an operator could."""
         return await self.database.transact(lambda tx: tx.execute(adhoc_statement(sql), **parameters))
 
     async def job(self, job_id: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class StoreHarness:
         return Fence(outcome.done[0].id, outcome.done[0].attempt_id, worker)
 
     async def submit(self, count: int = 1) -> list[SubmissionIds]:
-        """Create submissions to a problem of their own."""
+        """Create submissions to a new problem."""
         user, problem, revision = new_id(), new_id(), new_id()
         items = [
             NewSubmission(new_id(), user, problem, revision, "cpp", source_digest="0" * 64, source_bytes=1)
@@ -154,7 +154,7 @@ def _mappings(rows: Sequence[Row]) -> list[Any]:
 
 
 def fence_of(job: Job) -> Fence:
-    """The fence that a claim gave."""
+    """The fence of a claimed job."""
     return Fence(job.id, job.attempt_id, job.actor or "")
 
 
@@ -164,14 +164,14 @@ def metric_value(name: str, **labels: str) -> float:
 
 
 def migrated_sqlite(folder: Path) -> Path:
-    """A file with the schema in place, to copy from."""
+    """A migrated SQLite file, to be copied."""
     path = folder / "template.db"
     run_in_thread(migrations.upgrade(f"sqlite:///{path}"))
     return path
 
 
 def copied_sqlite(template: Path, folder: Path) -> str:
-    """The URL of a file of the test's own."""
+    """The URL of a copy of the migrated file."""
     path = folder / "adjudge.db"
     shutil.copy(template, path)
     return f"sqlite:///{path}"
@@ -184,7 +184,7 @@ async def _set_up_clock(tx: Tx) -> None:
 
 
 async def truncate_all(url: str) -> None:
-    """Take every row out of a PostgreSQL database, without its triggers: some rows may not be deleted one by one."""
+    """Delete all rows of a PostgreSQL database without its triggers, which reject some deletions."""
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("SET session_replication_role = replica")
@@ -195,7 +195,7 @@ async def truncate_all(url: str) -> None:
 
 @asynccontextmanager
 async def open_store(url: str, *, synchronous: str = "OFF") -> AsyncIterator[StoreHarness]:
-    """Open the database at ``url`` under a clock of the test's own."""
+    """Open the database at ``url`` with a manual clock."""
     clock = ManualClock()
     path = sqlite_path(url)
     if path is not None:
@@ -204,11 +204,11 @@ async def open_store(url: str, *, synchronous: str = "OFF") -> AsyncIterator[Sto
         database = await PostgresDatabase.open(url, now=POSTGRES_NOW)
         await database.transact(_set_up_clock)
 
-        async def tell(now_us: int) -> None:
-            move = adhoc_statement("UPDATE test_clock SET us = :us")
-            await database.transact(lambda tx: tx.execute(move, us=now_us))
+        async def set_clock(now_us: int) -> None:
+            update = adhoc_statement("UPDATE test_clock SET us = :us")
+            await database.transact(lambda tx: tx.execute(update, us=now_us))
 
-        clock.on_advance = tell
+        clock.on_advance = set_clock
     try:
         yield StoreHarness(url, database, clock)
     finally:

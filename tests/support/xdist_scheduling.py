@@ -21,7 +21,7 @@ MOST = 4
 
 
 class FileScheduling(LoadScopeScheduling):
-    """Hands out whole files, and whole folders where files share a session."""
+    """Assigns whole files to a process, and whole folders where files share a session."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -37,5 +37,5 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling:
-    """Take our own, whatever ``--dist`` says."""
+    """Use this scheduler for every value of ``--dist``."""
     return FileScheduling(config, log)

@@ -23,7 +23,7 @@ from adjudge.store.jobs.models import Job, JobResult
 from adjudge.store.judging.commands import SubmissionCommands
 from adjudge.store.judging.models import Judgement
 from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, line, node
-from tests.support.lock_order import LockOrder, watching
+from tests.support.lock_order import LockOrder, record_lock_order
 from tests.support.store_harness import StoreHarness, adhoc_statement, fence_of
 
 _PATIENCE_SEC = 60
@@ -51,10 +51,10 @@ def harness(postgres_store: StoreHarness) -> AllKinds:
 
 
 @pytest.fixture
-def watch() -> Iterator[LockOrder]:
-    with watching() as found:
-        yield found
-    assert found.violations == {}
+def lock_order() -> Iterator[LockOrder]:
+    with record_lock_order() as recorder:
+        yield recorder
+    assert recorder.violations == {}
 
 
 def judged(job: Job) -> JobResult:
@@ -107,7 +107,7 @@ async def until_somebody_waits(harness: ChainHarness, task: asyncio.Task[Any]) -
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.usefixtures("watch")
+@pytest.mark.usefixtures("lock_order")
 async def test_waits_verdicts_cancels_and_people_lock_rows_in_the_documented_order(harness: AllKinds) -> None:
     housekeeping = ChainHousekeeping(
         harness.store.database, harness.jobs, harness.engine, name="p", settings=HousekeepingOptions(0)

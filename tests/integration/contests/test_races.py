@@ -11,7 +11,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.store.contests.scoreboard import JURY, PUBLIC
 from adjudge.store.contests.submissions import JuryDecision
 from tests.support.contest_fixture import MINUTE_US, BoardReader, ContestFixture, make_contest
-from tests.support.lock_order import watching
+from tests.support.lock_order import record_lock_order
 from tests.support.store_harness import NOON_US, StoreHarness
 
 MINUTE_MS = 60_000
@@ -54,7 +54,7 @@ async def test_verdicts_and_changes_of_the_timeline_at_once(postgres_store: Stor
     for reader in readers:
         await reader.follow()
     await postgres_store.clock.advance(239 * MINUTE_MS)
-    with watching() as watch:
+    with record_lock_order() as recorder:
         for round_number in range(4):
             await postgres_store.clock.advance(MINUTE_MS)
             made = [await fixture.submit(person, problem) for person in range(4) for problem in range(3)]
@@ -84,4 +84,4 @@ async def test_verdicts_and_changes_of_the_timeline_at_once(postgres_store: Stor
             for reader in readers:
                 await reader.follow()
                 assert reader.board() == await fixture.stored(reader.view)
-    assert watch.violations == {}
+    assert recorder.violations == {}

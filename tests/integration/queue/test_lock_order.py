@@ -24,7 +24,7 @@ from adjudge.worker.handler import HandlerResult
 from adjudge.worker.slots import Slots
 from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.queue.conftest import QUICK, QueueHarness
-from tests.support.lock_order import LockOrder, watching
+from tests.support.lock_order import LockOrder, record_lock_order
 
 _GIVEN = {"given_id": "text"}
 
@@ -93,7 +93,7 @@ async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(queu
         return await queue.handler._accept(job)
 
     queue.handler.act = mixed
-    with watching() as watch:
+    with record_lock_order() as recorder:
         submissions = await queue.submit(12)
         ids = sorted(row["id"] for row in await queue.rows("SELECT id FROM jobs"))
         middle = ids[6]
@@ -112,19 +112,19 @@ async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(queu
             )
             await queue.database.transact(lambda tx: rejudging.create(tx, batch))
             await queue.database.transact(lambda tx: rejudging.cancel(tx, batch_id, actor=queue.person, reason="no"))
-    assert watch.violations == {}
+    assert recorder.violations == {}
 
 
 def test_the_watch_notices_rows_that_are_locked_out_of_order() -> None:
     jobs = Statement("test.jobs", "Lock jobs.", "UPDATE jobs SET actor = 'x' FROM {given} WHERE id = given_id", _GIVEN)
     runs = Statement("test.runs", "Lock runs.", "SELECT id FROM chain_runs FOR NO KEY UPDATE")
     alone = Statement("test.outbox", "Lock outbox rows.", "UPDATE outbox SET state = 'dropped'")
-    watch, good, bad = LockOrder(), object(), object()
-    watch.note(good, jobs, [("1",)])
-    watch.note(good, alone, None)
-    watch.note(good, runs, None)
-    assert watch.violations == {}
-    watch.note(bad, alone, None)
-    watch.note(bad, runs, None)
-    watch.note(bad, jobs, [("1",)])
-    assert list(watch.violations) == ["test.outbox", "test.runs > test.jobs"]
+    recorder, good, bad = LockOrder(), object(), object()
+    recorder.note(good, jobs, [("1",)])
+    recorder.note(good, alone, None)
+    recorder.note(good, runs, None)
+    assert recorder.violations == {}
+    recorder.note(bad, alone, None)
+    recorder.note(bad, runs, None)
+    recorder.note(bad, jobs, [("1",)])
+    assert list(recorder.violations) == ["test.outbox", "test.runs > test.jobs"]

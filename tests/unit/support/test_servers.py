@@ -49,7 +49,7 @@ def test_missing_server_is_reported_with_its_packages_and_the_reason(monkeypatch
         _Absent().start()
     assert str(caught.value) == (
         "Pretend is missing (not root, so apt cannot be used; the wheels could not be fetched). Install it: "
-        "apt-get install pretend-server pretend-tools (as root), or have the PyPI package pretend-wheel within reach."
+        "apt-get install pretend-server pretend-tools (as root), or make the PyPI package pretend-wheel available."
     )
 
 
