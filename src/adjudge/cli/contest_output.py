@@ -18,6 +18,7 @@ from adjudge.schema.contests import ContestDetail, ContestRead
 
 _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION: Final = re.compile(r"([+-]?)((?:\d+[dhms])+)")
+_SECONDS: Final = re.compile(r"[+-]?\d+(\.\d+)?")
 _PART: Final = re.compile(r"(\d+)([dhms])")
 
 
@@ -97,10 +98,9 @@ def format_duration(seconds: float | None) -> str | None:
 
 def parse_duration(text: str, field: str) -> float:
     """Seconds of a duration such as ``5h``, ``1h30m``, ``-10m`` or ``2d``; a number is seconds."""
-    try:
+    if _SECONDS.fullmatch(text):
         return float(text)
-    except ValueError:
-        found = _DURATION.fullmatch(text.strip())
+    found = _DURATION.fullmatch(text)
     if found is None:
         raise InvalidInput(f"{field}: {text!r} is not a duration; expected for example 5h, 1h30m or 600.", field=field)
     seconds = sum(int(count) * _UNITS[unit] for count, unit in _PART.findall(found[2]))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from adjudge.contests import lifecycle
+from adjudge.contests.awards import parse_award_rules
 from adjudge.contests.clock import Timeline, check_timeline
 from adjudge.contests.formats import get_format
 from adjudge.domain.contest import ContestRole
@@ -234,6 +235,7 @@ class ContestService:
             )
         )
         get_format(settings.format).parse_config(settings.format_cfg)
+        parse_award_rules(settings.awards_cfg, "awards_cfg")
         self._check_languages(settings.allowed_languages, "allowed_languages")
         for index, text in enumerate(settings.address_ranges or ()):
             check_network(text, f"address_ranges[{index}]")

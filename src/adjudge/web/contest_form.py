@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from adjudge.contests.awards import AwardRules, RankRule, parse_award_rules
+from adjudge.contests.awards import AwardRules, RankRule
 from adjudge.domain.contest import (
     SECOND_US,
     ContestFeedback,
@@ -324,9 +324,7 @@ def _format_cfg(before: ContestSettings, parsed: Mapping[str, Any]) -> dict[str,
 
 
 def _awards_cfg(before: ContestSettings, parsed: Mapping[str, Any]) -> dict[str, Any]:
-    document = {**before.awards_cfg, **{field.key: parsed[field.name] for field in AWARD_OPTIONS}}
-    parse_award_rules(document)
-    return document
+    return {**before.awards_cfg, **{field.key: parsed[field.name] for field in AWARD_OPTIONS}}
 
 
 def _with_code(settings: ContestSettings, code: str) -> ContestSettings:
@@ -342,8 +340,10 @@ def _with_code(settings: ContestSettings, code: str) -> ContestSettings:
 def with_error(form: ContestForm, error: InvalidInput) -> ContestForm:
     """The form with an error of the service beside its field."""
     named = str(error.fields.get("field", "")).partition("[")[0]
-    if named.startswith("format_cfg."):
-        named = f"{form.values['format']}.{named.removeprefix('format_cfg.')}"
+    groups = {"format_cfg": form.values["format"], "awards_cfg": "awards"}
+    document, _, key = named.partition(".")
+    if document in groups:
+        named = f"{groups[document]}.{key}"
     known = {field.name for field in FIELDS}
     return replace(form, errors={**form.errors, named if named in known else "": without_name(error)})
 

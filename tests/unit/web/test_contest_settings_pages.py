@@ -137,6 +137,7 @@ async def test_saving_an_unchanged_form_changes_no_setting(published: PublishedP
         ({"title": " "}, "title", "Must not be empty"),
         ({"freeze_ct_us": "9:00:00"}, "freeze_ct_us", "Must be between"),
         ({"icpc.penalty_minutes": "20000"}, "icpc.penalty_minutes", "integer from 0 to 10000"),
+        ({"awards.gold": "999999"}, "awards.gold", "integer from 0"),
         ({"max_team_members": "many"}, "max_team_members", "whole number"),
         ({"address_ranges": "nowhere"}, "address_ranges", "is not a network"),
         ({"registration": "code"}, "registration_code", "Required"),
