@@ -42,8 +42,8 @@ TABS: Final = (
     ContestTab("", "contest.tab_overview", _everyone),
     ContestTab("/problems", "contest.tab_problems", lambda view: view.sees_problems),
     ContestTab("/submissions", "contest.tab_submissions", _takes_part),
-    ContestTab("/settings", "contest.tab_settings", _organisers),
     ContestTab("/scoreboard", "contest.tab_scoreboard", _sees_scoreboard),
+    ContestTab("/settings", "contest.tab_settings", _organisers),
 )
 """In the order of the page: those for everyone, then those for staff."""
 
