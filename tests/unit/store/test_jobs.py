@@ -1,4 +1,4 @@
-"""The operations on jobs, on both databases: what each does, what it leaves behind, why it refuses."""
+"""The operations on jobs, on both databases: results, log rows and reasons for refusal."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_guarded_transition_blocks_illegal_update(store: StoreHarness) -> 
     assert await log(store, job_id) == []
 
 
-async def test_a_job_from_enqueue_to_finish_leaves_its_whole_history(store: StoreHarness) -> None:
+async def test_job_from_enqueue_to_finish_is_logged_completely(store: StoreHarness) -> None:
     fence = await store.claimed()
     assert fence.attempt_id == 1
     await store.clock.advance(ms=1_234)
@@ -104,13 +104,13 @@ async def test_a_claim_is_refused_with_its_reason(store: StoreHarness) -> None:
     assert [job.prior_status for job in (await store.claim(later, worker="w2")).done] == [JobStatus.RUNNING]
 
 
-async def test_a_claim_names_a_job_once_however_often_it_was_asked_for(store: StoreHarness) -> None:
+async def test_job_requested_twice_in_a_claim_is_claimed_once(store: StoreHarness) -> None:
     job_id = await store.enqueue()
     outcome = await store.claim(job_id, job_id, GONE, GONE)
     assert ([job.id for job in outcome.done], [item.job_id for item in outcome.refused]) == ([job_id], [GONE])
 
 
-async def test_an_expired_lease_writes_nothing_more(store: StoreHarness) -> None:
+async def test_write_after_the_lease_expired_is_refused(store: StoreHarness) -> None:
     fence = await store.claimed()
     await store.clock.advance(ms=LEASE_MS)
     assert reasons(await finish(store, fence)) == ["lease_lost_or_owner_mismatch"]
@@ -121,7 +121,7 @@ async def test_an_expired_lease_writes_nothing_more(store: StoreHarness) -> None
     assert (await store.job(fence.job_id))["status"] == "running"
 
 
-async def test_a_renewed_lease_holds_and_leaves_no_log(store: StoreHarness) -> None:
+async def test_renewal_extends_the_lease_without_a_log_row(store: StoreHarness) -> None:
     fence = await store.claimed()
     for _ in range(3):
         await store.clock.advance(ms=LEASE_MS - 1)
@@ -137,7 +137,7 @@ async def test_a_fence_must_name_owner_and_attempt(store: StoreHarness) -> None:
     assert reasons(await finish(store, Fence(GONE, 1, "w1"))) == ["not_found"]
 
 
-async def test_reclaim_takes_over_and_the_old_claim_is_stale(store: StoreHarness) -> None:
+async def test_reclaim_makes_the_old_claim_stale(store: StoreHarness) -> None:
     old = await store.claimed()
 
     async def reclaim() -> BatchResult[Job]:
@@ -171,7 +171,7 @@ async def test_expired_last_attempt_is_left_to_the_watchdog(store: StoreHarness)
     assert (letter["job_id"], letter["state"], letter["attempt_id"]) == (fence.job_id, "open", 1)
 
 
-async def test_release_waits_out_its_delay_and_is_announced_again(store: StoreHarness) -> None:
+async def test_released_job_is_published_again_after_its_delay(store: StoreHarness) -> None:
     fence = await store.claimed()
     outcome = await store.transact(
         lambda tx: store.jobs.finish_and_claim_next(
@@ -186,7 +186,7 @@ async def test_release_waits_out_its_delay_and_is_announced_again(store: StoreHa
     assert await attempts(store, fence.job_id) == [(1, "w1", "released", "sandbox_away")]
 
 
-async def test_release_of_the_last_attempt_buries(store: StoreHarness) -> None:
+async def test_retry_of_the_last_attempt_creates_a_dead_letter(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
     outcome = await store.transact(
         lambda tx: store.jobs.finish_and_claim_next(tx, [retry(fence, "sandbox_away", error="no box")])
@@ -198,7 +198,7 @@ async def test_release_of_the_last_attempt_buries(store: StoreHarness) -> None:
     assert (await store.row("SELECT state FROM outbox"))["state"] == "dropped"
 
 
-async def test_a_drained_job_costs_none_of_its_attempts(store: StoreHarness) -> None:
+async def test_attempt_of_a_drained_worker_is_refunded(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
     release = retry(fence, "drain", refund=True)
     assert [
@@ -207,7 +207,7 @@ async def test_a_drained_job_costs_none_of_its_attempts(store: StoreHarness) -> 
     assert len((await store.claim(fence.job_id)).done) == 1
 
 
-async def test_a_batch_answers_for_every_claim_even_two_of_one_job(store: StoreHarness) -> None:
+async def test_batch_has_a_result_for_every_fence_even_two_of_one_job(store: StoreHarness) -> None:
     old = await store.claimed()
     await store.clock.advance(ms=LEASE_MS)
     (job,) = (await store.transact(lambda tx: store.jobs.claim(tx, [old.job_id], worker="w1", lease_ms=LEASE_MS))).done
@@ -217,13 +217,13 @@ async def test_a_batch_answers_for_every_claim_even_two_of_one_job(store: StoreH
     assert reasons(outcome) == ["already_finished", "stale_attempt"]
 
 
-async def test_a_batch_of_releases_names_each_claimant_as_the_actor(store: StoreHarness) -> None:
+async def test_batch_of_releases_records_each_worker_as_the_actor(store: StoreHarness) -> None:
     fences = [await store.claimed(worker=worker) for worker in ("w1", "w2")]
     await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [retry(fence, "again") for fence in fences]))
     assert [(await store.job(fence.job_id))["actor"] for fence in fences] == ["w1", "w2"]
 
 
-async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(store: StoreHarness) -> None:
+async def test_cancel_finishes_waiting_and_running_jobs_and_notifies_workers(store: StoreHarness) -> None:
     fence = await store.claimed()
     waiting = await store.enqueue()
     asked = [fence.job_id, waiting, GONE]
@@ -241,7 +241,7 @@ async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(s
     assert {row["state"] for row in await store.rows("SELECT state FROM outbox")} == {"dropped"}
 
 
-async def test_dead_letter_takes_waiting_jobs_only(store: StoreHarness) -> None:
+async def test_only_waiting_jobs_are_dead_lettered_without_a_claim(store: StoreHarness) -> None:
     fence = await store.claimed()
     waiting = await store.enqueue()
     poison_jobs = [PoisonJob(job_id, "UNKNOWN_KIND", "nobody knows it") for job_id in (fence.job_id, waiting)]
@@ -262,7 +262,9 @@ async def test_failed_finish_is_fenced_like_any_other(store: StoreHarness) -> No
     assert reasons(outcome) == ["already_finished"]
 
 
-async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(store: StoreHarness) -> None:
+async def test_expired_jobs_are_released_with_backoff_or_dead_lettered_after_the_last_attempt(
+    store: StoreHarness,
+) -> None:
     lost, spent, alive = await store.claimed(), await store.claimed(max_attempts=1), None
     await confirm(store, spent)
     await store.clock.advance(ms=LEASE_MS)
@@ -276,7 +278,7 @@ async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(st
     assert await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog")) == ()
 
 
-async def test_a_last_attempt_that_never_started_is_given_back_a_few_times(store: StoreHarness) -> None:
+async def test_last_attempt_that_never_started_is_refunded_a_few_times(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
     for given_back in range(1, 4):
         await store.clock.advance(ms=LEASE_MS)
@@ -292,7 +294,7 @@ async def test_a_last_attempt_that_never_started_is_given_back_a_few_times(store
     assert (job.status, job.error_code) == (JobStatus.FAILED, "WORKER_LOST")
 
 
-async def test_replay_is_a_new_job_that_names_the_old(store: StoreHarness) -> None:
+async def test_replay_creates_a_new_job_with_a_reference_to_the_old_one(store: StoreHarness) -> None:
     job_id = await store.enqueue(payload={"x": 1}, priority=0)
     await store.transact(lambda tx: store.jobs.dead_letter(tx, [PoisonJob(job_id, "POISON", "bad")], actor="relay"))
     letter_id = (await store.row("SELECT id FROM dead_letters"))["id"]
@@ -318,14 +320,14 @@ async def test_discard_closes_a_letter(store: StoreHarness) -> None:
     assert await store.transact(lambda tx: store.jobs.replay(tx, [letter_id], actor="ops", note="")) == {}
 
 
-async def test_finish_ends_a_job_as_succeeded_or_failed_only(store: StoreHarness) -> None:
+async def test_finish_accepts_only_succeeded_failed_or_pending(store: StoreHarness) -> None:
     fence = await store.claimed()
     with pytest.raises(InvalidTransition):
         await finish(store, fence, status=JobStatus.CANCELED)
     assert [job.status for job in (await finish(store, fence, status=JobStatus.FAILED)).done] == ["failed"]
 
 
-async def test_batches_of_nothing_are_nothing(store: StoreHarness) -> None:
+async def test_empty_batches_change_nothing(store: StoreHarness) -> None:
     jobs = store.jobs
     assert await store.transact(lambda tx: jobs.enqueue(tx, [])) == []
     assert await store.claim() == BatchResult(())
@@ -346,7 +348,7 @@ async def test_transitions_durations_and_conflicts_of_judge_runs_are_counted(sto
     assert metric_value("judge_run_conflicts_total") == conflicts + 1
 
 
-async def test_a_job_gets_as_many_attempts_as_the_policy_allows_unless_it_says_otherwise(store: StoreHarness) -> None:
+async def test_maximum_attempts_of_the_policy_apply_unless_the_job_sets_its_own(store: StoreHarness) -> None:
     jobs = JobCommands({}, policy=RetryPolicy(max_retries=6))
     new = [NewJob(id=new_id(), kind="node"), NewJob(id=new_id(), kind="node", max_attempts=2)]
     await store.transact(lambda tx: jobs.enqueue(tx, new))
