@@ -14,7 +14,7 @@ import pytest
 
 from adjudge.domain.timestamps import format_timestamp
 from tests.support.asgi_app import make_app
-from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, add_revision, publish_problem
 from tests.support.shared_routes import add_pages
 from tests.support.store_harness import NOON_US, StoreHarness
 
@@ -194,6 +194,8 @@ async def test_problems_are_searched_added_changed_and_removed(published: Publis
         refused = await organiser.post(action, data=changed | {"opens-0": "2:00:00", "points-0": "7.5"})
         assert (refused.status_code, "Must be after" in error_of(refused.text, "closes-0")) == (400, True)
         assert form_values(refused.text, action)["points-0"] == "7.5"
+        missing = await organiser.post(action, data=changed | {"revision-0": "99"})
+        assert (missing.status_code, "has no revision 99" in error_of(missing.text, "revision-0")) == (400, True)
         unknown = await organiser.post(action, data=changed | {"add": "none"})
         assert (unknown.status_code, "there is no problem" in unknown.text.lower()) == (400, True)
         assert (await organiser.post(action, data=changed | {"points-0": "7.5"})).status_code == 303
@@ -207,6 +209,24 @@ async def test_problems_are_searched_added_changed_and_removed(published: Publis
         assert (problem["rgb"], problem["closes_after_sec"]) == ("#e11d48", 3_600)
         assert (await organiser.post(action, data=changed | {"remove-0": "yes"})).status_code == 303
         assert "This contest has no problems." in await shown(organiser, action)
+
+
+async def test_problem_keeps_its_pinned_revision_until_another_is_given(published: PublishedProblem) -> None:
+    action = f"{ROOT}/problems"
+
+    async def pinned() -> str:
+        (row,) = await published.api.store.rows("SELECT revision_id FROM contest_problems")
+        return str(row["revision_id"])
+
+    async with published.user_client("setter") as organiser:
+        await create(organiser)
+        await organiser.post(action, data={"add": "sum"})
+        first, newer = await pinned(), await add_revision(published)
+        values = form_values(await shown(organiser, action), action)
+        assert (await organiser.post(action, data=values)).status_code == 303
+        assert await pinned() == first
+        assert (await organiser.post(action, data=values | {"revision-0": "2"})).status_code == 303
+        assert await pinned() == newer
 
 
 async def test_roles_are_granted_and_revoked(published: PublishedProblem) -> None:
