@@ -9,6 +9,7 @@ from rich.table import Table
 from adjudge.cli.connection import open_client
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
+from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
 from adjudge.cli.contest_problems import PROBLEM_COMMANDS
 from adjudge.cli.contest_scoreboard import SCOREBOARD_COMMANDS
 from adjudge.cli.contest_settings import SETTINGS_COMMANDS
@@ -21,7 +22,13 @@ def command() -> None:
     """Manage contests on a server."""
 
 
-for _command in (*SETTINGS_COMMANDS, *PROBLEM_COMMANDS, *LIFECYCLE_COMMANDS, *SCOREBOARD_COMMANDS):
+for _command in (
+    *SETTINGS_COMMANDS,
+    *PROBLEM_COMMANDS,
+    *LIFECYCLE_COMMANDS,
+    *PARTICIPANT_COMMANDS,
+    *SCOREBOARD_COMMANDS,
+):
     command.add_command(_command)
 
 

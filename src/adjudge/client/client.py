@@ -12,6 +12,7 @@ from adjudge import __version__
 from adjudge.client import account as account_operations
 from adjudge.client import chain_runs as chain_runs_operations
 from adjudge.client import chains as chains_operations
+from adjudge.client import contest_participants as contest_participants_operations
 from adjudge.client import contests as contests_operations
 from adjudge.client import executions as executions_operations
 from adjudge.client import problem_imports as problem_imports_operations
@@ -137,6 +138,11 @@ class Operations:
     contest_intervals = _Operation(contests_operations.contest_intervals)
     contest_remove_interval = _Operation(contests_operations.contest_remove_interval)
     contest_undo_interval = _Operation(contests_operations.contest_undo_interval)
+    contest_register = _Operation(contest_participants_operations.contest_register)
+    contest_participants = _Operation(contest_participants_operations.contest_participants)
+    contest_add_participant = _Operation(contest_participants_operations.contest_add_participant)
+    contest_update_participant = _Operation(contest_participants_operations.contest_update_participant)
+    contest_import_teams = _Operation(contest_participants_operations.contest_import_teams)
     chains = _Operation(chains_operations.chains)
     chain = _Operation(chains_operations.chain)
     chain_version = _Operation(chains_operations.chain_version)

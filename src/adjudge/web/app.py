@@ -16,6 +16,7 @@ from adjudge.web.routes import (
     api_reference,
     chains,
     contest_lifecycle,
+    contest_participants,
     contest_problem_settings,
     contest_problems,
     contest_scoreboard,
@@ -70,6 +71,9 @@ def install(app: FastAPI, services: Services) -> None:
             contest_pages, problem_page, services.contest_problems, services.own_contests, services.submitter
         ),
         contest_scoreboard.router(contest_pages, services.scoreboards, services.scoreboard_exports),
+        contest_participants.router(
+            contest_pages, services.contest_registrations, services.contest_participants, services.team_imports
+        ),
         problem_admin.router(pages, services.problems, services.revisions, services.imports),
         chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
         ratings.router(pages, services.ratings),

@@ -43,6 +43,7 @@ TABS: Final = (
     ContestTab("/problems", "contest.tab_problems", lambda view: view.sees_problems),
     ContestTab("/submissions", "contest.tab_submissions", _takes_part),
     ContestTab("/scoreboard", "contest.tab_scoreboard", _sees_scoreboard),
+    ContestTab("/participants", "people.participants", _everyone),
     ContestTab("/settings", "contest.tab_settings", _organisers),
 )
 """In the order of the page: those for everyone, then those for staff."""

@@ -30,6 +30,7 @@ from adjudge.client import (
     account,
     chain_runs,
     chains,
+    contest_participants,
     contests,
     executions,
     problem_imports,
@@ -264,7 +265,18 @@ def test_package_is_sent_once(call: Call) -> None:
 
 
 def test_clients_offer_every_operation() -> None:
-    modules = (account, chain_runs, chains, contests, executions, problem_imports, problems, rejudge, submissions)
+    modules = (
+        account,
+        chain_runs,
+        chains,
+        contest_participants,
+        contests,
+        executions,
+        problem_imports,
+        problems,
+        rejudge,
+        submissions,
+    )
     functions = {
         name: item
         for module in modules
