@@ -16,6 +16,7 @@ from tests.support.contest_app import ContestApp, open_contest
 from tests.support.published_problem import OPEN_GATE, SOURCE, publish_problem
 from tests.support.shared_routes import add_pages
 from tests.support.store_harness import StoreHarness
+from tests.unit.web.test_query_counts import cost
 
 PROBLEMS = "/contests/spring/problems"
 OWN = "/contests/spring/submissions"
@@ -157,3 +158,17 @@ async def test_practice_submissions_are_listed_too(contest: ContestApp) -> None:
         await contest.advance_hours(7)
         assert (await client.post(f"{PROBLEMS}/A/submit", data=FORM)).status_code == 303
         assert "Pending" in await shown(client, OWN)
+
+
+async def test_statements_of_lists_do_not_depend_on_their_length(contest: ContestApp) -> None:
+    await contest.advance_hours(1)
+    async with contest.participant() as client:
+        costs = []
+        for round_number in range(2):
+            for _ in range(3):
+                await contest.submit(client)
+            clone = {"slug": f"copy-{round_number}", "title": "Copy"}
+            assert (await contest.organiser.post("/api/v1/contests/spring:clone", json=clone)).is_success
+            costs.append([await cost(client, path) for path in (OWN, PROBLEMS)])
+            costs[-1].append(await cost(contest.organiser, "/contests"))
+        assert costs[0] == costs[1]
