@@ -62,7 +62,7 @@ def populate(installation: Installation) -> CreatedObjects:
     installation.admin.put(
         "/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}
     ).raise_for_status()
-    participant_id = _create_contest(installation)
+    participant_id, question_id = _create_contest(installation)
     job_id = installation.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
@@ -87,6 +87,8 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/scoreboard": "/contests/hostile/scoreboard",
         "/contests/{slug}/scoreboard/{participant}/{label}": f"/contests/hostile/scoreboard/{participant_id}/A",
         "/contests/{slug}/resolver": "/contests/hostile/resolver",
+        "/contests/{slug}/clarifications": "/contests/hostile/clarifications",
+        "/contests/{slug}/clarifications/{clarification_id}": f"/contests/hostile/clarifications/{question_id}",
         "/submissions": "/submissions?all=1",
         "/submissions/{submission_id}": f"/submissions/{accepted}",
         "/manage": "/manage",
@@ -118,8 +120,8 @@ def populate(installation: Installation) -> CreatedObjects:
     return CreatedObjects(paths, more)
 
 
-def _create_contest(installation: Installation) -> str:
-    """A running contest; return its participant."""
+def _create_contest(installation: Installation) -> tuple[str, str]:
+    """A running contest; return a participant and a question."""
     body = {"slug": "hostile", "title": HOSTILE[:200], "description": HOSTILE, "duration_sec": 18_000}
     _posted(installation.admin, "/api/v1/contests", body)
     problems = {"problems": [{"problem": "sum", "alias": HOSTILE[:200], "rgb": "#e11d48"}, {"problem": "twice"}]}
@@ -130,7 +132,10 @@ def _create_contest(installation: Installation) -> str:
     solution = {"contest": "hostile", "problem": "A", "language": "python", "source": SUM}
     _posted(installation.admin, "/api/v1/submissions", solution)
     entry = {"user": "contestant", "name": HOSTILE[:100]}
-    return str(_posted(installation.admin, "/api/v1/contests/hostile/participants", entry)["id"])
+    participant = _posted(installation.admin, "/api/v1/contests/hostile/participants", entry)
+    asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})
+    _posted(installation.admin, "/api/v1/contests/hostile/announcements", {"body": HOSTILE})
+    return participant["id"], asked["id"]
 
 
 def _posted(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:

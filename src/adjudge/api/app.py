@@ -22,6 +22,7 @@ from adjudge.api.routes import (
     chain_run_files,
     chain_runs,
     chains,
+    contest_clarifications,
     contest_participants,
     contest_problems,
     contest_scoreboard,
@@ -102,6 +103,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         chain_runs.router(s.chain_runs, s.connections),
         chains.router(s.chains, s.chain_runs, s.chain_triggers),
         contests.router(s.contests, s.contest_lifecycle),
+        contest_clarifications.router(s.clarifications),
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),

@@ -18,6 +18,7 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
+from adjudge.services.clarifications import ClarificationService
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_own import OwnContestService
@@ -88,6 +89,7 @@ class Services:
     own_contests: OwnContestService
     contest_lifecycle: ContestLifecycleService
     ratings: RatingService
+    clarifications: ClarificationService
     contest_registrations: ContestRegistrationService
     contest_participants: ParticipantService
     contest_invitations: ContestInvitationService

@@ -15,6 +15,7 @@ from adjudge.web.routes import (
     account,
     api_reference,
     chains,
+    contest_clarifications,
     contest_lifecycle,
     contest_participants,
     contest_problem_settings,
@@ -45,7 +46,7 @@ def install(app: FastAPI, services: Services) -> None:
         services.submissions,
         services.admission,
     )
-    contest_pages = ContestPageRenderer(pages)
+    contest_pages = ContestPageRenderer(pages, services.clarifications)
     for router in (
         pages.assets.router(),
         preferences.router(pages),
@@ -74,6 +75,7 @@ def install(app: FastAPI, services: Services) -> None:
         contest_participants.router(
             contest_pages, services.contest_registrations, services.contest_participants, services.team_imports
         ),
+        contest_clarifications.router(contest_pages, services.contests, services.clarifications),
         problem_admin.router(pages, services.problems, services.revisions, services.imports),
         chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
         ratings.router(pages, services.ratings),

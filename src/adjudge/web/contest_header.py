@@ -12,6 +12,7 @@ from adjudge.contests import clock
 from adjudge.contests.times import participant_clock
 from adjudge.domain.contest import ContestPhase
 from adjudge.domain.states import ContestState
+from adjudge.services.clarifications import ClarificationService
 from adjudge.services.contest_access import ContestView
 from adjudge.web.contest_durations import format_left
 from adjudge.web.contest_tabs import contest_tabs
@@ -71,6 +72,7 @@ class ContestPageRenderer:
     """Renders pages that extend ``contest_base.html``."""
 
     pages: PageRenderer
+    clarifications: ClarificationService
 
     async def render(
         self, request: Request, view: ContestView, template: str, *, tab: str = "", status: int = 200, **shown: object
@@ -85,6 +87,7 @@ class ContestPageRenderer:
             header=make_header(view),
             tabs=contest_tabs(view),
             tab=tab,
+            unread=await self.clarifications.count_unread(view),
             **shown,
         )
 

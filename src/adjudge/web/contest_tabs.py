@@ -42,6 +42,7 @@ TABS: Final = (
     ContestTab("", "contest.tab_overview", _everyone),
     ContestTab("/problems", "contest.tab_problems", lambda view: view.sees_problems),
     ContestTab("/submissions", "contest.tab_submissions", _takes_part),
+    ContestTab("/clarifications", "contest.tab_clarifications", _everyone),
     ContestTab("/scoreboard", "contest.tab_scoreboard", _sees_scoreboard),
     ContestTab("/participants", "people.participants", _everyone),
     ContestTab("/settings", "contest.tab_settings", _organisers),

@@ -23,6 +23,7 @@ from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
+from adjudge.services.clarifications import ClarificationService
 from adjudge.services.contest_access import ContestAccess
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
@@ -143,6 +144,7 @@ def compose_services(
         own_contests=OwnContestService(database),
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
         ratings=RatingService(database),
+        clarifications=ClarificationService(database, contest_access, new_id),
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),
         contest_invitations=ContestInvitationService(database, contest_access, new_id),

@@ -41,6 +41,15 @@ INSERT_GROUPS = Statement(
     """,
     input_columns={"given_clarification_id": "text", "given_group_id": "text"},
 )
+GROUPS = Statement(
+    "clarifications.groups",
+    "List the groups that clarifications are sent to.",
+    """
+    SELECT clarification_id, code FROM {given} JOIN clarification_groups ON clarification_id = given_id
+    JOIN contest_groups ON contest_groups.id = group_id ORDER BY code
+    """,
+    input_columns={"given_id": "text"},
+)
 MARK_ANSWERED = Statement(
     "clarifications.mark_answered",
     "Mark a question as answered.",
@@ -78,6 +87,7 @@ PAGE = Statement(
 )
 _VISIBLE = """
     contest_id = :contest_id AND number < :before
+      AND (CAST(:without_problem AS bigint) = 0 OR problem_id IS NULL)
       AND (audience = 'all'
            OR (CAST(:participant_id AS text) IS NOT NULL AND (
                from_participant_id = :participant_id OR to_participant_id = :participant_id
@@ -98,7 +108,7 @@ COUNT_UNREAD = Statement(
     "Count the clarifications that a participant may see and has not read, without its own questions.",
     f"""
     SELECT count(*) AS count FROM clarifications
-    WHERE {_VISIBLE} AND number > :after AND COALESCE(from_participant_id, '') <> COALESCE(:participant_id, '')
+    WHERE {_VISIBLE} AND number > :after AND from_participant_id IS NULL
     """,
 )
 COUNT_OPEN = Statement(
@@ -225,18 +235,44 @@ async def page(
 
 
 async def page_visible(
-    tx: Tx, contest_id: str, participant_id: str | None, *, before: int = 2**62, limit: int
+    tx: Tx,
+    contest_id: str,
+    participant_id: str | None,
+    *,
+    before: int = 2**62,
+    limit: int,
+    without_problem: bool = False,
 ) -> list[ClarificationRow]:
     """List what a participant may see: its own, those to it or its groups, those to all; a visitor only the last."""
     return await tx.fetch(
-        PAGE_VISIBLE, contest_id=contest_id, participant_id=participant_id, before=before, limit=limit
+        PAGE_VISIBLE,
+        contest_id=contest_id,
+        participant_id=participant_id,
+        before=before,
+        limit=limit,
+        without_problem=int(without_problem),
     )
 
 
-async def count_unread(tx: Tx, contest_id: str, participant_id: str | None, after: int) -> int:
+async def groups_of(tx: Tx, clarification_ids: Sequence[str]) -> dict[str, list[str]]:
+    """The codes of the groups that clarifications are sent to."""
+    found: dict[str, list[str]] = {item: [] for item in clarification_ids}
+    for row in await tx.fetch(GROUPS, [(item,) for item in clarification_ids]) if clarification_ids else ():
+        found[row["clarification_id"]].append(row["code"])
+    return found
+
+
+async def count_unread(
+    tx: Tx, contest_id: str, participant_id: str | None, after: int, *, without_problem: bool = False
+) -> int:
     """Count what a participant may see and has not read."""
     (row,) = await tx.fetch(
-        COUNT_UNREAD, contest_id=contest_id, participant_id=participant_id, after=after, before=2**62
+        COUNT_UNREAD,
+        contest_id=contest_id,
+        participant_id=participant_id,
+        after=after,
+        before=2**62,
+        without_problem=int(without_problem),
     )
     return int(row["count"])
 

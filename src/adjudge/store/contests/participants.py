@@ -82,6 +82,13 @@ OF_USER = Statement(
     row=ParticipantRow,
     input_columns={"given_id": "text"},
 )
+FIND_MANY = Statement(
+    "participants.find_many",
+    "Read several participants.",
+    "SELECT {columns:participants} FROM {given} JOIN participants ON participants.id = given_id",
+    row=ParticipantRow,
+    input_columns={"given_id": "text"},
+)
 CONTESTS_OF_USER = Statement(
     "participants.contests_of_user",
     "List the contests that a user takes part in.",
@@ -283,6 +290,12 @@ async def find(tx: Tx, participant_id: str) -> ParticipantRow:
     if row is None:
         raise NotFound("participant", participant_id)
     return row
+
+
+async def find_many(tx: Tx, participant_ids: Iterable[str]) -> list[ParticipantRow]:
+    """Those of the participants that exist."""
+    rows = [(item,) for item in participant_ids]
+    return await tx.fetch(FIND_MANY, rows) if rows else []
 
 
 async def find_by_codes(tx: Tx, contest_id: str, codes: Iterable[str]) -> dict[str, ParticipantRow]:

@@ -60,7 +60,12 @@ def router(page: ContestPageRenderer, contests: ContestService, languages: Langu
         """The live region of the header of a contest."""
         view = await contests.access.find(viewer, slug)
         return await page.pages.render(
-            request, "contest_header.html", header=make_header(view), tabs=contest_tabs(view), tab=tab
+            request,
+            "contest_header.html",
+            header=make_header(view),
+            tabs=contest_tabs(view),
+            tab=tab,
+            unread=await page.clarifications.count_unread(view),
         )
 
     return routes
