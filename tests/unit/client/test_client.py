@@ -36,6 +36,7 @@ from adjudge.client import (
     problem_imports,
     problems,
     rejudge,
+    scoreboards,
     submissions,
 )
 from adjudge.client.client import Operations, _Operation, _StreamOperation
@@ -275,6 +276,7 @@ def test_clients_offer_every_operation() -> None:
         problem_imports,
         problems,
         rejudge,
+        scoreboards,
         submissions,
     )
     functions = {
