@@ -68,6 +68,11 @@ class AdjudgeProcess:
     def _has(self, text: str) -> bool:
         return any(text in line for line in self.output)
 
+    def kill(self) -> None:
+        """End it without warning, as a crash of the machine does."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         """Terminate the process; kill it if it does not exit."""
         self._process.terminate()
@@ -96,6 +101,7 @@ class Installation:
     admin: httpx.Client
     """The first admin, with a token."""
     processes: list[AdjudgeProcess] = field(default_factory=list)
+    environment: Mapping[str, str] = field(default_factory=dict)
     _sessions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -228,7 +234,7 @@ def start_distributed(folder: Path, database_url: str, redis_url: str, **setting
         url = processes[0].wait_for(_READY)
         admin = stack.enter_context(httpx.Client(base_url=url, timeout=_TIMEOUT_SEC))
         _create_token(admin, PASSWORD)
-        yield Installation(url, folder, admin, processes)
+        yield Installation(url, folder, admin, processes, environment)
 
 
 def add_user(environment: Mapping[str, str], folder: Path, name: str, role: str) -> None:

@@ -13,6 +13,7 @@ from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
 from adjudge.cli.contest_problems import PROBLEM_COMMANDS
 from adjudge.cli.contest_scoreboard import SCOREBOARD_COMMANDS
 from adjudge.cli.contest_settings import SETTINGS_COMMANDS
+from adjudge.cli.contest_simulate import simulate
 from adjudge.cli.options import json_option, limit_option, server_option
 from adjudge.cli.output import make_console
 
@@ -28,6 +29,7 @@ for _command in (
     *LIFECYCLE_COMMANDS,
     *PARTICIPANT_COMMANDS,
     *SCOREBOARD_COMMANDS,
+    simulate,
 ):
     command.add_command(_command)
 

@@ -134,3 +134,8 @@ def _map_errors() -> Iterator[None]:
     except httpx.TransportError as error:
         what = str(error) or type(error).__name__
         raise UnreachableError(f"No response: {what}", was_sent=not isinstance(error, _NEVER_SENT)) from error
+
+
+def shared_transport(connections: int) -> httpx.AsyncBaseTransport:
+    """Connections that several ``AsyncClient`` objects share, for a process that acts for many users."""
+    return httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=connections))
