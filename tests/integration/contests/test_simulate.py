@@ -34,7 +34,7 @@ async def solved_in_database(url: str, contest: str) -> list[int]:
     """Solved problems of all teams as the stored scoreboard has them, best first."""
 
     async def read(tx: Tx) -> list[int]:
-        board, _ = await load_board(tx, await queries.find_contest(tx, contest), JURY)
+        board = (await load_board(tx, await queries.find_contest(tx, contest), JURY)).board
         return sorted((row.keys.k1 for row in board.rows), reverse=True)
 
     async with open_database(url, migrate=False) as database:
