@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import httpx
@@ -62,7 +63,9 @@ def populate(installation: Installation) -> CreatedObjects:
     installation.admin.put(
         "/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}
     ).raise_for_status()
-    participant_id, question_id = _create_contest(installation)
+    participant, question_id = _create_contest(installation)
+    _create_rated_contest(installation)
+    _create_team_contest(installation)
     job_id = installation.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
@@ -77,6 +80,10 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests": "/contests",
         "/contests/new": "/contests/new",
         "/contests/{slug}": "/contests/hostile",
+        "/contests/{slug}/register": "/contests/hostile/register",
+        "/contests/{slug}/participants": "/contests/hostile/participants",
+        "/contests/{slug}/participants/{code}": f"/contests/hostile/participants/{participant['code']}",
+        "/contests/{slug}/import": "/contests/hostile/import",
         "/contests/{slug}/problems": "/contests/hostile/problems",
         "/contests/{slug}/problems/{label}": "/contests/hostile/problems/A",
         "/contests/{slug}/submissions": "/contests/hostile/submissions",
@@ -85,10 +92,12 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/settings/roles": "/contests/hostile/settings/roles",
         "/contests/{slug}/settings/lifecycle": "/contests/hostile/settings/lifecycle",
         "/contests/{slug}/scoreboard": "/contests/hostile/scoreboard",
-        "/contests/{slug}/scoreboard/{participant}/{label}": f"/contests/hostile/scoreboard/{participant_id}/A",
+        "/contests/{slug}/scoreboard/{participant}/{label}": f"/contests/hostile/scoreboard/{participant['id']}/A",
         "/contests/{slug}/resolver": "/contests/hostile/resolver",
         "/contests/{slug}/clarifications": "/contests/hostile/clarifications",
         "/contests/{slug}/clarifications/{clarification_id}": f"/contests/hostile/clarifications/{question_id}",
+        "/ratings": "/ratings",
+        "/users/{user}/rating": "/users/contestant/rating",
         "/submissions": "/submissions?all=1",
         "/submissions/{submission_id}": f"/submissions/{accepted}",
         "/manage": "/manage",
@@ -116,11 +125,13 @@ def populate(installation: Installation) -> CreatedObjects:
         "a question": f"/runs/{run_id}/nodes/ask",
         "an empty list": "/problems?q=nothing-is-called-that",
         "a projector": "/contests/hostile/scoreboard?projector=1",
+        "a form for teams": "/contests/teams/register",
+        "a contest that is over": "/contests/rated/register",
     }
     return CreatedObjects(paths, more)
 
 
-def _create_contest(installation: Installation) -> tuple[str, str]:
+def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     """A running contest; return a participant and a question."""
     body = {"slug": "hostile", "title": HOSTILE[:200], "description": HOSTILE, "duration_sec": 18_000}
     _posted(installation.admin, "/api/v1/contests", body)
@@ -135,7 +146,38 @@ def _create_contest(installation: Installation) -> tuple[str, str]:
     participant = _posted(installation.admin, "/api/v1/contests/hostile/participants", entry)
     asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})
     _posted(installation.admin, "/api/v1/contests/hostile/announcements", {"body": HOSTILE})
-    return participant["id"], asked["id"]
+    return participant, asked["id"]
+
+
+def _create_rated_contest(installation: Installation) -> None:
+    """A finalized contest in which two users were rated."""
+    started = datetime.now(UTC) - timedelta(hours=1)
+    body = {"slug": "rated", "title": HOSTILE[:200], "duration_sec": 7_200, "rated": True, "allows_virtual": True}
+    _posted(installation.admin, "/api/v1/contests", body | {"starts_at": started.isoformat()})
+    problems = {"problems": [{"problem": "sum"}]}
+    installation.admin.put("/api/v1/contests/rated/problems", json=problems).raise_for_status()
+    _posted(installation.admin, "/api/v1/contests/rated:publish", {})
+    for name, source in (("contestant", SUM), ("setter", SAYS_IT)):
+        with installation.client(name) as client:
+            _posted(client, "/api/v1/contests/rated:register", {})
+            solution = {"contest": "rated", "problem": "A", "language": "python", "source": source}
+            submission_id = _posted(client, "/api/v1/submissions", solution)["submission_id"]
+        installation.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+    ended = {"duration_sec": (datetime.now(UTC) - started).total_seconds()}
+    installation.admin.patch("/api/v1/contests/rated", json=ended).raise_for_status()
+    _posted(installation.admin, "/api/v1/contests/rated:finalize", {})
+    installation.wait_until("/api/v1/ratings", lambda it: len(it["items"]) == 2)
+
+
+def _create_team_contest(installation: Installation) -> None:
+    """A contest of the next day, for teams and individuals who know its code."""
+    starts = datetime.now(UTC) + timedelta(days=1)
+    registration = {"registration": "code", "registration_code": "a code", "allows_teams": True}
+    body = {"slug": "teams", "title": HOSTILE[:200], "duration_sec": 18_000, "starts_at": starts.isoformat()}
+    _posted(installation.admin, "/api/v1/contests", body | registration)
+    problems = {"problems": [{"problem": "sum"}]}
+    installation.admin.put("/api/v1/contests/teams/problems", json=problems).raise_for_status()
+    _posted(installation.admin, "/api/v1/contests/teams:publish", {})
 
 
 def _posted(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
