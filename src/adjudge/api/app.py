@@ -23,6 +23,7 @@ from adjudge.api.routes import (
     chain_runs,
     chains,
     contest_clarifications,
+    contest_jury,
     contest_participants,
     contest_problems,
     contest_scoreboard,
@@ -107,6 +108,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),
+        contest_jury.router(s.contest_submissions),
         contest_problems.router(s.contest_problems),
         ratings.router(s.ratings),
         contest_scoreboard.router(s.scoreboards, s.scoreboard_exports, s.awards, s.connections),

@@ -24,6 +24,7 @@ from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
+from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
@@ -85,6 +86,7 @@ class Services:
     webhooks: WebhookService
     ops: OpsService
     contests: ContestService
+    contest_submissions: ContestSubmissionService
     contest_problems: ContestProblemService
     own_contests: OwnContestService
     contest_lifecycle: ContestLifecycleService

@@ -30,6 +30,7 @@ from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
+from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_submit import ContestSubmitCheck
 from adjudge.services.contests import ContestService
 from adjudge.services.event_feed import EventFeed
@@ -140,6 +141,7 @@ def compose_services(
         webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
         ops=OpsService(database, jobs, registry, settings, checks),
         contests=contests,
+        contest_submissions=ContestSubmissionService(database, contest_access),
         contest_problems=ContestProblemService(contests, problems),
         own_contests=OwnContestService(database),
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),

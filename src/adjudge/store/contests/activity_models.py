@@ -26,6 +26,8 @@ class ContestSubmissionRow:
     contest_id: str
     participant_id: str
     problem_id: str
+    label: str | None
+    """The label of the problem in the contest."""
     number: int
     received_at: int
     official: bool
@@ -39,6 +41,7 @@ class ContestSubmissionRow:
     override_verdict: Verdict | None
     override_score_micro: int | None
     overridden_at: int | None
+    overridden_by: str | None
     override_reason: str | None
     version: int
     user_id: str

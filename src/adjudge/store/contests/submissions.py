@@ -74,6 +74,8 @@ INSERT = Statement(
 )
 _FROM = "FROM contest_submissions JOIN submissions ON submissions.id = contest_submissions.submission_id"
 _COLUMNS = {
+    "label": """(SELECT label FROM contest_problems WHERE contest_problems.contest_id = contest_submissions.contest_id
+                 AND contest_problems.problem_id = contest_submissions.problem_id)""",
     "user_id": "submissions.user_id",
     "language": "submissions.language",
     "status": "submissions.status",

@@ -38,4 +38,9 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/contests/{contest}:thaw"): USERS,
     ("GET", "/api/v1/ratings"): ALL,
     ("GET", "/api/v1/users/{user}/rating"): ALL,
+    ("GET", "/api/v1/contests/{contest}/jury/submissions"): USERS,
+    ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:verify"): USERS,
+    ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:ignore"): USERS,
+    ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:make-official"): USERS,
+    ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:override"): USERS,
 }
