@@ -93,8 +93,19 @@ class ContestView:
 
         ``participant`` is that of an own object, if it is not the one for whom the viewer submits now.
         """
+        viewer = self.viewer_class
+        if is_own and viewer in (ViewerClass.PARTICIPANT, ViewerClass.STAFF):
+            viewer = ViewerClass.OWN
+        phase = self.phase if participant is None else self.times.phase(participant)
+        return visibility.access(route, viewer, phase, self._facts(is_problem_published=is_problem_published))
+
+    def participant_access(self, route: RouteClass) -> Access:
+        """What participants with the clock of the contest see now of what belongs to others."""
+        return visibility.access(route, ViewerClass.PARTICIPANT, self.public_phase, self._facts())
+
+    def _facts(self, *, is_problem_published: bool = False) -> ContestFacts:
         settings = self.contest.settings
-        facts = ContestFacts(
+        return ContestFacts(
             visibility=settings.visibility,
             scoreboard_visibility=settings.scoreboard_visibility,
             feedback=settings.feedback,
@@ -106,11 +117,6 @@ class ContestView:
             shows_editorials=settings.materials_public,
             is_tester=self.is_tester,
         )
-        viewer = self.viewer_class
-        if is_own and viewer in (ViewerClass.PARTICIPANT, ViewerClass.STAFF):
-            viewer = ViewerClass.OWN
-        phase = self.phase if participant is None else self.times.phase(participant)
-        return visibility.access(route, viewer, phase, facts)
 
     @property
     def sees_problems(self) -> bool:

@@ -101,9 +101,12 @@ class ScoreboardService:
     feed: ScoreboardFeed
 
     async def find(self, viewer: Viewer, contest: str, *, is_jury: bool = False) -> BoardAccess:
-        """What the viewer may see; 404 if it is nothing, 403 without a role for the jury view."""
+        """What the viewer may see; 404 if it is nothing, 403 without a role for the jury view.
+
+        Members of the jury know of the scoreboard: a public view that is hidden has no rows for them.
+        """
         found = board_access(await self.access.find(viewer, contest), is_jury=is_jury)
-        if found.rows is Access.NONE and found.own is Access.NONE:
+        if found.rows is Access.NONE and found.own is Access.NONE and not found.contest.sees_all:
             raise NotFound("scoreboard", contest)
         return found
 
@@ -287,14 +290,13 @@ def _visible(found: BoardAccess) -> tuple[object, ...]:
 
 
 def board_access(view: ContestView, *, is_jury: bool) -> BoardAccess:
-    """What a viewer may see. Members of the jury see the public view, unless they ask for theirs."""
+    """What a viewer may see. Members of the jury see the view of participants, unless they ask for theirs."""
     if is_jury:
         view.require(*_STAFF)
         return BoardAccess(view, Access.JURY_VIEW, Access.NONE, is_jury=True)
     shown = replace(view, roles=frozenset()) if view.sees_all else view
-    return BoardAccess(
-        view, shown.access(RouteClass.SCOREBOARD), shown.access(RouteClass.OWN_ROW, is_own=True), is_jury=False
-    )
+    rows = view.participant_access(RouteClass.SCOREBOARD) if view.sees_all else view.access(RouteClass.SCOREBOARD)
+    return BoardAccess(view, rows, shown.access(RouteClass.OWN_ROW, is_own=True), is_jury=False)
 
 
 def _groups(board: LiveBoard) -> list[ScoreboardGroupRead]:

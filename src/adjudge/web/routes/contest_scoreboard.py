@@ -11,9 +11,8 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
 from adjudge.contests.live_board import BoardFilter
-from adjudge.contests.visibility import Access
 from adjudge.domain.permissions import Permission
-from adjudge.services.scoreboard import ScoreboardService, board_access
+from adjudge.services.scoreboard import ScoreboardService
 from adjudge.services.scoreboard_exports import ScoreboardExportService
 from adjudge.services.viewer import Viewer
 from adjudge.web.contest_header import ContestPageRenderer
@@ -53,7 +52,7 @@ def router(page: ContestPageRenderer, scoreboards: ScoreboardService, exports: S
         projector: Given = "",
     ) -> Response:
         contest = await scoreboards.access.find(viewer, slug)
-        is_jury = view == "jury" or _sees_only_as_jury(board_access(contest, is_jury=False).rows, contest.sees_all)
+        is_jury = view == "jury"
         found = await scoreboards.find(viewer, slug, is_jury=is_jury)
         which = BoardFilter(group or None, organization or None)
         query = {"view": "jury" if is_jury else "", "group": group, "organization": organization}
@@ -95,10 +94,6 @@ def router(page: ContestPageRenderer, scoreboards: ScoreboardService, exports: S
         )
 
     return routes
-
-
-def _sees_only_as_jury(rows: Access, sees_all: bool) -> bool:  # both are what the viewer may see
-    return rows is Access.NONE and sees_all
 
 
 def _texts(spoken: Translations) -> str:
