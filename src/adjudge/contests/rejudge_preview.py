@@ -7,7 +7,7 @@ and awards are derived from the two boards.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from adjudge.contests import ranking
@@ -61,11 +61,12 @@ class ScoreboardPreview:
         return {key: (old.get(key), new.get(key)) for key in changed}
 
 
-async def preview(tx: Tx, batch_id: str) -> list[ScoreboardPreview]:
-    """Compute how a batch would change the scoreboard of every contest that its submissions belong to."""
+async def preview(tx: Tx, batch_id: str, *, hidden_contests: Container[str] = ()) -> list[ScoreboardPreview]:
+    """Compute how a batch would change the scoreboard of every contest of its submissions that is not hidden."""
     items: defaultdict[str, list[store.PreviewItem]] = defaultdict(list)
     for item in await store.items(tx, batch_id):
-        items[item.target.contest_id].append(item)
+        if item.target.contest_id not in hidden_contests:
+            items[item.target.contest_id].append(item)
     return [await _preview_contest(tx, contest_id, items[contest_id]) for contest_id in sorted(items)]
 
 

@@ -12,6 +12,7 @@ from adjudge.domain.ids import IdFactory, new_id, parse_number
 from adjudge.schema.scoreboard import ScoreboardPreviewRead
 from adjudge.services.admission import AdmissionController
 from adjudge.services.rejudge_scoreboards import preview_scoreboards
+from adjudge.services.submission_access import find_hidden_contests_of_batch
 from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
@@ -95,20 +96,29 @@ class RejudgeService:
         return await self.database.read(lambda tx: rejudge.page(tx, before=before or MAX_ID, limit=limit))
 
     async def preview_batch(
-        self, batch_id: str, *, after: str | None, limit: int, only_different: bool
+        self, viewer: Viewer, batch_id: str, *, after: str | None, limit: int, only_different: bool
     ) -> RejudgePreview:
-        """The effect of applying a batch, read in one snapshot."""
+        """The effect of applying a batch, read in one snapshot; without contests that the viewer may not see all of."""
 
         async def read(tx: Tx) -> RejudgePreview:
             batch = await rejudge.find(tx, batch_id)
-            items = await rejudge.items(tx, batch_id, after=after or "", limit=limit, only_different=only_different)
-            return RejudgePreview(batch, await rejudge.count_verdict_changes(tx, batch_id), items)
+            hidden = await find_hidden_contests_of_batch(tx, viewer, batch_id)
+            items = await rejudge.items(
+                tx,
+                batch_id,
+                after=after or "",
+                limit=limit,
+                only_different=only_different,
+                hidden_contests=hidden,
+            )
+            counts = await rejudge.count_verdict_changes(tx, batch_id, hidden_contests=hidden)
+            return RejudgePreview(batch, counts, items)
 
         return await self.database.read(read)
 
-    async def preview_scoreboards(self, batch_id: str) -> list[ScoreboardPreviewRead]:
+    async def preview_scoreboards(self, viewer: Viewer, batch_id: str) -> list[ScoreboardPreviewRead]:
         """How applying a batch would change the scoreboards of contests."""
-        return await preview_scoreboards(self.database, batch_id)
+        return await preview_scoreboards(self.database, viewer, batch_id)
 
     async def apply_batch(
         self, viewer: Viewer, batch_id: str, *, skip_changed: bool

@@ -17,16 +17,19 @@ from adjudge.schema.scoreboard import (
     ScoreboardPreviewRead,
 )
 from adjudge.services.awards import with_stored
+from adjudge.services.submission_access import find_hidden_contests_of_batch
+from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.contests import staff
 from adjudge.store.contests.activity_models import AwardRow
 
 
-async def preview_scoreboards(database: Database, batch_id: str) -> list[ScoreboardPreviewRead]:
-    """One entry for each contest with submissions that the batch would change; writes nothing."""
+async def preview_scoreboards(database: Database, viewer: Viewer, batch_id: str) -> list[ScoreboardPreviewRead]:
+    """One entry for each contest with submissions that the batch would change, if the viewer sees all of it."""
 
     async def read(tx: Tx) -> list[tuple[ScoreboardPreview, list[AwardRow]]]:
-        found = await rejudge_preview.preview(tx, batch_id)
+        hidden = await find_hidden_contests_of_batch(tx, viewer, batch_id)
+        found = await rejudge_preview.preview(tx, batch_id, hidden_contests=hidden)
         return [(item, await staff.awards(tx, item.contest.id)) for item in found]
 
     return [_read(preview, stored) for preview, stored in await database.read(read)]

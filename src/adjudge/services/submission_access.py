@@ -22,7 +22,7 @@ from adjudge.judge.result_document import author_view, coarse_mem_kb
 from adjudge.services.contest_access import ContestView, make_views
 from adjudge.services.viewer import Viewer
 from adjudge.store import Tx
-from adjudge.store.contests import hidden
+from adjudge.store.contests import hidden, rejudge_preview
 from adjudge.store.contests import submissions as contest_submissions
 from adjudge.store.contests.activity_models import ContestSubmissionRow
 from adjudge.store.judging.models import JudgeRunRow, SubmissionRow, SubmissionStatusChange
@@ -171,6 +171,15 @@ async def find_hidden_contests(tx: Tx, viewer: Viewer, *, owned_problem_id: str 
         return []
     seen = {view.contest.id for view in await make_views(tx, viewer, contests) if view.sees_all}
     return [contest_id for contest_id in await find_unthawed(tx, contests) if contest_id not in seen]
+
+
+async def find_hidden_contests_of_batch(tx: Tx, viewer: Viewer, batch_id: str) -> list[str]:
+    """The contests of a rejudge batch whose results are left out: the viewer is not in their jury."""
+    if viewer.can(Permission.SUBMISSION_READ_ALL):
+        return []
+    contests = await rejudge_preview.contests(tx, batch_id)
+    seen = {view.contest.id for view in await make_views(tx, viewer, contests) if view.sees_all}
+    return [contest.id for contest in contests if contest.id not in seen]
 
 
 def _hides_verdicts(feedback: ContestFeedback) -> bool:

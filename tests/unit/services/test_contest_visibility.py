@@ -340,3 +340,33 @@ async def test_details_of_others_are_open_after_the_results_are_final_if_the_con
     row = (await fixture.clients["other"].get(path)).json()
     assert row["verdict"] == "AC"
     assert (await fixture.clients["stranger"].get(f"{path}/source")).text == SOURCE
+
+
+async def test_rejudge_preview_leaves_out_contests_that_hide_results_from_the_viewer(
+    published: PublishedProblem, stack: AsyncExitStack
+) -> None:
+    fixture = await make_fixture(published, stack, SETTINGS)
+    await fixture.store.clock.advance(PHASES_MS["frozen"])
+    _, job_id = await fixture.submit("author")
+    await published.finish(job_id, Verdict.WA, score=0)
+    judge = await stack.enter_async_context(published.user_client("judge"))
+    outside = await published.submit(judge)
+    await published.finish(outside["job_id"], Verdict.WA, score=0)
+    body = {"filter": {"problem": "sum"}, "reason": "test 1 was wrong"}
+    batch_id = (await judge.post("/api/v1/rejudge-batches", json=body)).json()["id"]
+    for row in await fixture.store.rows("SELECT job_id FROM rejudge_items WHERE batch_id = :id", id=batch_id):
+        await published.finish(row["job_id"], Verdict.AC)
+    member_id, token = await published.api.user("setter")
+    member = await stack.enter_async_context(published.api.client(token))
+    roles = [(member_id, ContestRole.JUDGE)]
+    await fixture.store.transact(
+        lambda tx: commands.grant_roles(
+            tx, fixture.contest_id, roles, actor=fixture.users["jury"], granted_by=fixture.users["jury"]
+        )
+    )
+    for client, seen in ((judge, 2), (member, 2), (fixture.clients["setter"], 1)):
+        preview = (await client.get(f"/api/v1/rejudge-batches/{batch_id}/preview?only_different=false")).json()
+        assert len(preview["items"]) == seen
+        assert [(item["old_verdict"], item["count"]) for item in preview["differences"]] == [("WA", seen)]
+        boards = (await client.get(f"/api/v1/rejudge-batches/{batch_id}/scoreboards")).json()["items"]
+        assert [item["contest"] for item in boards] == [SLUG] * (seen - 1)

@@ -76,13 +76,14 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
     @routes.get("/{batch_id}/preview", summary="Preview the verdict changes of a batch")
     async def preview(
         batch_id: str,
-        viewer: Reader,  # noqa: ARG001  # checks the permission
+        viewer: Reader,
         only_different: bool = True,
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
     ) -> RejudgePreviewRead:
         place = decode_cursor(cursor, [str])
         found = await rejudges.preview_batch(
+            viewer,
             batch_id,
             after=str(place[0]) if place else None,
             limit=limit + 1,
@@ -101,10 +102,10 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
         summary="Preview the changes of scoreboards",
         description="Ranks, first solves and awards of the contests concerned, as they would be if it were applied.",
     )
-    async def scoreboards(batch_id: str, viewer: Reader) -> ScoreboardPreviewList:  # noqa: ARG001  # checks the permission
+    async def scoreboards(batch_id: str, viewer: Reader) -> ScoreboardPreviewList:
         found = await rejudges.resolve_id(batch_id)
         await rejudges.get_batch(found)
-        return ScoreboardPreviewList(items=await rejudges.preview_scoreboards(found))
+        return ScoreboardPreviewList(items=await rejudges.preview_scoreboards(viewer, found))
 
     @routes.post(
         "/{batch_id}:apply",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adjudge.domain.verdict import Verdict
+from adjudge.store.contests.models import ContestRow
 from adjudge.store.contests.scoreboard import RESULT_COLUMNS, JudgedTarget
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
@@ -34,8 +35,24 @@ ITEMS = Statement(
     row=PreviewItem,
     columns=RESULT_COLUMNS | {"score": "new_score", "verdict": "new_verdict"},
 )
+CONTESTS = Statement(
+    "rejudge.contests",
+    "List the contests that the submissions of a batch belong to.",
+    """
+    SELECT {columns} FROM contests
+    WHERE id IN (SELECT submissions.contest_id FROM rejudge_items
+                 JOIN submissions ON submissions.id = rejudge_items.submission_id
+                 WHERE batch_id = :batch_id AND submissions.contest_id IS NOT NULL)
+    """,
+    row=ContestRow,
+)
 
 
 async def items(tx: Tx, batch_id: str) -> list[PreviewItem]:
     """The submissions that applying a batch would change, by its policy."""
     return await tx.fetch(ITEMS, batch_id=batch_id)
+
+
+async def contests(tx: Tx, batch_id: str) -> list[ContestRow]:
+    """The contests that the submissions of a batch belong to."""
+    return await tx.fetch(CONTESTS, batch_id=batch_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition
@@ -17,6 +17,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
 from adjudge.store.chains import triggers as chain_triggers
+from adjudge.store.contests.hidden import join_ids
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
 from adjudge.store.jobs.commands import JobCommands
@@ -171,14 +172,25 @@ async def page(tx: Tx, *, before: str, limit: int) -> list[RejudgeBatchRow]:
     return await tx.fetch(sql.PAGE, before=before, limit=limit)
 
 
-async def items(tx: Tx, batch_id: str, *, after: str, limit: int, only_different: bool) -> list[RejudgeItemRow]:
-    """List the submissions of a batch with their old and new verdicts."""
-    return await tx.fetch(sql.ITEMS, batch_id=batch_id, after=after, limit=limit, only_different=int(only_different))
+async def items(
+    tx: Tx, batch_id: str, *, after: str, limit: int, only_different: bool, hidden_contests: Iterable[str] = ()
+) -> list[RejudgeItemRow]:
+    """List the submissions of a batch with their old and new verdicts, without those of hidden contests."""
+    return await tx.fetch(
+        sql.ITEMS,
+        batch_id=batch_id,
+        after=after,
+        limit=limit,
+        only_different=int(only_different),
+        hidden_contests=join_ids(hidden_contests),
+    )
 
 
-async def count_verdict_changes(tx: Tx, batch_id: str) -> list[VerdictChangeCount]:
-    """Count the items of a batch by old and new verdict."""
-    return await tx.fetch(sql.COUNT_VERDICT_CHANGES, batch_id=batch_id)
+async def count_verdict_changes(
+    tx: Tx, batch_id: str, *, hidden_contests: Iterable[str] = ()
+) -> list[VerdictChangeCount]:
+    """Count the items of a batch by old and new verdict, without those of hidden contests."""
+    return await tx.fetch(sql.COUNT_VERDICT_CHANGES, batch_id=batch_id, hidden_contests=join_ids(hidden_contests))
 
 
 class RejudgeListener:

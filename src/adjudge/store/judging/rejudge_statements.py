@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adjudge.store.contests.hidden import shown
 from adjudge.store.engine.statement import Statement
 from adjudge.store.judging.models import RejudgeBatchRow, RejudgeItemRow, SelectedSubmission, VerdictChangeCount
 
@@ -139,9 +140,9 @@ PAGE = Statement(
 ITEMS = Statement(
     "rejudge.items",
     "List the items of a batch with old and new verdicts.",
-    """
-    SELECT {columns} FROM rejudge_items JOIN submissions ON submissions.id = submission_id
-    WHERE batch_id = :batch_id AND submission_id > :after
+    f"""
+    SELECT {{columns}} FROM rejudge_items JOIN submissions ON submissions.id = submission_id
+    WHERE batch_id = :batch_id AND submission_id > :after AND {shown("submissions.contest_id")}
       AND (CAST(:only_different AS bigint) = 0
            OR (outcome IS NOT NULL AND (COALESCE(old_verdict, '') <> COALESCE(new_verdict, '')
                OR COALESCE(old_score, 0) <> COALESCE(new_score, 0))))
@@ -156,8 +157,9 @@ ITEMS = Statement(
 COUNT_VERDICT_CHANGES = Statement(
     "rejudge.count_verdict_changes",
     "Count the items of a batch by old and new verdict.",
-    """
-    SELECT {columns} FROM rejudge_items WHERE batch_id = :batch_id
+    f"""
+    SELECT {{columns}} FROM rejudge_items JOIN submissions ON submissions.id = submission_id
+    WHERE batch_id = :batch_id AND {shown("submissions.contest_id")}
     GROUP BY old_verdict, new_verdict, outcome ORDER BY count(*) DESC, old_verdict, new_verdict
     """,
     row=VerdictChangeCount,

@@ -98,12 +98,12 @@ def _add_read_routes(routes: APIRouter, pages: PageRenderer, languages: Language
 
 
 async def _state(rejudges: RejudgeService, viewer: Viewer, batch_id: str) -> dict[str, Any]:
-    found = await rejudges.preview_batch(batch_id, after=None, limit=_SHOWN, only_different=True)
+    found = await rejudges.preview_batch(viewer, batch_id, after=None, limit=_SHOWN, only_different=True)
     return {
         "batch": found.batch,
         "differences": found.differences,
         "items": found.items,
-        "scoreboards": await rejudges.preview_scoreboards(batch_id) if found.batch.state == "ready" else [],
+        "scoreboards": await rejudges.preview_scoreboards(viewer, batch_id) if found.batch.state == "ready" else [],
         "may_apply": viewer.can(Permission.REJUDGE_APPLY) and found.batch.state == "ready",
         "may_cancel": viewer.can(Permission.REJUDGE_WRITE) and found.batch.state == "running",
     }
