@@ -34,6 +34,10 @@ _TOO_WIDE: Final = """() => {
   const out = [...document.querySelectorAll("main *")].filter((item) => item.getBoundingClientRect().right > wide + 1);
   return out.filter((item) => !item.closest(".scroll, pre")).slice(-3).map((item) => item.outerHTML.slice(0, 200));
 }"""
+_REPEATED_IDS: Final = """() => {
+  const ids = [...document.querySelectorAll("[id]")].map((item) => item.id);
+  return [...new Set(ids.filter((id, index) => ids.indexOf(id) !== index))];
+}"""
 _ADDRESSES: Final = """() => {
   const links = [...document.querySelectorAll("a[href], [data-live]")]
     .map((item) => ["GET", new URL(item.dataset.live ?? item.href, location.href).href]);
@@ -94,6 +98,7 @@ async def _look(page: Page) -> list[str]:
     found: list[str] = await page.evaluate(_RUN_AXE)
     await page.evaluate("document.documentElement.dataset.theme = 'dark'")
     found += [f"(dark) {item}" for item in await page.evaluate(_RUN_AXE, ["color-contrast"])]
+    found += [f"the id {item!r} is used more than once" for item in await page.evaluate(_REPEATED_IDS)]
     if await page.evaluate("window.pwned") is not None:
         found.append("a probe ran")
     if await page.locator("main img[src='x'], main script, a[href^='javascript']").count():

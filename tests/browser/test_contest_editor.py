@@ -45,7 +45,8 @@ async def test_contest_is_created_run_and_finalized(embedded: Installation, open
     await page.get_by_role("button", name="Finalize", exact=True).click()
     await expect(page.locator("form .notice.bad")).to_contain_text("cannot be finalized")
     await change_duration(page, "5:09:59", "shorter")
-    await page.reload()  # the last second passes
+    await expect(page.locator(".contest-name .badge")).to_contain_text("Ended")  # when the last second has passed
+    await page.reload()
     await expect(page.locator("#blockers")).to_have_count(0)
     await page.get_by_role("button", name="Finalize", exact=True).click()
     await expect(page.locator(".contest-name .badge")).to_have_text("Finalized")

@@ -32,7 +32,7 @@ async def test_registration_by_code_shows_the_error_beside_the_field(published: 
         assert 'name="code"' in await shown(user, f"{SPRING}/register")
         wrong = await user.post(f"{SPRING}/register", data={"do": "team", "name": "Nulls", "code": "x"})
         assert wrong.status_code == 400
-        assert 'id="code-error"' in wrong.text
+        assert 'id="code-team-error"' in wrong.text
         assert 'value="Nulls"' in wrong.text
         made = await user.post(f"{SPRING}/register", data={"do": "team", "name": "Nulls", "code": "open sesame"})
         assert made.status_code == 200
