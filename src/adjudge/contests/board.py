@@ -18,6 +18,8 @@ class BoardProblem:
     label: str
     name: str = ""
     rgb: str | None = None
+    opens_ct_us: int | None = None
+    """The contest time from which participants see it; None: from the start."""
 
 
 @dataclass(frozen=True, slots=True)

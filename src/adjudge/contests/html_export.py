@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
-from adjudge.contests.board import Board
+from adjudge.contests.board import Board, BoardProblem
 from adjudge.contests.exports import points_number
 from adjudge.contests.formats.base import Cell
 from adjudge.contests.ranking import RankedRow, first_solves
@@ -27,7 +27,7 @@ def scoreboard_html(board: Board, rows: Iterable[RankedRow], *, title: str, note
     """Build the file; a cell shows its state by a sign as well as by its colour."""
     firsts = first_solves(board)
     totals = "<th>Solved</th><th>Penalty</th>" if board.is_pass_fail else "<th>Score</th>"
-    heads = "".join(f'<th title="{escape(item.name)}">{escape(item.label)}</th>' for item in board.problems)
+    heads = "".join(_head(item) for item in board.problems)
     lines = "\n".join(_row(board, item, firsts) for item in rows)
     said = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return (
@@ -35,6 +35,11 @@ def scoreboard_html(board: Board, rows: Iterable[RankedRow], *, title: str, note
         f"<style>{_STYLE}</style></head>\n<body><h1>{escape(title)}</h1>{said}\n<table><thead><tr><th>Rank</th>"
         f"<th>Participant</th>{totals}{heads}</tr></thead><tbody>\n{lines}\n</tbody></table></body></html>\n"
     )
+
+
+def _head(problem: BoardProblem) -> str:
+    title = f' title="{escape(problem.name)}"' if problem.name else ""
+    return f"<th{title}>{escape(problem.label)}</th>"
 
 
 def _row(board: Board, item: RankedRow, firsts: dict[str, str]) -> str:

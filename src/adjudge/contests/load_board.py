@@ -35,7 +35,7 @@ async def load_board(tx: Tx, contest: ContestRow, view: str) -> LoadedBoard:
     for cell in found.cells:
         texts[cell.participant_id][cell.problem_id] = cell.cell
     problems = tuple(
-        BoardProblem(row.problem.problem_id, row.problem.label, row.title, row.problem.rgb)
+        BoardProblem(row.problem.problem_id, row.problem.label, row.title, row.problem.rgb, row.problem.opens_ct_us)
         for row in await queries.problems(tx, contest.id)
     )
     groups = {item.id: item for item in await participants.groups(tx, contest.id)}

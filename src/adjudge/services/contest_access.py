@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adjudge.contests import clock, visibility
+from adjudge.contests.board import BoardProblem
 from adjudge.contests.times import ContestTimes, load_times_of, participant_clock
 from adjudge.contests.visibility import Access, ContestFacts, RouteClass, ViewerClass
 from adjudge.domain.contest import ContestPhase, ContestRole, ContestVisibility, ParticipantKind
@@ -131,7 +132,7 @@ class ContestView:
         is_known = bool(self.participants) or self.contest.settings.problems_public
         return self.access(RouteClass.PROBLEMS, is_problem_published=is_known) is not Access.NONE
 
-    def sees_problem(self, problem: ContestProblem) -> bool:
+    def sees_problem(self, problem: ContestProblem | BoardProblem) -> bool:
         """Whether the viewer sees one problem: all at once, or from its opening by the own clock."""
         if not self.sees_problems:
             return False

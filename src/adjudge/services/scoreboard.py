@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from adjudge.contests import clock
+from adjudge.contests.board import Board, BoardProblem
 from adjudge.contests.live_board import ALL_ROWS, BoardFilter, LiveBoard, RowChange
 from adjudge.contests.times import participant_clock
 from adjudge.contests.visibility import Access, RouteClass
@@ -73,6 +74,12 @@ class BoardAccess:
         """The participant whose own row the viewer may see."""
         participant = self.contest.participant
         return None if participant is None or self.own is Access.NONE or self.is_jury else participant.id
+
+    def shown_columns(self, board: Board) -> Board:
+        """The board without the names and colours of problems that the viewer does not see; labels remain."""
+        sees = self.contest.sees_problem
+        problems = (item if sees(item) else BoardProblem(item.id, item.label) for item in board.problems)
+        return replace(board, problems=tuple(problems))
 
     @property
     def is_frozen(self) -> bool:
@@ -155,15 +162,14 @@ class ScoreboardService:
         return ScoreboardFilters(groups=_groups(board), organizations=organizations)
 
     async def _problems(self, found: BoardAccess, board: LiveBoard | None) -> list[ScoreboardProblemRead]:
-        """The columns. A visitor who may not see the problems sees their labels only."""
+        """The columns, with labels only for problems that the viewer does not see."""
         if board is None:
             if found.own_id is None:
                 return []
             board = await self.feed.board(found.jury_key)
-        sees = found.is_jury or found.contest.sees_problems
         return [
-            ScoreboardProblemRead(label=item.label, title=item.name if sees else None, rgb=item.rgb if sees else None)
-            for item in board.source.problems
+            ScoreboardProblemRead(label=item.label, title=item.name or None, rgb=item.rgb)
+            for item in found.shown_columns(board.source).problems
         ]
 
     async def stream(

@@ -65,7 +65,7 @@ class ScoreboardExportService:
         """The board that the viewer sees; without rows before the start."""
         if found.key is None:
             return Board((), ())
-        return (await self.scoreboards.feed.board(found.key)).board()
+        return found.shown_columns((await self.scoreboards.feed.board(found.key)).board())
 
     async def ccs_scoreboard(self, found: BoardAccess) -> dict[str, Any]:
         """``scoreboard.json`` of the CCS."""
@@ -104,7 +104,7 @@ class ScoreboardExportService:
             raise NotFound("resolver", contest)
         contest_id = found.contest.contest.id
         feed = self.scoreboards.feed
-        public = (await feed.board(BoardKey(contest_id, PUBLIC, is_complete=False))).board()
+        public = found.shown_columns((await feed.board(BoardKey(contest_id, PUBLIC, is_complete=False))).board())
         jury = (await feed.board(BoardKey(contest_id, JURY, is_complete=False))).board()
         rules = await self.database.read(lambda tx: load_rules(tx, contest_id))
         ids = [row.participant.id for row in public.rows]

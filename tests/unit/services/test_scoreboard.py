@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import VISITOR
 from adjudge.store import Tx
 from adjudge.store.accounts import api_tokens
-from adjudge.store.contests import commands
+from adjudge.store.contests import commands, queries
 from adjudge.store.contests import submissions as contest_submissions
 from adjudge.store.contests.scoreboard import JURY, PUBLIC
 from adjudge.store.contests.submissions import JuryDecision
@@ -275,3 +276,38 @@ async def test_exports_and_cells_show_what_the_viewer_may_see(api: AsgiApp) -> N
     (full,) = (await scene.get(f"/scoreboard/cells/{person}/A", token=token)).json()["items"]
     assert (full["verdict"], full["may_open"]) == ("AC", True)
     assert (await scene.get(f"/scoreboard/cells/{person}/Z")).status_code == 404
+
+
+async def open_later(contest: ContestFixture, label: str, opens_ct_us: int) -> None:
+    async def change(tx: Tx) -> None:
+        rows = [row.problem for row in await queries.problems(tx, contest.contest_id)]
+        listed = [replace(item, opens_ct_us=opens_ct_us) if item.label == label else item for item in rows]
+        await lifecycle.set_problems(tx, contest.contest_id, listed, actor="x", reason="")
+
+    await contest.transact(change)
+
+
+async def test_names_of_problems_are_for_viewers_of_the_problems(api: AsgiApp) -> None:
+    scene = await make_scene(api)
+    await open_later(scene.contest, "C", 100 * 60_000_000)
+    jury_token = await scene.judge_token()
+    own_token = await scene.token_of(scene.contest.users[scene.contest.participants[0]])
+
+    async def titles(token: str | None) -> list[str | None]:
+        found = [item["title"] for item in (await scene.get(token=token)).json()["problems"]]
+        page = (await scene.get("/scoreboard.html", token=token)).text
+        assert page.count('title="A problem"') == len([item for item in found if item])
+        return found
+
+    await scene.advance(10)
+    assert await titles(None) == [None, None, None]
+    assert await titles(own_token) == ["A problem", "A problem", None], "C opens later"
+    assert await titles(jury_token) == ["A problem"] * 3
+    await scene.advance(100)
+    assert await titles(own_token) == ["A problem"] * 3
+    await scene.advance(300)
+    await scene.contest.transact(lambda tx: lifecycle.thaw(tx, scene.contest.contest_id, actor="x", reason=""))
+    assert await titles(None) == [None, None, None], "not published after the contest either"
+    for token, name in ((None, ""), (own_token, "A problem"), (jury_token, "A problem")):
+        problems = (await scene.get("/resolver", token=token)).json()["problems"]
+        assert [item["name"] for item in problems] == [name] * 3
