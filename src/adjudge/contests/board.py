@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from adjudge.contests.formats.base import Cell, RowKeys
@@ -56,6 +56,10 @@ class BoardParticipant:
             and not self.is_disqualified
             and not self.has_unranked_group
         )
+
+    def without_groups(self, group_ids: Set[str]) -> BoardParticipant:
+        """The participant without some of its groups; whether it is ranked does not change."""
+        return replace(self, group_ids=tuple(item for item in self.group_ids if item not in group_ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,11 +104,11 @@ def _move(numbers: list[tuple[int, str]], participant_id: str, before: int | Non
 
 
 class LiveBoard:
-    """One view of a scoreboard in memory. Without hidden participants and testers, unless it is complete."""
+    """One view of a scoreboard in memory. Without what is hidden (``public_part``), unless it is complete."""
 
     def __init__(self, loaded: LoadedBoard, *, view: str, is_complete: bool, last: EventOffset) -> None:
-        source = loaded.board
-        shown = tuple(row for row in source.rows if is_complete or is_shown(row.participant))
+        source = loaded.board if is_complete else public_part(loaded.board)
+        shown = source.rows
         self.view = view
         self.is_complete = is_complete
         self.source: Final = replace(source, rows=())
@@ -208,6 +208,23 @@ class LiveBoard:
                 if was != now:
                     changed |= {was, now}
         return {item for item in changed if item is not None}
+
+
+def public_part(board: Board) -> Board:
+    """The board without hidden participants, testers and hidden groups, and with organisations of shown rows only."""
+    hidden = {item.id for item in board.groups if item.is_hidden}
+    rows = tuple(
+        replace(row, participant=row.participant.without_groups(hidden))
+        for row in board.rows
+        if is_shown(row.participant)
+    )
+    shown = {row.participant.organization_id for row in rows}
+    return replace(
+        board,
+        rows=rows,
+        groups=tuple(item for item in board.groups if not item.is_hidden),
+        organizations={key: name for key, name in board.organizations.items() if key in shown},
+    )
 
 
 def is_shown(participant: BoardParticipant) -> bool:

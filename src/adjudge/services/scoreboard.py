@@ -150,7 +150,7 @@ class ScoreboardService:
             return None if row is None else read_row(board, row, board.ranking().rank_of(found.own_id))
         jury = await self.feed.board(found.jury_key)
         row = jury.row(found.own_id)
-        return None if row is None else read_row(jury, row, None, with_firsts=False)
+        return None if row is None else read_row(jury, row, None, is_own=True)
 
     async def filters(self, found: BoardAccess) -> ScoreboardFilters:
         """The groups and organisations of the rows."""
@@ -181,6 +181,8 @@ class ScoreboardService:
         must be read again: after a change of the timeline, of participants, or of what the viewer may see.
         """
         found = await self.find(viewer, contest, is_jury=is_jury)
+        if found.key:
+            check_filter(await self.feed.board(found.key), which)
         start = parse_event_offset(last_event_id) if last_event_id else None
         return self._stream(found, which, start)
 
@@ -306,8 +308,7 @@ def board_access(view: ContestView, *, is_jury: bool) -> BoardAccess:
 
 
 def _groups(board: LiveBoard) -> list[ScoreboardGroupRead]:
-    shown = (item for item in board.source.groups if board.is_complete or not item.is_hidden)
-    return [ScoreboardGroupRead(id=item.id, name=item.name) for item in shown]
+    return [ScoreboardGroupRead(id=item.id, name=item.name) for item in board.source.groups]
 
 
 def check_filter(board: LiveBoard, which: BoardFilter) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -114,7 +114,7 @@ class ScoreboardExportService:
         def combine(participant: BoardParticipant, cells: Sequence[Cell]) -> RowKeys:
             return rules.format.combine(rules.config, cells, adjust.get(participant.id, 0))
 
-        awards = await self.awards.list_awards(found)
+        awards = await self.awards.list_awards(replace(found, is_jury=False))  # an audience sees the ceremony
         document = resolver_document(public, resolver_steps(public, jury, combine, awards))
         return {
             **document,

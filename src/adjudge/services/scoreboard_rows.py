@@ -14,9 +14,11 @@ from adjudge.schema.scoreboard import ScoreboardCellRead, ScoreboardRowEvent, Sc
 from adjudge.services.scoreboard_feed import BoardTopic
 
 
-def read_row(board: LiveBoard, row: BoardRow, rank: int | None, *, with_firsts: bool = True) -> ScoreboardRowRead:
-    """A row; the own row in a freeze has neither a rank nor first marks."""
+def read_row(board: LiveBoard, row: BoardRow, rank: int | None, *, is_own: bool = False) -> ScoreboardRowRead:
+    """A row; the own row, read from the complete board, has no rank, no first marks and no hidden groups."""
     participant, keys = row.participant, row.keys
+    if is_own:
+        participant = participant.without_groups({item.id for item in board.source.groups if item.is_hidden})
     is_pass_fail = board.source.is_pass_fail
     return ScoreboardRowRead(
         participant_id=participant.id,
@@ -33,7 +35,7 @@ def read_row(board: LiveBoard, row: BoardRow, rank: int | None, *, with_firsts: 
         score=None if is_pass_fail else points_number(keys.k1),
         penalty_sec=-keys.k2,
         cells=[
-            _read_cell(cell, is_pass_fail=is_pass_fail, is_first=with_firsts and _is_first(board, row, index))
+            _read_cell(cell, is_pass_fail=is_pass_fail, is_first=not is_own and _is_first(board, row, index))
             for index, cell in enumerate(row.cells)
         ],
     )
@@ -59,7 +61,7 @@ def encode_change(board: LiveBoard, topic: BoardTopic, change: RowChange) -> str
     """The data of an event about one row; a topic of one participant gets it without rank and position."""
     row = change.row
     if topic.participant_id is not None:
-        return _dump(asdict(read_row(board, row, None, with_firsts=False)))
+        return _dump(asdict(read_row(board, row, None, is_own=True)))
     ranking = board.ranking(topic.which)
     event = ScoreboardRowEvent(
         row=read_row(board, row, ranking.rank_of(row.participant.id)),

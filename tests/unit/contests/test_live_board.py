@@ -7,7 +7,8 @@ import random
 from dataclasses import asdict, replace
 from typing import Any
 
-from adjudge.contests.board import BoardRow
+from adjudge.contests.awards import AwardRules, compute_awards
+from adjudge.contests.board import BoardGroup, BoardRow
 from adjudge.contests.formats.base import Cell, RowKeys
 from adjudge.contests.live_board import BoardFilter, LiveBoard
 from adjudge.contests.load_board import LoadedBoard
@@ -97,3 +98,22 @@ def test_random_changes_keep_ranks_and_first_solves_equal_to_recomputation() -> 
         assert {key: value for key, value in firsts.items() if value} == first_solves(whole)
         assert found.ranking().page(0, 100) == rank_board(whole)
         assert found.ranking(which).page(0, 100) == rank_board(whole.filtered(group_id="g1"))
+
+
+def test_hidden_groups_and_organisations_of_hidden_rows_are_for_complete_boards() -> None:
+    rows = (
+        row("ada", (1, 0, 0), [solved(1, 1)], organization_id="north", group_ids=("all", "staff")),
+        row("hid", (0, 0, 0), [Cell()], is_hidden=True, organization_id="south"),
+        row("tess", (0, 0, 0), [Cell()], kind=ParticipantKind.TEST, organization_id="west"),
+    )
+    groups = (BoardGroup("all", "All"), BoardGroup("staff", "Staff", is_hidden=True))
+    names = {"north": "North", "south": "South", "west": "West"}
+    public = live(*rows, is_complete=False, groups=groups, organizations=names)
+    jury = live(*rows, groups=groups, organizations=names)
+    assert dict(public.source.organizations) == {"north": "North"}
+    assert [item.id for item in public.source.groups] == ["all"]
+    assert [item.participant.group_ids for item in public.rows()] == [("all",)]
+    assert len(public.ranking(BoardFilter(group_id="staff"))) == 0
+    assert (dict(jury.source.organizations), jury.source.groups) == (names, groups)
+    winners = {item.id for item in compute_awards(public.board(), AwardRules(group_winners=True))}
+    assert ("group-winner-all" in winners, "group-winner-staff" in winners) == (True, False)

@@ -24,8 +24,9 @@ from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import VISITOR
 from adjudge.store import Tx
 from adjudge.store.accounts import api_tokens
-from adjudge.store.contests import commands, queries
+from adjudge.store.contests import commands, participants, queries
 from adjudge.store.contests import submissions as contest_submissions
+from adjudge.store.contests.models import ContestGroupRow
 from adjudge.store.contests.scoreboard import JURY, PUBLIC
 from adjudge.store.contests.submissions import JuryDecision
 from tests.support.asgi_app import AsgiApp, make_app
@@ -311,3 +312,28 @@ async def test_names_of_problems_are_for_viewers_of_the_problems(api: AsgiApp) -
     for token, name in ((None, ""), (own_token, "A problem"), (jury_token, "A problem")):
         problems = (await scene.get("/resolver", token=token)).json()["problems"]
         assert [item["name"] for item in problems] == [name] * 3
+
+
+async def test_hidden_group_is_in_no_row_and_no_filter_of_the_public(api: AsgiApp) -> None:
+    scene = await make_scene(api)
+    contest_id, person = scene.contest.contest_id, scene.contest.participants[0]
+    groups = [
+        ContestGroupRow("g-all", contest_id, "all", "All"),
+        ContestGroupRow("g-staff", contest_id, "staff", "Staff", hidden=True),
+    ]
+
+    async def change(tx: Tx) -> None:
+        await participants.upsert_groups(tx, groups)
+        await participants.set_groups(tx, [person], [("g-all", person), ("g-staff", person)])
+
+    await scene.contest.transact(change)
+    jury_token = await scene.judge_token()
+    own_token = await scene.token_of(scene.contest.users[person])
+    await scene.advance(250)  # in the freeze the own row is read from the complete board
+    for token in (None, own_token, jury_token):
+        found = await scene.get(token=token)
+        assert "g-all" in found.text
+        assert "g-staff" not in found.text
+    assert "g-staff" in (await scene.get(token=jury_token, view="jury")).text
+    assert (await scene.get(group="g-staff")).status_code == 400
+    assert (await scene.get("/scoreboard/events", group="g-staff")).status_code == 400
