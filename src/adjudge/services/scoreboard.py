@@ -177,8 +177,9 @@ class ScoreboardService:
     ) -> AsyncGenerator[str, None]:
         """Changed rows as server-sent events, from ``last_event_id`` on.
 
-        ``row`` is a row of the board, ``own`` the own row in a freeze. The stream ends with ``reset`` when everything
-        must be read again: after a change of the timeline, of participants, or of what the viewer may see.
+        ``row`` is a row of the board, ``own`` the own row in a freeze, which a reader that resumes gets once. The
+        stream ends with ``reset`` when everything must be read again: after a change of the timeline, of participants,
+        or of what the viewer may see.
         """
         found = await self.find(viewer, contest, is_jury=is_jury)
         if found.key:
@@ -196,14 +197,16 @@ class ScoreboardService:
                 yield text
                 if text == _RESET:
                     return
+            if own and start is not None and (current := await self._current_own(own)):
+                yield current
             yield _BEAT
             while not subscription.is_lost:
                 for event in (batch := await subscription.read(opened.wait_sec())):
                     if event.text is None:
                         yield _RESET
                         return
-                    name = "row" if '"position":' in event.text else "own"
-                    yield f"id: {event.offset}\nevent: {name}\ndata: {event.text}\n\n"
+                    is_row = '"position":' in event.text
+                    yield f"id: {event.offset}\nevent: row\ndata: {event.text}\n\n" if is_row else _own(event.text)
                 if opened.is_over() or (opened.is_check_due() and await self._is_changed(opened)):
                     yield _RESET
                     return
@@ -217,18 +220,22 @@ class ScoreboardService:
         own = BoardTopic(found.jury_key, ALL_ROWS, found.own_id) if found.own_id and not has_rank else None
         return rows, own
 
+    async def _current_own(self, topic: BoardTopic) -> str | None:
+        board = await self.feed.board(topic.key)
+        row = board.row(topic.participant_id or "")
+        return None if row is None else _own(encode_change(board, topic, RowChange(row, row.keys)))
+
     async def _replay(self, topic: BoardTopic, start: EventOffset) -> list[str]:
         """The current rows of those that changed since ``start``, or a reset."""
 
         async def read(tx: Tx) -> set[str | None] | None:
-            contest_id = topic.key.contest_id
-            if start != START and not await scoreboard_log.has_offset(tx, contest_id, start):
+            contest_id, view = topic.key.contest_id, topic.key.view
+            if start != START and not await scoreboard_log.has_offset(tx, contest_id, start, view=view):
                 return None
             end = await scoreboard_log.safe_offset(tx)
-            entries = await scoreboard_log.read_contest(tx, contest_id, start.next, end, limit=_REPLAY_LIMIT)
-            seen = [item for item in entries if item.view in (None, topic.key.view)]
-            too_many = len(entries) == _REPLAY_LIMIT or any(item.kind == "reset" for item in seen)
-            return None if too_many else {item.participant_id for item in seen}
+            entries = await scoreboard_log.read_contest(tx, contest_id, start.next, end, view=view, limit=_REPLAY_LIMIT)
+            too_many = len(entries) == _REPLAY_LIMIT or any(item.kind == "reset" for item in entries)
+            return None if too_many else {item.participant_id for item in entries}
 
         changed = await self.database.read(read)
         if changed is None:
@@ -305,6 +312,11 @@ def board_access(view: ContestView, *, is_jury: bool) -> BoardAccess:
     shown = replace(view, roles=frozenset()) if view.sees_all else view
     rows = view.participant_access(RouteClass.SCOREBOARD) if view.sees_all else view.access(RouteClass.SCOREBOARD)
     return BoardAccess(view, rows, shown.access(RouteClass.OWN_ROW, is_own=True), is_jury=False)
+
+
+def _own(text: str) -> str:
+    """An event about the own row. It has no id: a reader resumes from the rows of its view."""
+    return f"event: own\ndata: {text}\n\n"
 
 
 def _groups(board: LiveBoard) -> list[ScoreboardGroupRead]:

@@ -21,7 +21,7 @@ from adjudge.contests.load_board import load_board
 from adjudge.domain.contest import ContestRole, ScoreboardVisibility
 from adjudge.domain.verdict import Verdict
 from adjudge.services.scoreboard_feed import BoardKey
-from adjudge.services.viewer import VISITOR
+from adjudge.services.viewer import VISITOR, Viewer
 from adjudge.store import Tx
 from adjudge.store.accounts import api_tokens
 from adjudge.store.contests import commands, participants, queries
@@ -337,3 +337,31 @@ async def test_hidden_group_is_in_no_row_and_no_filter_of_the_public(api: AsgiAp
     assert "g-staff" in (await scene.get(token=jury_token, view="jury")).text
     assert (await scene.get(group="g-staff")).status_code == 400
     assert (await scene.get("/scoreboard/events", group="g-staff")).status_code == 400
+
+
+async def test_resuming_ignores_entries_of_the_other_view_and_repeats_the_own_row(
+    api: AsgiApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = await make_scene(api)
+    contest_id, person = scene.contest.contest_id, scene.contest.participants[0]
+    service = api.services.scoreboards
+    own = replace(VISITOR, user_id=scene.contest.users[person])
+    await scene.advance(250)
+    submissions = [await scene.contest.submit(0, index) for index in range(3)]
+    start = (await scene.get()).json()["event_id"]
+    for submission in submissions:
+        await scene.contest.judge(submission, Verdict.AC)
+    await service.feed.catch_up()
+    jury = await service.feed.board(BoardKey(contest_id, JURY, is_complete=True))
+
+    async def read(viewer: Viewer, last: str) -> str:
+        stream = await service.stream(viewer, contest_id, is_jury=False, which=BoardFilter(), last_event_id=last)
+        async with aclosing(stream):
+            return await asyncio.wait_for(anext(stream), 20)
+
+    monkeypatch.setattr("adjudge.services.scoreboard._REPLAY_LIMIT", 2)
+    assert await read(VISITOR, start) == ": alive\n\n", "verdicts since the freeze are not counted"
+    assert await read(VISITOR, str(jury.last)) == await read(VISITOR, "999-999"), "an id does not tell of a verdict"
+    event = await read(own, start)
+    assert event.startswith("event: own\n")
+    assert json.loads(event.split("data: ")[1])["solved"] == 3

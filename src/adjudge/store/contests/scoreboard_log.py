@@ -88,10 +88,11 @@ BETWEEN = Statement(
 )
 BETWEEN_OF_CONTEST = Statement(
     "scoreboard_log.between_of_contest",
-    "List changes of one scoreboard between two offsets.",
+    "List changes of one scoreboard in one view between two offsets.",
     """
     SELECT {columns} FROM scoreboard_log
-    WHERE contest_id = :contest_id AND (xid, id) >= (:from_xid, :from_id) AND (xid, id) < (:to_xid, :to_id)
+    WHERE contest_id = :contest_id AND (view IS NULL OR view = :view)
+      AND (xid, id) >= (:from_xid, :from_id) AND (xid, id) < (:to_xid, :to_id)
     ORDER BY xid, id LIMIT :limit
     """,
     row=ScoreboardLogEntry,
@@ -110,8 +111,11 @@ LAST_OFFSET = Statement(
 )
 HAS_OFFSET = Statement(
     "scoreboard_log.has_offset",
-    "Find whether an entry of the scoreboard log still exists.",
-    "SELECT id FROM scoreboard_log WHERE contest_id = :contest_id AND xid = :xid AND id = :id",
+    "Find whether an entry of one view still exists in the scoreboard log.",
+    """
+    SELECT id FROM scoreboard_log
+    WHERE contest_id = :contest_id AND (view IS NULL OR view = :view) AND xid = :xid AND id = :id
+    """,
 )
 DELETE_OLD = Statement(
     "scoreboard_log.delete_old",
@@ -168,12 +172,13 @@ async def read_between(tx: Tx, start: EventOffset, end: EventOffset, *, limit: i
 
 
 async def read_contest(
-    tx: Tx, contest_id: str, start: EventOffset, end: EventOffset, *, limit: int
+    tx: Tx, contest_id: str, start: EventOffset, end: EventOffset, *, view: str, limit: int
 ) -> list[ScoreboardLogEntry]:
-    """The entries of one contest from ``start`` to before ``end``, in order."""
+    """The entries of one contest and view from ``start`` to before ``end``, in order; resets belong to both views."""
     return await tx.fetch(
         BETWEEN_OF_CONTEST,
         contest_id=contest_id,
+        view=view,
         from_xid=start.xid,
         from_id=start.id,
         to_xid=end.xid,
@@ -196,9 +201,10 @@ async def last_offset(tx: Tx, contest_id: str, end: EventOffset, *, view: str, i
     return START if row is None else EventOffset(row["xid"], row["id"])
 
 
-async def has_offset(tx: Tx, contest_id: str, offset: EventOffset) -> bool:
-    """Whether the log still has an entry, and thus all later ones."""
-    return await fetch_one(tx, HAS_OFFSET, contest_id=contest_id, xid=offset.xid, id=offset.id) is not None
+async def has_offset(tx: Tx, contest_id: str, offset: EventOffset, *, view: str) -> bool:
+    """Whether the log still has an entry of a view, and thus all later ones."""
+    found = await fetch_one(tx, HAS_OFFSET, contest_id=contest_id, view=view, xid=offset.xid, id=offset.id)
+    return found is not None
 
 
 async def snapshot(tx: Tx, contest_id: str, view: str) -> ScoreboardSnapshot:
