@@ -36,6 +36,8 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,35}")
 _RGB: Final = re.compile(r"#[0-9a-fA-F]{6}")
 _MAX_PROBLEMS: Final = 100
 _MAX_TITLE: Final = 200
+_READ_AHEAD: Final = 500
+"""Contests that are read at once to fill a page, if contests of it are hidden."""
 _RESERVED_SLUGS: Final = frozenset({"new"})
 
 
@@ -80,9 +82,13 @@ class ContestService:
         """The visible contests of one page, newest first, and the id where the next page begins; empty at the end."""
 
         async def look(tx: Tx) -> tuple[list[ContestView], str]:
-            rows = await queries.page(tx, before=before or "~", limit=limit)
-            after = rows[-1].id if len(rows) == limit else ""
-            return await make_views(tx, viewer, rows), after
+            found, place, size = list[ContestView](), before or "~", limit + 1
+            while True:  # hidden contests must not show by a shorter page or by their id in the cursor
+                rows = await queries.page(tx, before=place, limit=size)
+                found += await make_views(tx, viewer, rows)
+                if len(found) > limit or len(rows) < size:
+                    return found[:limit], found[limit - 1].contest.id if len(found) > limit else ""
+                place, size = rows[-1].id, _READ_AHEAD
 
         return await self.database.read(look)
 

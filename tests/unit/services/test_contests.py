@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.api.pagination import decode_cursor
 from adjudge.domain.timestamps import format_timestamp
 from tests.support.asgi_app import make_app
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
@@ -196,3 +197,19 @@ async def test_clone_copies_settings_and_problems_without_times(published: Publi
         assert [item["slug"] for item in (await ok(await organiser.get(f"{ROOT}/autumn/problems")))["items"]] == ["sum"]
         taken = await organiser.post(f"{ROOT}/spring:clone", json={"slug": "autumn", "title": "Again"})
         assert taken.status_code == 409
+
+
+async def test_pages_are_full_and_do_not_show_hidden_contests_by_their_cursor(published: PublishedProblem) -> None:
+    async with published.user_client("setter") as organiser, published.user_client("contestant") as other:
+        slugs = ("draft-1", "open-1", "draft-2", "draft-3", "open-2", "draft-4", "open-3", "draft-5", "draft-6")
+        for slug in slugs:
+            await new_contest(organiser, slug=slug)
+            if slug.startswith("open"):
+                await ok(await organiser.post(f"{ROOT}/{slug}:publish"))
+        first = await ok(await other.get(ROOT, params={"limit": 2}))
+        assert [item["slug"] for item in first["items"]] == ["open-3", "open-2"]
+        assert decode_cursor(first["next"], [str]) == [first["items"][-1]["id"]]
+        second = await ok(await other.get(ROOT, params={"limit": 2, "cursor": first["next"]}))
+        assert ([item["slug"] for item in second["items"]], second["next"]) == (["open-1"], None)
+        exactly = await ok(await other.get(ROOT, params={"limit": 3}))
+        assert (len(exactly["items"]), exactly["next"]) == (3, None), "drafts that follow are not a further page"
