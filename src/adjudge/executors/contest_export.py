@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.contests import awards, clock, exports
+from adjudge.contests import clock, exports
+from adjudge.contests.awards import final_ranks
 from adjudge.contests.exports import StateTimes
 from adjudge.contests.load_board import load_board
 from adjudge.contests.times import load_times
@@ -17,6 +18,7 @@ from adjudge.domain.contest import ContestRole
 from adjudge.domain.permissions import Permission
 from adjudge.executors.contests import CONTEST_CFG
 from adjudge.executors.impersonation import find_contest_as
+from adjudge.services.awards import award_rules, with_stored
 from adjudge.store import Database, Tx
 from adjudge.store.contests import queries as contest_queries
 from adjudge.store.contests import staff
@@ -70,13 +72,8 @@ async def _documents(tx: Tx, contest: ContestRow) -> dict[str, bytes]:
     """The result files: name → content."""
     board = (await load_board(tx, contest, JURY)).board
     times = await load_times(tx, contest)
-    rules = awards.parse_award_rules(contest.settings.awards_cfg)
-    rows = awards.final_ranks(board, rules)
-    stored = [
-        awards.Award(item.code, item.citation, tuple(item.participants), item.managed)
-        for item in await staff.awards(tx, contest.id)
-    ]
-    given = awards.merge_awards(awards.compute_awards(board, rules), stored)
+    rows = final_ranks(board, award_rules(contest))
+    given = with_stored(board, contest, await staff.awards(tx, contest.id))
     ended_at = times.ends_for_all_at if times.has_ended_for_all else None
     state = StateTimes(
         started=contest.settings.starts_at,

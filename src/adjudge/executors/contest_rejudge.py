@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.contests import awards
 from adjudge.contests.rejudge_preview import ScoreboardPreview, preview
 from adjudge.domain.contest import ContestRole
 from adjudge.domain.permissions import Permission
 from adjudge.executors.impersonation import find_contest_as
-from adjudge.store import Database
+from adjudge.services.awards import with_stored
+from adjudge.store import Database, Tx
+from adjudge.store.contests import staff
+from adjudge.store.contests.activity_models import AwardRow
 
 _ROLES = (ContestRole.ORGANISER, ContestRole.JUDGE)
 
@@ -41,15 +43,20 @@ class ContestRejudgePreviewExecutor:
     async def execute(self, context: NodeContext) -> NodeResult:
         """Fold the new verdicts into the scoreboards and compare."""
         batch_id = context.cfg["batch_id"]
-        found = [] if batch_id is None else await self._database.read(lambda tx: preview(tx, batch_id))
-        for item in found:
+        found = [] if batch_id is None else await self._database.read(lambda tx: _read(tx, batch_id))
+        for item, _ in found:
             await find_contest_as(self._database, context, item.contest.id, *_ROLES)
-        contests = [_document(item) for item in found]
+        contests = [_document(item, stored) for item, stored in found]
         changes = sum(len(item["rows"]) + len(item["first_solves"]) + len(item["awards"]) for item in contests)
         return NodeResult({"batch_id": batch_id, "changes": changes, "contests": contests})
 
 
-def _document(item: ScoreboardPreview) -> dict[str, Any]:
+async def _read(tx: Tx, batch_id: str) -> list[tuple[ScoreboardPreview, list[AwardRow]]]:
+    """The changes of each contest, with its edited awards."""
+    return [(item, await staff.awards(tx, item.contest.id)) for item in await preview(tx, batch_id)]
+
+
+def _document(item: ScoreboardPreview, stored: Sequence[AwardRow]) -> dict[str, Any]:
     names = {row.participant.id: row.participant.name for row in item.before.rows}
     labels = {problem.id: problem.label for problem in item.before.problems}
 
@@ -69,16 +76,17 @@ def _document(item: ScoreboardPreview) -> dict[str, Any]:
         ],
         "awards": [
             {"award": code, "old": [name(one) for one in old], "new": [name(one) for one in new]}
-            for code, old, new in _award_differences(item)
+            for code, old, new in _award_differences(item, stored)
         ],
     }
 
 
-def _award_differences(item: ScoreboardPreview) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """The computed awards that would go to others: award, old and new participants."""
-    rules = awards.parse_award_rules(item.contest.settings.awards_cfg)
+def _award_differences(
+    item: ScoreboardPreview, stored: Sequence[AwardRow]
+) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """The awards that would go to others: award, old and new participants. Edited awards do not change."""
     old, new = (
-        {award.id: award.participant_ids for award in awards.compute_awards(board, rules)}
+        {award.id: award.participant_ids for award in with_stored(board, item.contest, stored)}
         for board in (item.before, item.after)
     )
     return [

@@ -25,7 +25,8 @@ from adjudge.store import Tx
 from adjudge.store.accounts import users
 from adjudge.store.chains.models import NewChainRun
 from adjudge.store.chains.triggers import now_us
-from adjudge.store.contests import commands, participants, queries
+from adjudge.store.contests import commands, participants, queries, staff
+from adjudge.store.contests.activity_models import AwardRow
 from adjudge.store.contests.models import ContestProblem, ContestRow, ContestSettings, NewParticipant
 from adjudge.store.contests.scoreboard import PUBLIC
 from adjudge.store.judging import queries as submission_queries
@@ -136,7 +137,10 @@ async def test_contest_close_chain_finalizes_exports_and_thaws(
     broken = tmp_path / "broken"
     shutil.copytree(PROBLEMS / "shout", broken)
     (broken / "data/secret/04-shout.ans").write_text("something else")
-    contest = await make_contest(system, await publish(system, "shout", broken))
+    only_extra = {"awards_cfg": {"gold": 0, "silver": 0, "bronze": 0}, "bronze_extra": 1}
+    contest = await make_contest(system, await publish(system, "shout", broken), **only_extra)
+    edited = AwardRow(contest.id, "winner", "Chosen", (contest.people["south"][0],), managed=False, ordinal=0)
+    await system.database.transact(lambda tx: staff.upsert_awards(tx, [edited]))
     assert [await contest.submit("north", RIGHT), await contest.submit("south", WRONG)] == ["WA", "WA"]
     assert await contest.phase() is ContestPhase.FROZEN
     await publish(system, "shout")
@@ -157,7 +161,8 @@ async def test_contest_close_chain_finalizes_exports_and_thaws(
         {"participant": "south", "old_rank": 1, "new_rank": 2},
     ]
     assert changes["first_solves"] == [{"problem": "A", "old": None, "new": "north"}]
-    assert {"award": "gold-medal", "old": [], "new": ["north"]} in changes["awards"]
+    assert {"award": "bronze-medal", "old": [], "new": ["north"]} in changes["awards"]
+    assert "winner" not in {item["award"] for item in changes["awards"]}, "a person chose it"
     assert (await contest.row()).state is ContestState.PUBLISHED
     assert await contest.public_solved() == {"north": 0, "south": 0}
     await system.database.transact(
@@ -183,7 +188,8 @@ async def test_contest_close_chain_finalizes_exports_and_thaws(
     awarded = {
         item["id"]: item["team_ids"] for item in json.loads(await _read(system, exported["files"]["awards.json"]))
     }
-    assert awarded["winner"] == [contest.people["north"][0]]
+    assert awarded["bronze-medal"] == [contest.people["north"][0]]
+    assert awarded["winner"] == [contest.people["south"][0]]
     # Closed again, nothing changes: nobody is asked, nothing is finalized or thawed a second time.
     again = await system.wait_finished(await system.start(closing, contest="final"))
     assert again.status is ChainRunStatus.SUCCESS
