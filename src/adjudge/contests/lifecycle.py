@@ -13,6 +13,7 @@ from adjudge.contests import clock, scoreboard
 from adjudge.contests.clock import RemovedInterval, check_removed, check_timeline
 from adjudge.contests.formats import get_format
 from adjudge.contests.times import ContestTimes, load_times
+from adjudge.domain.contest import ContestPhase
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound, VersionConflict
 from adjudge.domain.states import ContestState
 from adjudge.store import Tx
@@ -36,6 +37,24 @@ _UNPUBLISH_US: Final = 30_000_000
 """How long before the start a contest can be taken back."""
 _LISTED: Final = 20
 """How many unjudged submissions an error names."""
+
+
+_CHANGEABLE: Final = frozenset({ContestState.DRAFT, ContestState.PUBLISHED})
+"""The states in which the scoreboard may change."""
+
+
+def check_changeable(contest: ContestRow) -> None:
+    """Raise Conflict if the results of a contest are finalized or it is canceled."""
+    if contest.state is ContestState.FINALIZED:
+        raise Conflict(f"The contest {contest.slug!r} is finalized; reopen it first.")
+    if contest.state not in _CHANGEABLE:
+        raise Conflict(f"The contest {contest.slug!r} is {contest.state}; its scoreboard cannot change.")
+
+
+async def lock_changeable(tx: Tx, contest_id: str) -> None:
+    """Keep a contest from being finalized until the commit; raises Conflict if its scoreboard may not change."""
+    await scoreboard_store.lock_shared(tx, [contest_id])
+    check_changeable(await queries.find_contest(tx, contest_id))
 
 
 def check_settings(settings: ContestSettings) -> None:
@@ -71,6 +90,7 @@ async def update(
         frozen_at = contest.frozen_at
         await commands.update(tx, contest, settings, slug=slug, frozen_at=frozen_at, actor=actor, reason=reason)
         return
+    check_changeable(contest)
     await scoreboard_store.lock_exclusive(tx, contest_id)
     frozen_at = _frozen_at(await load_times(tx, contest), contest)
     await commands.update(tx, contest, settings, slug=slug, frozen_at=frozen_at, actor=actor, reason=reason)
@@ -79,7 +99,7 @@ async def update(
 
 async def set_problems(tx: Tx, contest_id: str, problems: Sequence[ContestProblem], *, actor: str, reason: str) -> None:
     """Replace the problems of a contest."""
-    await commands.lock(tx, contest_id)
+    check_changeable(await commands.lock(tx, contest_id))
     await scoreboard_store.lock_exclusive(tx, contest_id)
     await commands.set_problems(tx, contest_id, problems, actor=actor, reason=reason)
     await scoreboard.refold_all(tx, contest_id)
@@ -173,11 +193,14 @@ async def close_updates(tx: Tx, contest_id: str, *, actor: str, reason: str) -> 
 async def freeze_now(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
     """Freeze the public scoreboard at this time, before the planned freeze."""
     contest, times = await _lock_timeline(tx, contest_id)
+    check_changeable(contest)
     if contest.settings.window_us is not None:
         raise Conflict("A contest with individual windows cannot be frozen.")
     began = clock.freezes_at(times.timeline)
     if began is not None and began <= times.now_us:
         raise Conflict("The scoreboard is frozen already.")
+    if times.phase() is not ContestPhase.RUNNING:
+        raise Conflict("The scoreboard can be frozen only while the contest runs.")
     await commands.set_times(tx, contest, frozen_at=times.now_us, actor=actor, reason=reason)
     await scoreboard.refold_all(tx, contest_id)
 
@@ -208,6 +231,7 @@ async def remove_interval(
 ) -> None:
     """Remove wall time from the contest; without ``to_at`` it is paused until ``resume``."""
     contest, times = await _lock_timeline(tx, contest_id)
+    check_changeable(contest)
     if contest.settings.starts_at is None or from_at < contest.settings.starts_at:
         raise InvalidInput("from_at: must not be before the start of the contest.", field="from_at")
     if to_at is not None and to_at > times.now_us:
@@ -223,6 +247,7 @@ async def remove_interval(
 async def resume(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
     """End the open removed interval now; one that has not begun is undone."""
     contest, times = await _lock_timeline(tx, contest_id)
+    check_changeable(contest)
     rows = await queries.intervals(tx, [contest_id])
     paused = [row for row in rows if row.to_at is None and row.undone_at is None]
     if not paused:
@@ -238,6 +263,7 @@ async def resume(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
 async def undo_interval(tx: Tx, contest_id: str, interval_id: str, *, actor: str, reason: str) -> None:
     """Undo a removed interval: its time counts again."""
     contest, times = await _lock_timeline(tx, contest_id)
+    check_changeable(contest)
     await _keep_freeze(tx, contest, times, actor)
     if not await commands.undo_interval(tx, contest_id, interval_id, actor=actor, reason=reason):
         raise NotFound("removed_interval", interval_id)

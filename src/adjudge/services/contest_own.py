@@ -44,15 +44,15 @@ class OwnContestService:
     database: Database
 
     async def get_cells(self, view: ContestView) -> dict[str, Cell]:
-        """The results by problem id; without verdicts, every judged submission counts as an attempt."""
+        """The results by problem id; without verdicts, every submission is pending."""
         own = view.participant
         if own is None:
             return {}
+        if not _shows_verdicts(view):
+            counts = await self.database.read(lambda tx: contest_submissions.count_by_problem(tx, own.id))
+            return {problem_id: Cell(pending=count) for problem_id, count in counts.items()}
         rows = await self.database.read(lambda tx: scoreboard.cells(tx, [own.id]))
-        cells = {row.problem_id: decode_cell(row.jury) for row in rows}
-        if _shows_verdicts(view):
-            return cells
-        return {problem_id: Cell(pending=cell.attempts + cell.pending) for problem_id, cell in cells.items()}
+        return {row.problem_id: decode_cell(row.jury) for row in rows}
 
     async def list_submissions(
         self, view: ContestView, *, problem_id: str | None = None, before: int | None = None, limit: int

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from adjudge.contests import scoreboard
 from adjudge.contests.registration import add_participants
 from adjudge.domain.contest import ContestPhase, ParticipantKind, RegistrationMode
 from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
@@ -66,7 +67,7 @@ class ContestRegistrationService:
             view = await _find_to_register(tx, viewer, name, code)
             settings = view.contest.settings
             needs_code = settings.registration in (RegistrationMode.CODE, RegistrationMode.INVITATION)
-            has_ended = view.public_phase is ContestPhase.THAWED and _is_public(view)
+            has_ended = view.public_phase is ContestPhase.THAWED and _is_public(view) and _may_run_again(view)
             is_practising = any(item.kind is ParticipantKind.PRACTICE for item in view.participants)
             return RegistrationInfo(
                 view,
@@ -174,6 +175,7 @@ class ContestRegistrationService:
                 await participants.set_members(tx, own, others)
             else:
                 await participants.delete(tx, view.contest.id, own.id)
+                await scoreboard.reset(tx, view.contest.id)
 
         await self.database.transact(operation)
 
@@ -209,6 +211,8 @@ class ContestRegistrationService:
                 raise Conflict(f"This contest allows no {kind} participation.")
             if not _is_public(view) or view.public_phase is not ContestPhase.THAWED:
                 raise Conflict("This is possible after the contest has ended for all and the scoreboard is thawed.")
+            if not _may_run_again(view):
+                raise Forbidden("Only those who took part in this contest can take part again; ask an organiser.")
             _refuse_second_run(view, kind)
             run_no = max((item.run_no for item in view.participants), default=0) + 1
             user = await users.find(tx, viewer.id)
@@ -332,6 +336,12 @@ def _own_entry(view: ContestView) -> ParticipantRow:
     if own is None:
         raise Conflict("You do not take part in this contest.")
     return own
+
+
+def _may_run_again(view: ContestView) -> bool:
+    """Whether the viewer may practise or start a virtual run: all may after open registration."""
+    is_open = view.contest.settings.registration is RegistrationMode.OPEN
+    return is_open or view.is_jury or any(item.run_no == 0 for item in view.participants)
 
 
 def _refuse_second_run(view: ContestView, kind: ParticipantKind) -> None:

@@ -308,14 +308,16 @@ async def _find_revision(
     """The problem and the revision to be pinned. A draft of somebody else is unknown, unless the contest has it."""
     problem = await problem_queries.find(tx, spec.problem)
     if problem is None or not (
-        problem.published_revision_id is not None
-        or problem.id in pinned
-        or problem.owner_id == viewer.user_id
-        or viewer.can(Permission.PROBLEM_READ_DRAFT)
+        problem.published_revision_id is not None or problem.id in pinned or _reads_drafts(viewer, problem)
     ):
         raise InvalidInput(f"{field}.problem: there is no problem {spec.problem[:64]!r}.", field=f"{field}.problem")
     if spec.revision is not None:
-        return problem, await _numbered_revision(tx, problem, spec.revision, field)
+        revision_id = await _numbered_revision(tx, problem, spec.revision, field)
+        if revision_id not in (problem.published_revision_id, pinned.get(problem.id)) and not _reads_drafts(
+            viewer, problem
+        ):
+            raise _no_revision(problem, spec.revision, field)
+        return problem, revision_id
     if problem.id in pinned:
         return problem, pinned[problem.id]
     if problem.published_revision_id is not None:
@@ -330,9 +332,17 @@ async def _numbered_revision(tx: Tx, problem: ProblemRow, number: int, field: st
     try:
         return (await problem_queries.find_revision_by_number(tx, problem.id, number)).id
     except NotFound:
-        raise InvalidInput(
-            f"{field}.revision: {problem.slug!r} has no revision {number}.", field=f"{field}.revision"
-        ) from None
+        raise _no_revision(problem, number, field) from None
+
+
+def _no_revision(problem: ProblemRow, number: int, field: str) -> InvalidInput:
+    """The same error for a missing revision and for one that the viewer may not read."""
+    message = f"{field}.revision: {problem.slug!r} has no revision {number} that you may use."
+    return InvalidInput(message, field=f"{field}.revision")
+
+
+def _reads_drafts(viewer: Viewer, problem: ProblemRow) -> bool:
+    return problem.owner_id == viewer.user_id or viewer.can(Permission.PROBLEM_READ_DRAFT)
 
 
 def _contest_problem(

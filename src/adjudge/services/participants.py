@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.contests import jury, scoreboard
+from adjudge.contests.lifecycle import lock_changeable
 from adjudge.contests.registration import add_participants
 from adjudge.contests.visibility import Access, RouteClass
 from adjudge.domain.contest import ContestRole, ParticipantKind
@@ -34,6 +35,8 @@ CODE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,34}[A-Za-z0-9_-]|[A-Za-z
 OWN_CLOCK: Final = frozenset({ParticipantKind.VIRTUAL, ParticipantKind.PRACTICE})
 """Kinds that users create for themselves after the contest."""
 _MAX_SEC: Final = 366 * 86_400
+_BOARD_FIELDS: Final = ("kind", "disqualified_at", "hidden", "delay_us", "extra_us", "penalty_adjust_sec")
+"""The fields of a participant that the ranking depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,7 @@ class ParticipantService:
 
         async def operation(tx: Tx) -> ParticipantDetail:
             view = await find_as_organiser(tx, viewer, name)
+            await lock_changeable(tx, view.contest.id)
             new = await self._new_participant(tx, view, spec)
             await add_participants(tx, view.contest.id, [new], actor=viewer.id)
             await self._join_groups(tx, view, new.id, spec.groups)
@@ -136,6 +140,8 @@ class ParticipantService:
             changed = await _changed_row(tx, view, row, dict(changes))
             if version is not None:
                 changed = replace(changed, version=version)
+            if row.kind not in OWN_CLOCK and ("groups" in changes or _changes_board(row, changed)):
+                await lock_changeable(tx, view.contest.id)
             if "members" in changes:
                 await _set_members(tx, row, changes["members"])
             if "groups" in changes:
@@ -152,6 +158,7 @@ class ParticipantService:
 
         async def operation(tx: Tx) -> int:
             view = await find_as_organiser(tx, viewer, name)
+            await lock_changeable(tx, view.contest.id)
             group_id = next(iter(await _group_ids(tx, view.contest.id, [group])))
             ids = [
                 member for owner, member in await participants.group_members(tx, view.contest.id) if owner == group_id
@@ -169,6 +176,8 @@ class ParticipantService:
         async def operation(tx: Tx) -> None:
             view = await find_as_organiser(tx, viewer, name)
             row = await find_participant(tx, view.contest.id, code)
+            if row.kind not in OWN_CLOCK:
+                await lock_changeable(tx, view.contest.id)
             await participants.delete(tx, view.contest.id, row.id)
             await scoreboard.reset(tx, view.contest.id)
             await audit_log.record(
@@ -195,6 +204,7 @@ class ParticipantService:
         async def operation(tx: Tx) -> list[ContestGroupRow]:
             view = await find_as_organiser(tx, viewer, name)
             contest_id = view.contest.id
+            await lock_changeable(tx, contest_id)
             known = {item.code: item for item in await participants.groups(tx, contest_id)}
             rows = [
                 replace(
@@ -324,6 +334,10 @@ async def _changed_row(tx: Tx, view: ContestView, row: ParticipantRow, changes: 
             wire = name.replace("_us", "_sec")
             raise InvalidInput(f"{wire}: expected 0 to {_MAX_SEC} seconds.", field=wire)
     return replace(row, **changes)
+
+
+def _changes_board(before: ParticipantRow, after: ParticipantRow) -> bool:
+    return any(getattr(before, name) != getattr(after, name) for name in _BOARD_FIELDS)
 
 
 async def _set_members(tx: Tx, row: ParticipantRow, names: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from adjudge.contests import scoreboard
+from adjudge.contests.lifecycle import lock_changeable
 from adjudge.contests.registration import add_participants
 from adjudge.domain.contest import ContestRole, ParticipantKind
 from adjudge.domain.errors import InvalidInput
@@ -133,6 +134,7 @@ class TeamImportService:
 
         async def operation(tx: Tx) -> ImportReport:
             view = await find_as_organiser(tx, viewer, name)
+            await lock_changeable(tx, view.contest.id)
             known = await _load(tx, view, given)
             cards = [
                 AccountCard(item.code, item.name, item.team, chosen[item.code])

@@ -262,9 +262,10 @@ def _parsed(field: FormField, text: Any, zone: str) -> Any:
 def _parse_number(text: str, field: FormField, _zone: str) -> int | None:
     if not text.strip():
         return None
-    if not text.strip().isdecimal() or int(text) > MAX_NUMBER:
+    digits = text.strip()
+    if not digits.isdecimal() or len(digits) > len(str(MAX_NUMBER)) or int(digits) > MAX_NUMBER:
         raise InvalidInput(f"{field.name}: expected a whole number.", field=field.name)
-    return int(text)
+    return int(digits)
 
 
 def _parse_choice(text: str, field: FormField, _zone: str) -> str:

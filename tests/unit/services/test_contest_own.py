@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from adjudge.contests.formats.base import Cell
 from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.permissions import ROLE_PERMISSIONS, Role
 from adjudge.domain.verdict import Verdict
@@ -51,3 +52,19 @@ async def test_own_submissions_of_all_runs_are_listed_newest_first_by_pages(
     assert len(await own.list_submissions(view, problem_id=problem_id, limit=1)) == 1
     cells = await own.get_cells(view)
     assert cells[problem_id].is_solved
+
+
+@pytest.mark.parametrize("verdict", [Verdict.AC, Verdict.WA, Verdict.CE])
+async def test_number_of_own_submissions_tells_no_verdict(contest: ContestApp, verdict: Verdict) -> None:
+    await contest.change(feedback="none")
+    api = contest.published.api
+    user_id, secret = await api.user("contestant")
+    await contest.join(user_id, ParticipantKind.OFFICIAL)
+    await contest.advance_hours(1)
+    viewer = Viewer(user_id, "x", Role.CONTESTANT, ROLE_PERMISSIONS[Role.CONTESTANT], AuthMethod.TOKEN)
+    async with api.client(secret) as client:
+        first = await succeeded(await contest.submit(client))
+        await succeeded(await contest.submit(client))
+    await contest.published.finish(first["job_id"], verdict)
+    view = await api.services.contests.access.find(viewer, "spring")
+    assert await api.services.own_contests.get_cells(view) == {contest.published.problem_id: Cell(pending=2)}

@@ -11,6 +11,8 @@ import httpx
 import pytest
 
 from adjudge.domain.timestamps import format_timestamp
+from adjudge.store.contests import queries
+from adjudge.store.contests.scoreboard_log import read_between, safe_offset
 from tests.support.asgi_app import make_app
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
 from tests.support.store_harness import NOON_US, StoreHarness
@@ -157,6 +159,30 @@ async def test_window_virtual_run_and_practice(people: People, store: StoreHarne
     assert (await people.carol.post(f"{SPRING}:practise")).status_code == 409
     assert len((await ok(await people.carol.get(f"{SPRING}/participants")))["items"]) == 1
     assert len((await ok(await people.organiser.get(f"{SPRING}/participants")))["items"]) == 4
+
+
+async def test_practice_and_virtual_runs_of_a_closed_contest_are_for_those_who_took_part(
+    people: People, store: StoreHarness
+) -> None:
+    await people.start(registration="list", freeze_after_sec=None)
+    alice = await user_name(people.alice)
+    await ok(await people.organiser.post(f"{SPRING}/participants", json={"user": alice}))
+    await store.clock.advance(7 * HOUR_MS)
+    for action in ("practise", "start-virtual"):
+        assert (await people.bob.post(f"{SPRING}:{action}")).status_code == 403
+        await ok(await people.alice.post(f"{SPRING}:{action}"))
+        await ok(await people.organiser.post(f"{SPRING}:{action}"))
+
+
+async def test_leaving_tells_open_scoreboards(people: People, store: StoreHarness) -> None:
+    await people.start()
+    await ok(await people.alice.post(f"{SPRING}:register", json={}))
+    contest = await store.database.read(lambda tx: queries.find_contest(tx, "spring"))
+    start = await store.database.read(safe_offset)
+    await ok(await people.alice.post(f"{SPRING}:leave"))
+    end = await store.database.read(safe_offset)
+    entries = await store.database.read(lambda tx: read_between(tx, start, end, limit=10))
+    assert [(item.contest_id, item.kind) for item in entries] == [(contest.id, "reset")]
 
 
 async def test_organiser_adds_changes_hides_disqualifies_and_removes(people: People) -> None:

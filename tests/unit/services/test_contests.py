@@ -12,7 +12,7 @@ import pytest
 from adjudge.api.pagination import decode_cursor
 from adjudge.domain.timestamps import format_timestamp
 from tests.support.asgi_app import make_app
-from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.published_problem import OPEN_GATE, PublishedProblem, add_revision, publish_problem
 from tests.support.store_harness import NOON_US, StoreHarness
 
 ROOT = "/api/v1/contests"
@@ -75,6 +75,77 @@ async def test_contest_runs_freezes_thaws_and_is_finalized(published: PublishedP
         assert (late.status_code, late.json()["code"]) == (400, "INVALID_TRANSITION")
         log = await ok(await organiser.get(f"{ROOT}/spring/log"))
         assert [change["to_state"] for change in log["items"]] == ["published", "finalized"]
+
+
+async def test_results_of_a_finalized_contest_change_only_after_reopening(
+    published: PublishedProblem, store: StoreHarness
+) -> None:
+    async with published.user_client("setter") as organiser, published.user_client("contestant") as other:
+        await new_contest(organiser, starts_at=format_timestamp(NOON_US))
+        await ok(await organiser.post(f"{ROOT}/spring:publish"))
+        me = (await ok(await other.get("/api/v1/me")))["name"]
+        await ok(await organiser.post(f"{ROOT}/spring/participants", json={"user": me, "code": "t1"}))
+        group = {"groups": [{"code": "north", "name": "North"}]}
+        await ok(await organiser.put(f"{ROOT}/spring/groups", json=group))
+        await store.clock.advance(HOUR_MS)
+        await ok(await organiser.post(f"{ROOT}/spring:pause", json={}))
+        await store.clock.advance(HOUR_MS)
+        await ok(await organiser.post(f"{ROOT}/spring:resume"))
+        (interval,) = (await ok(await organiser.get(f"{ROOT}/spring/intervals")))["items"]
+        await store.clock.advance(6 * HOUR_MS)
+        await ok(await organiser.post(f"{ROOT}/spring:finalize"))
+        start, hour = format_timestamp(NOON_US), format_timestamp(NOON_US + HOUR_US)
+        for method, path, body in (
+            ("PATCH", "", {"duration_sec": 20_000}),
+            ("PATCH", "", {"format": "ioi", "format_cfg": {}}),
+            ("PUT", "/problems", {"problems": [{"problem": "sum", "points": 7}]}),
+            ("POST", ":freeze", None),
+            ("POST", ":pause", {}),
+            ("POST", ":resume", None),
+            ("POST", "/intervals", {"from_at": start, "to_at": hour}),
+            ("POST", f"/intervals/{interval['id']}:undo", {"reason": "x"}),
+            ("PATCH", "/participants/t1", {"disqualified": True}),
+            ("PATCH", "/participants/t1", {"groups": ["north"]}),
+            ("DELETE", "/participants/t1", None),
+            ("POST", "/participants", {"name": "Late", "code": "t2"}),
+            ("PUT", "/groups", {"groups": []}),
+            ("POST", "/groups/north:times", {"extra_sec": 60}),
+        ):
+            refused = await organiser.request(method, f"{ROOT}/spring{path}", json=body)
+            assert refused.status_code == 409, (path, refused.text)
+            assert "reopen it first" in refused.json()["detail"], path
+        await ok(await organiser.patch(f"{ROOT}/spring", json={"title": "Spring finals"}))
+        await ok(await organiser.patch(f"{ROOT}/spring/participants/t1", json={"name": "Renamed"}))
+        async with published.user_client("admin") as admin:
+            await ok(await admin.post(f"{ROOT}/spring:reopen", json={"reason": "appeal"}))
+        await ok(await organiser.patch(f"{ROOT}/spring/participants/t1", json={"disqualified": True}))
+
+
+async def test_contest_is_frozen_only_while_it_runs(published: PublishedProblem, store: StoreHarness) -> None:
+    async with published.user_client("setter") as organiser:
+        await new_contest(organiser, freeze_after_sec=None)
+        await ok(await organiser.post(f"{ROOT}/spring:publish"))
+        assert "only while" in (await organiser.post(f"{ROOT}/spring:freeze")).json()["detail"]
+        await store.clock.advance(7 * HOUR_MS)
+        assert "only while" in (await organiser.post(f"{ROOT}/spring:freeze")).json()["detail"]
+        assert (await ok(await organiser.get(f"{ROOT}/spring")))["phase"] == "thawed"
+
+
+async def test_unpublished_revision_of_somebody_else_cannot_be_pinned(published: PublishedProblem) -> None:
+    await add_revision(published)
+    async with (
+        published.user_client("setter") as organiser,
+        published.api.client(published.setter_token) as owner,
+    ):
+        await new_contest(organiser)
+        await new_contest(owner, slug="own")
+        for number in (1, 9):
+            body = {"problems": [{"problem": "sum", "revision": number}]}
+            refused = await organiser.put(f"{ROOT}/spring/problems", json=body)
+            assert (refused.status_code, refused.json()["fields"]["field"]) == (400, "problems[0].revision")
+        await ok(await organiser.put(f"{ROOT}/spring/problems", json={"problems": [{"problem": "sum", "revision": 2}]}))
+        former = {"problems": [{"problem": "sum", "revision": 1}]}
+        await ok(await owner.put(f"{ROOT}/own/problems", json=former))
 
 
 async def test_pause_moves_the_end_and_undoing_it_moves_it_back(

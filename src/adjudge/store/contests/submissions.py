@@ -35,6 +35,14 @@ class SubmissionCounts:
     to_problem: int
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemCount:
+    """How many submissions a participant has made to a problem."""
+
+    problem_id: str
+    submissions: int
+
+
 _LOCK_COUNTERS = "SELECT contest_id FROM {given} JOIN contest_counters ON contest_id = given_id"
 LOCK_COUNTERS = Statement(
     "contest_counters.lock",
@@ -169,6 +177,13 @@ COUNTS = Statement(
         " AND problem_id = given_problem_id AND ignored_at IS NULL)",
     },
 )
+COUNT_BY_PROBLEM = Statement(
+    "contest_submissions.count_by_problem",
+    "Count the submissions of a participant to each problem, judged or not.",
+    "SELECT {columns} FROM contest_submissions WHERE participant_id = :participant_id GROUP BY problem_id",
+    row=ProblemCount,
+    columns={"problem_id": "problem_id", "submissions": "count(*)"},
+)
 UNJUDGED = Statement(
     "contest_submissions.unjudged",
     "List submissions without a verdict that counts: pending, failed, or not verified.",
@@ -292,6 +307,12 @@ async def of_participants(
 async def counts(tx: Tx, cells: Sequence[tuple[str, str, str]]) -> list[SubmissionCounts]:
     """Count submissions for limits; ``cells`` are contest, participant and problem."""
     return await tx.fetch(COUNTS, cells)
+
+
+async def count_by_problem(tx: Tx, participant_id: str) -> dict[str, int]:
+    """How many submissions a participant has made, by problem, whatever became of them."""
+    rows = await tx.fetch(COUNT_BY_PROBLEM, participant_id=participant_id)
+    return {row.problem_id: row.submissions for row in rows}
 
 
 async def unjudged(tx: Tx, contest_id: str, *, limit: int) -> list[ContestSubmissionRow]:

@@ -161,7 +161,7 @@ def _number(text: str, name: str, errors: dict[str, str]) -> float:
 def _spec(index: int, row: Mapping[str, Any], errors: dict[str, str]) -> ContestProblemSpec:
     languages = tuple(item.strip() for item in row["languages"].split(",") if item.strip())
     revision = row["revision"]
-    if revision and not (revision.isdecimal() and 0 < int(revision) < 1 << 31):
+    if revision and not (revision.isdecimal() and len(revision) <= 10 and 0 < int(revision) < 1 << 31):
         errors[f"revision-{index}"] = "Expected the number of a revision."
         revision = ""
     return ContestProblemSpec(
