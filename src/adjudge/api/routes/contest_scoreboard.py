@@ -41,8 +41,8 @@ MAX_ROWS: Final = 1_000
 _RETRY: Final = "retry: 1000\n\n"
 
 
-def _file(media_type: str) -> dict[int | str, dict[str, Any]]:
-    return {200: {"description": "The file.", "content": {media_type: {"schema": {"type": "string"}}}}}
+def _file(media_type: str, kind: str = "string") -> dict[int | str, dict[str, Any]]:
+    return {200: {"description": "The file.", "content": {media_type: {"schema": {"type": kind}}}}}
 
 
 class BoardView(StrEnum):
@@ -163,7 +163,7 @@ def _add_export_routes(routes: APIRouter, scoreboards: ScoreboardService, export
     @routes.get(
         "/scoreboard.json",
         summary="Export the scoreboard (CCS)",
-        responses=_file("application/json"),
+        responses=_file("application/json", "object"),
         response_class=Response,
     )
     async def ccs(contest: str, viewer: Reader, view: View = BoardView.PUBLIC) -> Response:
@@ -171,7 +171,10 @@ def _add_export_routes(routes: APIRouter, scoreboards: ScoreboardService, export
         return file("scoreboard.json", "application/json", json.dumps(await exports.ccs_scoreboard(found)))
 
     @routes.get(
-        "/awards.json", summary="Export the awards (CCS)", responses=_file("application/json"), response_class=Response
+        "/awards.json",
+        summary="Export the awards (CCS)",
+        responses=_file("application/json", "array"),
+        response_class=Response,
     )
     async def ccs_awards(contest: str, viewer: Reader, view: View = BoardView.PUBLIC) -> Response:
         found = await scoreboards.find(viewer, contest, is_jury=view is BoardView.JURY)
