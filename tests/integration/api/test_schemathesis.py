@@ -109,8 +109,12 @@ def _contest(
     groups = {"groups": [{"code": "north", "name": "North"}]}
     client.put("/api/v1/contests/spring/groups", json=groups).raise_for_status()
     team = {"name": "Null Pointers", "code": "team42", "groups": ["north"], "members": [user_id]}
+    announced = made("/contests/spring/announcements", {"body": "Welcome."})
+    answer = made("/contests/spring/canned-answers", {"title": "No", "body": "No comment."})
     return {
         "contest": "spring",
+        "clarification_id": announced["id"],
+        "answer_id": answer["id"],
         "interval_id": interval["id"],
         "user": user_id,
         "role": "judge",
