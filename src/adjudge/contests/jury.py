@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adjudge.contests import scoreboard
+from adjudge.contests import lifecycle, scoreboard
 from adjudge.store import Tx
 from adjudge.store.contests import participants
 from adjudge.store.contests import scoreboard as scoreboard_store
@@ -58,7 +58,7 @@ async def set_clocks(
 async def decide(tx: Tx, submission_id: str, decision: JuryDecision, *, version: int, actor: str, reason: str) -> None:
     """Ignore, verify or override a submission, or make a late one official, if it has this version."""
     row = await contest_submissions.find(tx, submission_id)
-    await scoreboard_store.lock_shared(tx, [row.contest_id])
+    await lifecycle.lock_changeable(tx, row.contest_id)
     await contest_submissions.decide(tx, submission_id, version, decision)
     await scoreboard.refold_cells(tx, {row.contest_id: {(row.participant_id, row.problem_id)}})
     verdict = decision.override_verdict

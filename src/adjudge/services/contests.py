@@ -39,6 +39,14 @@ _MAX_TITLE: Final = 200
 _READ_AHEAD: Final = 500
 """Contests that are read at once to fill a page, if contests of it are hidden."""
 _RESERVED_SLUGS: Final = frozenset({"new"})
+_UNSUPPORTED: Final = (
+    "contest_only",
+    "printing_enabled",
+    "balloons_enabled",
+    "freeze_balloon_minimum",
+    "materials_public",
+)
+"""Settings whose features do not exist yet; they are refused instead of having no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +202,10 @@ class ContestService:
             raise InvalidInput(f"{field}.rgb: expected #rrggbb.", field=f"{field}.rgb")
         if not _LABEL.fullmatch(spec.label or ""):
             raise InvalidInput(f"{field}.label: must match [A-Za-z0-9][A-Za-z0-9_-]{{0,35}}.", field=f"{field}.label")
+        if spec.judging_paused:
+            raise InvalidInput(
+                f"{field}.judging_paused: not supported yet; set accepts to false.", field=f"{field}.judging_paused"
+            )
         if spec.points_micro < 0:
             raise InvalidInput(f"{field}.points: must not be negative.", field=f"{field}.points")
         opens, closes = spec.opens_ct_us, spec.closes_ct_us
@@ -245,6 +257,9 @@ class ContestService:
         self._check_languages(settings.allowed_languages, "allowed_languages")
         for index, text in enumerate(settings.address_ranges or ()):
             check_network(text, f"address_ranges[{index}]")
+        for field in _UNSUPPORTED:
+            if getattr(settings, field):
+                raise InvalidInput(f"{field}: not supported yet; leave it off.", field=field)
         for field in ("max_team_members", "submissions_per_minute", "submissions_per_problem"):
             value = getattr(settings, field)
             if value is not None and value < 1:

@@ -294,10 +294,11 @@ async def test_nothing_changes_after_the_end_of_updates(store: StoreHarness) -> 
     await store.clock.advance(400 * MINUTE_MS)
     for act in (lifecycle.finalize, lifecycle.thaw, lifecycle.close_updates):
         await fixture.transact(lambda tx, act=act: act(tx, fixture.contest_id, actor="ada", reason="done"))  # type: ignore[misc]  # a default binds the loop variable
+    ignored = JuryDecision(is_ignored=True)
+    with pytest.raises(Conflict, match="finalized"):
+        await fixture.transact(lambda tx: jury.decide(tx, submission, ignored, version=1, actor="ada", reason=""))
     with pytest.raises(InvalidTransition, match="final"):
-        await fixture.transact(
-            lambda tx: jury.decide(tx, submission, JuryDecision(is_ignored=True), version=1, actor="ada", reason="")
-        )
+        await fixture.transact(lambda tx: contest_submissions.decide(tx, submission, 1, ignored))
     with pytest.raises(InvalidTransition, match="final"):
         await fixture.transact(lambda tx: lifecycle.reopen(tx, fixture.contest_id, actor="ada", reason="no"))
     with pytest.raises(InvalidTransition, match="final"):
