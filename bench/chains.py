@@ -4,7 +4,7 @@ One run at a time, from asking for it to the commit of its last node's end: what
 not how many runs fit on a machine. A line is all waiting for the last step, a fan all at once, with a root before and a
 join after. Ours is a worker with a hundred slots, a scheduler and a process that starts runs, or all in one process on
 SQLite; PostgreSQL runs with fsync on for everybody, SQLite with ``synchronous=FULL``. Only the measured
-system runs: what another does while idle is no part of its figure.
+system runs: what another does while idle is no part of its value.
 
 What peers are set to do stands in ``chains_dbos`` and ``chains_prefect``. Neither hands its steps to other processes
 here, as ours may. ``chains_raw`` is the floor under a line: two fenced transactions a step.

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 SIZE = 400_000
-"""How many jobs the progress file has room for."""
+"""The number of jobs that the progress file can hold."""
 BATCH = 100
 """How many jobs are submitted at once, where a queue has a way to do that."""
 CONCURRENCY = 100

@@ -1,4 +1,4 @@
-"""What the marks and figures of problem lists cost the database: one index scan, for any number of submissions."""
+"""Plans of the solved marks and statistics of problem lists: one index scan, for any number of submissions."""
 
 from __future__ import annotations
 

@@ -375,8 +375,8 @@ class TriggerScheduler:
         except Unavailable:
             raise
         except Exception as error:
-            # Disabled, deleted, wrong parameters: another try would say the same. And whatever is unforeseen must
-            # not come back for ever and hold up the ticks behind it.
+            # Disabled, deleted, wrong parameters: a retry would fail with the same error. An unexpected error must not
+            # be retried forever either, because it would block the ticks that follow.
             if not taken:
                 raise
             tick, message = taken[0], str(error) or type(error).__name__
