@@ -159,6 +159,12 @@ class BenchProcess:
         )
         stack.callback(self._end)
 
+    @property
+    def memory_mb(self) -> float:
+        """The resident memory of the process."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1_024
+
     def expect(self, word: str) -> str:
         """Wait for a line with a word in it."""
         assert self._process.stdout is not None
@@ -171,11 +177,15 @@ class BenchProcess:
         """Where a server listens, from what it says when it is up."""
         return int(self.expect(" at http://").rpartition(":")[2])
 
+    def tell(self, document: dict[str, Any]) -> None:
+        """Say a line."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(document) + "\n")
+        self._process.stdin.flush()
+
     def ask(self, **command: Any) -> dict[str, Any]:
         """Say a line, hear a line."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
+        self.tell(command)
         answer: dict[str, Any] = json.loads(self.expect("{"))
         return answer
 

@@ -118,10 +118,15 @@ class LoadConnection(asyncio.Protocol):
 class SseConnection(asyncio.Protocol):
     """One open event stream; it counts what it hears."""
 
-    def __init__(self, asked: bytes) -> None:
+    def __init__(self, asked: bytes, event: str) -> None:
         self._asked = asked
+        self._mark = f"event: {event}".encode()
         self.events = 0
-        self.is_open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.heard_ns = 0
+        self._wanted = 0
+        loop = asyncio.get_running_loop()
+        self.is_open: asyncio.Future[None] = loop.create_future()
+        self._has_heard: asyncio.Future[None] = loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for the stream."""
@@ -130,9 +135,21 @@ class SseConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Count events; the first sign of life says that the stream has caught up."""
-        self.events += data.count(b"event: status")
+        heard = data.count(self._mark)
+        if heard:
+            self.events += heard
+            self.heard_ns = time.monotonic_ns()
+            if self.events >= self._wanted and not self._has_heard.done():
+                self._has_heard.set_result(None)
         if b": alive" in data and not self.is_open.done():
             self.is_open.set_result(None)
+
+    async def hear(self, total: int) -> int:
+        """Wait until there were ``total`` events; when the last one came, by the clock that all processes share."""
+        if self.events < total:
+            self._wanted, self._has_heard = total, asyncio.get_running_loop().create_future()
+            await self._has_heard
+        return self.heard_ns
 
     def connection_lost(self, exc: Exception | None) -> None:
         """A stream that never opened is an error."""
@@ -181,19 +198,24 @@ class LoadGenerator:
         length = _LENGTH.search(head)
         return {"body_bytes": int(length[1]) if length else 0, "status": head[9:12].decode()}
 
-    async def watch(self, port: int, requests: Sequence[str]) -> dict[str, Any]:
+    async def watch(self, port: int, requests: Sequence[str], event: str = "status") -> dict[str, Any]:
         """Open event streams and return when each has caught up."""
         loop = asyncio.get_running_loop()
         for start in range(0, len(requests), _OPENING):
             opening = []
             for text in requests[start : start + _OPENING]:
                 asked = text.encode("latin-1")
-                _, listener = await loop.create_connection(lambda it=asked: SseConnection(it), "127.0.0.1", port)  # type: ignore[misc]  # a default binds it
+                _, listener = await loop.create_connection(partial(SseConnection, asked, event), "127.0.0.1", port)
                 opening.append(listener)
             async with asyncio.timeout(60):
                 await asyncio.gather(*(listener.is_open for listener in opening))
             self._listeners += opening
         return {"open": len(self._listeners)}
+
+    async def arrivals(self, total: int) -> dict[str, Any]:
+        """Wait until every event stream has got ``total`` events; when each got the last of them."""
+        async with asyncio.timeout(60):
+            return {"heard_ns": await asyncio.gather(*(listener.hear(total) for listener in self._listeners))}
 
     async def leave(self) -> dict[str, Any]:
         """Close the event streams; say how much they have heard."""

@@ -5,6 +5,7 @@ Cached content is sent without building a model or encoding anything.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import quote
@@ -18,6 +19,8 @@ from adjudge.cache.entry import CachedValue
 _REVALIDATE: Final = b"private, no-cache"
 """The client may keep the response but must revalidate it: a 304 has no body, and changes are visible at once."""
 _VARY: Final = b"Accept-Language, Authorization, Cookie"
+_PACK_FROM: Final = 4_096
+"""Smaller documents are sent as they are."""
 
 
 class CachedResponse(Response):
@@ -53,6 +56,24 @@ def conditional_response(if_none_match: str, found: CachedValue) -> Response:
     if if_none_match and _matches(if_none_match, found.etag):
         return CachedResponse(found, 304)
     return CachedResponse(found)
+
+
+def packed_response(request: Request, found: CachedValue) -> Response:
+    """The same for a document that is made for each request: a large one is compressed for clients that accept it.
+
+    The ETag of compressed content is weak, because it names the document and not these bytes.
+    """
+    accepts = "gzip" in request.headers.get("accept-encoding", "")
+    response = conditional_response(request_etag(request), found)
+    if response.status_code != 200 or not accepts or len(found.body) < _PACK_FROM:
+        return response
+    headers = {
+        "ETag": f"W/{found.etag}",
+        "Cache-Control": _REVALIDATE.decode(),
+        "Vary": f"Accept-Encoding, {_VARY.decode()}",
+        "Content-Encoding": "gzip",
+    }
+    return Response(gzip.compress(found.body, 1, mtime=0), headers=headers, media_type="application/json")
 
 
 def _matches(given: str, etag: str) -> bool:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.auth import require_permission
-from adjudge.api.responses import conditional_response, request_etag
+from adjudge.api.responses import packed_response
 from adjudge.api.routes.events import STREAM, LastEventId
 from adjudge.api.schema.base import encode_json
 from adjudge.api.schema.scoreboard import AwardsUpdate, read_awards, read_statistics
@@ -100,7 +100,7 @@ def _add_row_routes(routes: APIRouter, scoreboards: ScoreboardService, exports: 
         body = encode_json(await scoreboards.page(found, which, offset=offset, limit=limit))
         cached = make_entry(body, 0).value
         assert cached is not None  # noqa: S101  # it has a body
-        return conditional_response(request_etag(request), cached)
+        return packed_response(request, cached)
 
     @routes.get("/scoreboard/filters", summary="List the groups and organisations of the scoreboard")
     async def filters(contest: str, viewer: Reader, view: View = BoardView.PUBLIC) -> ScoreboardFilters:
