@@ -94,6 +94,7 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/scoreboard": "/contests/hostile/scoreboard",
         "/contests/{slug}/scoreboard/{participant}/{label}": f"/contests/hostile/scoreboard/{participant['id']}/A",
         "/contests/{slug}/resolver": "/contests/hostile/resolver",
+        "/contests/{slug}/balloons": "/contests/hostile/balloons",
         "/contests/{slug}/clarifications": "/contests/hostile/clarifications",
         "/contests/{slug}/clarifications/{clarification_id}": f"/contests/hostile/clarifications/{question_id}",
         "/ratings": "/ratings",
@@ -124,6 +125,7 @@ def populate(installation: Installation) -> CreatedObjects:
         "a program's own words": f"/submissions/{crashed}",
         "a question": f"/runs/{run_id}/nodes/ask",
         "an empty list": "/problems?q=nothing-is-called-that",
+        "delivered balloons": "/contests/hostile/balloons?state=all",
         "a projector": "/contests/hostile/scoreboard?projector=1",
         "a form for teams": "/contests/teams/register",
         "a contest that is over": "/contests/rated/register",
@@ -134,6 +136,7 @@ def populate(installation: Installation) -> CreatedObjects:
 def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     """A running contest; return a participant and a question."""
     body = {"slug": "hostile", "title": HOSTILE[:200], "description": HOSTILE, "duration_sec": 18_000}
+    body |= {"balloons_enabled": True, "freeze_balloon_minimum": 3}
     _posted(installation.admin, "/api/v1/contests", body)
     problems = {"problems": [{"problem": "sum", "alias": HOSTILE[:200], "rgb": "#e11d48"}, {"problem": "twice"}]}
     installation.admin.put("/api/v1/contests/hostile/problems", json=problems).raise_for_status()
@@ -141,7 +144,8 @@ def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     _posted(installation.admin, "/api/v1/contests/hostile:publish", {})
     _posted(installation.admin, "/api/v1/contests/hostile:register", {})
     solution = {"contest": "hostile", "problem": "A", "language": "python", "source": SUM}
-    _posted(installation.admin, "/api/v1/submissions", solution)
+    solved = _posted(installation.admin, "/api/v1/submissions", solution)["submission_id"]
+    installation.wait_until(f"/api/v1/submissions/{solved}", lambda it: it["verdict"] == "AC")
     entry = {"user": "contestant", "name": HOSTILE[:100]}
     participant = _posted(installation.admin, "/api/v1/contests/hostile/participants", entry)
     asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})

@@ -22,6 +22,7 @@ from adjudge.api.routes import (
     chain_run_files,
     chain_runs,
     chains,
+    contest_balloons,
     contest_clarifications,
     contest_jury,
     contest_participants,
@@ -105,6 +106,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         chains.router(s.chains, s.chain_runs, s.chain_triggers),
         contests.router(s.contests, s.contest_lifecycle),
         contest_clarifications.router(s.clarifications),
+        contest_balloons.router(s.balloons),
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),

@@ -14,6 +14,7 @@ from adjudge.judge.languages import Languages
 from adjudge.services.account import AccountService
 from adjudge.services.admission import AdmissionController
 from adjudge.services.awards import AwardService
+from adjudge.services.balloons import BalloonService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -99,3 +100,4 @@ class Services:
     scoreboards: ScoreboardService
     scoreboard_exports: ScoreboardExportService
     awards: AwardService
+    balloons: BalloonService

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from adjudge.cli.connection import open_client
+from adjudge.cli.contest_balloons import balloons
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
 from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
@@ -29,6 +30,7 @@ for _command in (
     *LIFECYCLE_COMMANDS,
     *PARTICIPANT_COMMANDS,
     *SCOREBOARD_COMMANDS,
+    balloons,
     simulate,
 ):
     command.add_command(_command)

@@ -12,6 +12,7 @@ from adjudge import __version__
 from adjudge.client import account as account_operations
 from adjudge.client import chain_runs as chain_runs_operations
 from adjudge.client import chains as chains_operations
+from adjudge.client import contest_balloons as contest_balloons_operations
 from adjudge.client import contest_participants as contest_participants_operations
 from adjudge.client import contests as contests_operations
 from adjudge.client import executions as executions_operations
@@ -143,6 +144,10 @@ class Operations:
     contest_add_participant = _Operation(contest_participants_operations.contest_add_participant)
     contest_update_participant = _Operation(contest_participants_operations.contest_update_participant)
     contest_import_teams = _Operation(contest_participants_operations.contest_import_teams)
+    contest_balloons = _Operation(contest_balloons_operations.contest_balloons)
+    contest_deliver_balloon = _Operation(contest_balloons_operations.contest_deliver_balloon)
+    contest_undo_balloon = _Operation(contest_balloons_operations.contest_undo_balloon)
+    contest_collect_balloon = _Operation(contest_balloons_operations.contest_collect_balloon)
     chains = _Operation(chains_operations.chains)
     chain = _Operation(chains_operations.chain)
     chain_version = _Operation(chains_operations.chain_version)

@@ -152,17 +152,13 @@ class ParticipantChange:
     participant: ParticipantRow
     cells: list[CellRow]
     views: list[ViewChange]
+    solves: list[tuple[str, int | None]]
+    """Problems whose first accepted submission changed, with its number; None: no longer solved."""
 
     @property
     def rows(self) -> list[ScoreboardRow]:
         """The rows to be written."""
         return [ScoreboardRow(self.participant.id, item.view, *item.keys, item.version) for item in self.views]
-
-    @property
-    def accepted(self) -> list[tuple[str, str, int]]:
-        """Participant, problem and number of the first accepted submission of changed cells that are solved."""
-        found = ((item.problem_id, decode_cell(item.jury).first_accepted_number) for item in self.cells)
-        return [(self.participant.id, problem_id, number) for problem_id, number in found if number is not None]
 
 
 def fold_participant(
@@ -178,7 +174,13 @@ def fold_participant(
     views = [item for view in (JURY, PUBLIC) if (item := _view_change(rules, participant, stored, view, texts[view]))]
     changed = {problem_id for item in views for problem_id in item.cells}
     rows = [_cell_row(participant.id, problem_id, stored, texts) for problem_id in sorted(changed)]
-    return ParticipantChange(participant, rows, views)
+    return ParticipantChange(participant, rows, views, _changed_solves(stored, rows))
+
+
+def _changed_solves(stored: StoredBoard, rows: Iterable[CellRow]) -> list[tuple[str, int | None]]:
+    found = ((row.problem_id, decode_cell(row.jury).first_accepted_number) for row in rows)
+    known = {row.problem_id: decode_cell(row.jury).first_accepted_number for row in stored.cells.values()}
+    return [(problem_id, number) for problem_id, number in found if number != known.get(problem_id)]
 
 
 def _cell_row(participant_id: str, problem_id: str, stored: StoredBoard, texts: dict[str, dict[str, str]]) -> CellRow:

@@ -31,8 +31,9 @@ _BOARD_SETTINGS: Final = (
     "freeze_ct_us",
     "window_us",
     "verify_required",
+    "balloons_enabled",
 )
-"""The settings that the scoreboard depends on."""
+"""The settings that the scoreboard, or the balloons, depend on."""
 _UNPUBLISH_US: Final = 30_000_000
 """How long before the start a contest can be taken back."""
 _LISTED: Final = 20

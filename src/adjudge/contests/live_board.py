@@ -93,6 +93,20 @@ class LiveFirstSolves:
                 return None
         return participant_id
 
+    def first_of_all(self) -> tuple[str, int] | None:
+        """Who solved a problem before anybody solved any, and the index of that problem."""
+        solved = [(numbers[0], index) for index, numbers in enumerate(self._accepted) if numbers]
+        if not solved:
+            return None
+        (number, participant_id), index = min(solved)
+        for pending in self._pending:
+            for earlier, other in pending:
+                if earlier >= number:
+                    break
+                if other != participant_id:
+                    return None
+        return participant_id, index
+
 
 def _move(numbers: list[tuple[int, str]], participant_id: str, before: int | None, after: int | None) -> None:
     if before == after:
@@ -149,6 +163,10 @@ class LiveBoard:
     def first_solver(self, index: int) -> str | None:
         """Who solved a problem first, among all ranked participants."""
         return self._firsts.first(index)
+
+    def first_solver_of_all(self) -> tuple[str, int] | None:
+        """Who made the first solve of the contest, and the index of the problem."""
+        return self._firsts.first_of_all()
 
     def ranking(self, which: BoardFilter = ALL_ROWS) -> LiveRanking:
         """The ranking of the rows that a filter selects; it stays up to date."""

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from adjudge.contests.cell_json import decode_cell
 from adjudge.contests.folding import (
     CellKey,
     ParticipantChange,
@@ -92,6 +93,7 @@ async def _refold(tx: Tx, rules: Rules, participants: Sequence[ParticipantRow], 
     submissions = group_by_cell(await store.submissions_of_participants(tx, ids))
     keys = {(participant_id, problem_id) for participant_id in ids for problem_id in rules.problems}
     await _store(tx, rules, await _changes(tx, rules, participants, submissions, keys), log=log)
+    await _sync_balloons(tx, rules, participants)
 
 
 async def read_boards(tx: Tx, participant_ids: Sequence[str]) -> dict[str, StoredBoard]:
@@ -128,8 +130,41 @@ async def _store(tx: Tx, rules: Rules, changes: Sequence[ParticipantChange], *, 
         raise Conflict(f"The results of the contest {contest.slug!r} are final; nothing of it can change any more.")
     cells = [cell for item in changes for cell in item.cells]
     await store.write(tx, contest.id, cells, [row for item in changes for row in item.rows])
-    if contest.settings.balloons_enabled:
-        await balloons.add(tx, contest.id, [found for item in changes for found in item.accepted])
+    await _update_balloons(tx, rules, changes)
     if log:
         entries = [view.log_entry(contest.id, item.participant.id) for item in changes for view in item.views]
         await append_log(tx, entries)
+
+
+_WITH_BALLOONS: Final = (ParticipantKind.OFFICIAL, ParticipantKind.UNOFFICIAL)
+
+
+async def _update_balloons(tx: Tx, rules: Rules, changes: Sequence[ParticipantChange]) -> None:
+    """Add and withdraw the balloons of changed cells."""
+    if not rules.contest.settings.balloons_enabled:
+        return
+    solves = [
+        (item.participant.id, problem_id, number)
+        for item in changes
+        if item.participant.kind in _WITH_BALLOONS
+        for problem_id, number in item.solves
+    ]
+    solved = [(item, problem_id, number) for item, problem_id, number in solves if number is not None]
+    await balloons.set_solved(tx, rules.contest.id, solved)
+    await balloons.withdraw(tx, [(item, problem_id) for item, problem_id, number in solves if number is None])
+
+
+async def _sync_balloons(tx: Tx, rules: Rules, participants: Sequence[ParticipantRow]) -> None:
+    """Let participants have the balloons of their stored cells: after a change of the rules or of a participant."""
+    if not rules.contest.settings.balloons_enabled:
+        return
+    ids = [item.id for item in participants]
+    entitled = {item.id for item in participants if item.kind in _WITH_BALLOONS}
+    solved = {
+        (cell.participant_id, cell.problem_id): number
+        for cell in await store.cells(tx, ids)
+        if cell.participant_id in entitled and cell.problem_id in rules.problems
+        if (number := decode_cell(cell.jury).first_accepted_number) is not None
+    }
+    await balloons.set_solved(tx, rules.contest.id, [(*cell, number) for cell, number in solved.items()])
+    await balloons.withdraw(tx, await balloons.of_participants(tx, ids) - solved.keys())

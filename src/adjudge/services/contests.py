@@ -42,8 +42,6 @@ _RESERVED_SLUGS: Final = frozenset({"new"})
 _UNSUPPORTED: Final = (
     "contest_only",
     "printing_enabled",
-    "balloons_enabled",
-    "freeze_balloon_minimum",
     "materials_public",
 )
 """Settings whose features do not exist yet; they are refused instead of having no effect."""

@@ -15,6 +15,7 @@ from adjudge.web.routes import (
     account,
     api_reference,
     chains,
+    contest_balloons,
     contest_clarifications,
     contest_lifecycle,
     contest_participants,
@@ -76,6 +77,7 @@ def install(app: FastAPI, services: Services) -> None:
             contest_pages, services.contest_registrations, services.contest_participants, services.team_imports
         ),
         contest_clarifications.router(contest_pages, services.contests, services.clarifications),
+        contest_balloons.router(contest_pages, services.balloons),
         problem_admin.router(pages, services.problems, services.revisions, services.imports),
         chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
         ratings.router(pages, services.ratings),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.contests.visibility import Access
+from adjudge.services.balloons import STAFF as BALLOON_STAFF
 from adjudge.services.contest_access import ContestView
 from adjudge.services.scoreboard import board_access
 
@@ -33,6 +34,10 @@ def _organisers(view: ContestView) -> bool:
     return view.is_organiser
 
 
+def _delivers_balloons(view: ContestView) -> bool:
+    return view.contest.settings.balloons_enabled and not view.roles.isdisjoint(BALLOON_STAFF)
+
+
 def _sees_scoreboard(view: ContestView) -> bool:
     found = board_access(view, is_jury=False)
     return view.sees_all or found.rows is not Access.NONE or found.own is not Access.NONE
@@ -45,6 +50,7 @@ TABS: Final = (
     ContestTab("/clarifications", "contest.tab_clarifications", _everyone),
     ContestTab("/scoreboard", "contest.tab_scoreboard", _sees_scoreboard),
     ContestTab("/participants", "people.participants", _everyone),
+    ContestTab("/balloons", "contest.tab_balloons", _delivers_balloons),
     ContestTab("/settings", "contest.tab_settings", _organisers),
 )
 """In the order of the page: those for everyone, then those for staff."""

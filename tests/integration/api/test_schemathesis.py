@@ -99,7 +99,7 @@ def _contest(
     client: httpx.Client, made: Callable[[str, dict[str, Any]], dict[str, Any]], user_id: str
 ) -> dict[str, str]:
     """Ids of a running contest and of what belongs to it."""
-    made("/contests", {"slug": "spring", "title": "Spring", "duration_sec": 18_000})
+    made("/contests", {"slug": "spring", "title": "Spring", "duration_sec": 18_000, "balloons_enabled": True})
     client.put("/api/v1/contests/spring/problems", json={"problems": [{"problem": "sum"}]}).raise_for_status()
     starts_at = made("/contests/spring:start", {})["starts_at"]
     made("/contests/spring:publish", {})

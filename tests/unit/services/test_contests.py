@@ -195,7 +195,6 @@ async def test_countdown_can_be_paused_and_continues_with_the_time_left(
         ({"title": "  "}, "title"),
         ({"registration": "code"}, "registration_code"),
         ({"contest_only": True}, "contest_only"),
-        ({"balloons_enabled": True}, "balloons_enabled"),
         ({"allows_teams": False, "allows_individuals": False}, "allows_teams"),
     ],
 )

@@ -19,6 +19,7 @@ from adjudge.registry.driver import Registry
 from adjudge.services.account import AccountService
 from adjudge.services.admission import AdmissionController
 from adjudge.services.awards import AwardService
+from adjudge.services.balloons import BalloonService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -154,4 +155,5 @@ def compose_services(
         scoreboards=scoreboards,
         scoreboard_exports=ScoreboardExportService(database, scoreboards, awards),
         awards=awards,
+        balloons=BalloonService(database, scoreboard_feed),
     )

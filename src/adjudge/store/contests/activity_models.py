@@ -108,13 +108,36 @@ class BalloonRow:
     """A balloon for a solved problem; ``number`` is that of the accepted submission."""
 
     participant_id: str
+    participant_code: str
+    participant_name: str
+    location: str | None
     problem_id: str
-    contest_id: str
+    label: str
+    rgb: str | None
+    color: str | None
     number: int
+    received_at: int
     created_at: int
-    claimed_by: str | None
     delivered_at: int | None
     delivered_by: str | None
+    """The name of the user."""
+    withdrawn_at: int | None
+    """Delivered, but the problem is no longer solved: it is to be collected."""
+    is_of_freeze: bool
+    """The submission is one that the rule of the freeze applies to."""
+    is_held: bool
+    """Not to be delivered before the thaw, by the rule of the contest."""
+    total: int
+    """Balloons of the participant that the viewer may see."""
+
+    @property
+    def state(self) -> str:
+        """``waiting``, ``held``, ``delivered`` or ``collect``."""
+        if self.withdrawn_at is not None:
+            return "collect"
+        if self.delivered_at is not None:
+            return "delivered"
+        return "held" if self.is_held else "waiting"
 
 
 @dataclass(frozen=True, slots=True)

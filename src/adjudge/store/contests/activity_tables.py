@@ -135,10 +135,12 @@ balloons = Table(
     foreign_key("contest_id", "contests", ondelete="CASCADE"),
     integer_column("number", None),
     timestamp_column("created_at"),
-    foreign_key("claimed_by", "users", nullable=True),
     timestamp_column("delivered_at", nullable=True),
     foreign_key("delivered_by", "users", nullable=True),
+    timestamp_column("withdrawn_at", nullable=True),
     PrimaryKeyConstraint("participant_id", "problem_id"),
+    CheckConstraint("(delivered_at IS NULL) = (delivered_by IS NULL)", name="delivered_by_exactly_when"),
+    CheckConstraint("withdrawn_at IS NULL OR delivered_at IS NOT NULL", name="withdrawn_only_if_delivered"),
     Index(None, "contest_id", "number"),
 )
 

@@ -846,14 +846,15 @@ CREATE TABLE balloons (
     contest_id TEXT NOT NULL,
     number BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
-    claimed_by TEXT,
     delivered_at BIGINT,
     delivered_by TEXT,
+    withdrawn_at BIGINT,
     CONSTRAINT balloons_pkey PRIMARY KEY (participant_id, problem_id),
+    CONSTRAINT balloons_delivered_by_exactly_when CHECK ((delivered_at IS NULL) = (delivered_by IS NULL)),
+    CONSTRAINT balloons_withdrawn_only_if_delivered CHECK (withdrawn_at IS NULL OR delivered_at IS NOT NULL),
     CONSTRAINT balloons_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE,
     CONSTRAINT balloons_problem_id_fkey FOREIGN KEY(problem_id) REFERENCES problems (id),
     CONSTRAINT balloons_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
-    CONSTRAINT balloons_claimed_by_fkey FOREIGN KEY(claimed_by) REFERENCES users (id),
     CONSTRAINT balloons_delivered_by_fkey FOREIGN KEY(delivered_by) REFERENCES users (id)
 )
 
