@@ -160,3 +160,21 @@ async def add_revision(published_problem: PublishedProblem) -> str:
 
     await published_problem.api.store.transact(publish)
     return revision_id
+
+
+async def add_problem(
+    published_problem: PublishedProblem, slug: str, *, is_published: bool = True, **fields: Any
+) -> tuple[str, str]:
+    """Add another problem of the same setter; return its id and that of its revision."""
+    problem_id, revision_id, setter_id = new_id(), new_id(), published_problem.setter_id
+    definition = problem_to_json(minimal_problem(**fields))
+
+    async def insert(tx: Tx) -> None:
+        await problem_commands.insert(tx, problem_models.NewProblem(problem_id, slug, slug.title(), setter_id))
+        revision = problem_models.NewRevision(revision_id, problem_id, "plain", "2" * 64, setter_id, definition)
+        await problem_commands.add_revision(tx, revision)
+        if is_published:
+            await problem_commands.publish(tx, problem_id=problem_id, revision_id=revision_id, version=1)
+
+    await published_problem.api.store.transact(insert)
+    return problem_id, revision_id

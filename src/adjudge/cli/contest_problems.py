@@ -79,13 +79,14 @@ def _print_problems(found: ContestProblemList, *, as_json: bool) -> None:
     if as_json:
         print_json(found.items)
         return
-    table = Table("label", "problem", "title", "points", "color", "opens", "closes", "state")
+    table = Table("label", "problem", "revision", "title", "points", "color", "opens", "closes", "state")
     for item in found.items:
         closed = "" if item.accepts else "does not accept"
         paused = "judging paused" if item.judging_paused else ""
         table.add_row(
             item.label,
             item.slug,
+            str(item.revision),
             escape(item.title),
             f"{item.points:g}",
             escape(item.color or item.rgb or ""),

@@ -45,7 +45,7 @@ def contest_update(
 
 
 def contest_clone(retry: ClientRetryPolicy, name: str, *, slug: str, title: str) -> Program[ContestDetail]:
-    """Copy settings, problems and roles into a new draft without times and participants."""
+    """Copy settings, problems, groups, canned answers and roles into a new draft without times and participants."""
     return (yield from _act(retry, name, "clone", {"slug": slug, "title": title}))
 
 
@@ -66,10 +66,15 @@ def contest_problem(
 
 
 def contest_set_problems(
-    retry: ClientRetryPolicy, name: str, problems: Sequence[Mapping[str, Any]]
+    retry: ClientRetryPolicy, name: str, problems: Sequence[Mapping[str, Any]], *, version: int | None = None
 ) -> Program[ContestProblemList]:
-    """Replace the problems of a contest; the response has warnings."""
-    body = {"problems": [dict(problem) for problem in problems]}
+    """Replace the problems; with ``version``, ``ConflictError`` if somebody changed the contest since it was read.
+
+    The response has warnings.
+    """
+    body: dict[str, Any] = {"problems": [dict(problem) for problem in problems]}
+    if version is not None:
+        body["version"] = version
     request = HttpRequest("PUT", path("contests", name, "problems"), {}, body, is_repeatable=True)
     return (yield from fetch(ContestProblemList, request, retry))
 

@@ -7,12 +7,12 @@ it; every caller computes it from ``received_at``. Timestamps are microseconds s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from adjudge.domain.contest import ContestPhase
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.timestamps import format_timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,42 +161,39 @@ def phase(timeline: Timeline, clock: ParticipantClock | None, now: int, ends_for
 
 
 def check_timeline(timeline: Timeline) -> None:
-    """Check the times of a contest; raises InvalidInput with the field and the fix."""
+    """Check the times of a contest; raises InvalidInput with the field, named as in requests, and the fix."""
     if timeline.duration_us <= 0:
-        raise InvalidInput("duration_us: must be positive.", field="duration_us")
+        raise InvalidInput("duration_sec: must be positive.", field="duration_sec")
     if timeline.countdown_pause_us is not None and timeline.starts_at is not None:
-        raise InvalidInput(
-            "countdown_pause_us: only allowed while the countdown is paused; remove starts_at or this field.",
-            field="countdown_pause_us",
-        )
+        raise InvalidInput("starts_at: the countdown is paused; continue it, or remove the start.", field="starts_at")
     if timeline.countdown_pause_us is not None and timeline.countdown_pause_us < 0:
-        raise InvalidInput("countdown_pause_us: must not be negative.", field="countdown_pause_us")
+        raise InvalidInput("countdown_pause_sec: must not be negative.", field="countdown_pause_sec")
     if timeline.window_us is not None and not 0 < timeline.window_us <= timeline.duration_us:
-        raise InvalidInput("window_us: must be positive and at most duration_us.", field="window_us")
+        raise InvalidInput(
+            "window_sec: must be positive and not longer than the contest; change the window or the duration.",
+            field="window_sec",
+        )
     _check_freeze(timeline)
-    check_removed(timeline.removed)
 
 
-def check_removed(intervals: Sequence[RemovedInterval]) -> None:
-    """Check removed intervals, in any order: none is empty, they do not overlap, and only the last may be open."""
-    order = sorted(range(len(intervals)), key=lambda index: intervals[index].from_at)
-    for index in order:
-        item = intervals[index]
-        if item.to_at is not None and item.to_at <= item.from_at:
-            field = f"removed[{index}].to_at"
-            raise InvalidInput(f"{field}: must be after from_at.", field=field)
-    for before, after in pairwise(order):
-        earlier, later = intervals[before], intervals[after]
-        field = f"removed[{after}].from_at"
-        if earlier.to_at is None:
-            raise InvalidInput(
-                f"{field}: removed[{before}] is open and began earlier; end it before adding an interval.", field=field
-            )
-        if later.from_at < earlier.to_at:
-            raise InvalidInput(
-                f"{field}: overlaps removed[{before}]; choose from_at at or after its to_at, or change that interval.",
-                field=field,
-            )
+def check_new_interval(known: Iterable[RemovedInterval], new: RemovedInterval) -> None:
+    """Check an interval that is to be removed: not empty, and apart from those that are removed already."""
+    if new.to_at is not None and new.to_at <= new.from_at:
+        raise InvalidInput("to_at: must be after from_at.", field="to_at")
+    for item in known:
+        begins_before_end = item.to_at is None or new.from_at < item.to_at
+        if begins_before_end and (new.to_at is None or item.from_at < new.to_at):
+            raise _overlap(item)
+
+
+def _overlap(item: RemovedInterval) -> InvalidInput:
+    begin, end = format_timestamp(item.from_at), format_timestamp(item.to_at)
+    if end is None:
+        return InvalidInput(f"from_at: the contest is paused since {begin}; resume it first.", field="from_at")
+    return InvalidInput(
+        f"from_at: overlaps the removed interval from {begin} to {end}; choose times outside of it, or undo it first.",
+        field="from_at",
+    )
 
 
 def _own_phase(timeline: Timeline, clock: ParticipantClock, now: int) -> ContestPhase | None:
@@ -248,8 +245,14 @@ def _check_freeze(timeline: Timeline) -> None:
         return
     if timeline.window_us is not None:
         raise InvalidInput(
-            "freeze_ct_us: a contest with individual windows has no freeze; remove freeze_ct_us or window_us.",
-            field="freeze_ct_us",
+            "freeze_after_sec: a contest with individual windows has no freeze; remove the freeze or the windows.",
+            field="freeze_after_sec",
         )
-    if not 0 <= timeline.freeze_ct_us <= timeline.duration_us:
-        raise InvalidInput("freeze_ct_us: must be between 0 and duration_us.", field="freeze_ct_us")
+    if timeline.freeze_ct_us < 0:
+        raise InvalidInput("freeze_after_sec: must not be negative.", field="freeze_after_sec")
+    if timeline.freeze_ct_us > timeline.duration_us:
+        raise InvalidInput(
+            "freeze_after_sec: the contest would end before its freeze; give an earlier freeze, or none, "
+            "in the same change as the duration.",
+            field="freeze_after_sec",
+        )

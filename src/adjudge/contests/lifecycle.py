@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from adjudge.contests import clock, scoreboard
-from adjudge.contests.clock import RemovedInterval, check_removed, check_timeline
+from adjudge.contests.clock import RemovedInterval, check_new_interval, check_timeline
 from adjudge.contests.formats import get_format
+from adjudge.contests.formats.homework import HomeworkConfig
 from adjudge.contests.times import ContestTimes, load_times
 from adjudge.domain.contest import ContestPhase
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound, VersionConflict
@@ -60,7 +61,7 @@ async def lock_changeable(tx: Tx, contest_id: str) -> None:
 
 def check_settings(settings: ContestSettings) -> None:
     """Check the times and the options of the format; raises InvalidInput with the field and the fix."""
-    get_format(settings.format).parse_config(settings.format_cfg)
+    config = get_format(settings.format).parse_config(settings.format_cfg)
     check_timeline(
         clock.Timeline(
             starts_at=settings.starts_at,
@@ -70,12 +71,21 @@ def check_settings(settings: ContestSettings) -> None:
             window_us=settings.window_us,
         )
     )
+    if isinstance(config, HomeworkConfig):
+        config.check_duration(settings.duration_us if settings.window_us is None else settings.window_us)
 
 
 async def create(tx: Tx, contest_id: str, slug: str, settings: ContestSettings, *, created_by: str | None) -> None:
     """Create a contest as a draft."""
     check_settings(settings)
     await commands.insert(tx, contest_id, slug, settings, created_by=created_by)
+
+
+async def check_version(tx: Tx, contest_id: str, version: int | None) -> None:
+    """Lock a contest; raises VersionConflict if it has another version than the one that was read."""
+    contest = await commands.lock(tx, contest_id)
+    if version is not None and contest.version != version:
+        raise VersionConflict("The contest was changed concurrently; read it again and retry.", contest_id=contest_id)
 
 
 async def update(
@@ -100,7 +110,10 @@ async def update(
 
 async def set_problems(tx: Tx, contest_id: str, problems: Sequence[ContestProblem], *, actor: str, reason: str) -> None:
     """Replace the problems of a contest."""
-    check_changeable(await commands.lock(tx, contest_id))
+    contest = await commands.lock(tx, contest_id)
+    check_changeable(contest)
+    if contest.state is ContestState.PUBLISHED and not problems:
+        raise InvalidInput("problems: a published contest needs at least one; keep one.", field="problems")
     await scoreboard_store.lock_exclusive(tx, contest_id)
     await commands.set_problems(tx, contest_id, problems, actor=actor, reason=reason)
     await scoreboard.refold_all(tx, contest_id)
@@ -237,7 +250,7 @@ async def remove_interval(
         raise InvalidInput("from_at: must not be before the start of the contest.", field="from_at")
     if to_at is not None and to_at > times.now_us:
         raise InvalidInput("to_at: must not be in the future; leave it out to pause the contest.", field="to_at")
-    check_removed([*times.timeline.removed, RemovedInterval(from_at, to_at)])
+    check_new_interval(times.timeline.removed, RemovedInterval(from_at, to_at))
     await _keep_freeze(tx, contest, times, actor)
     await commands.insert_interval(
         tx, contest_id, interval_id, from_at=from_at, to_at=to_at, created_by=created_by, actor=actor, reason=reason

@@ -106,7 +106,9 @@ class ContestProblemRead(ResponseModel):
 
     label: str
     slug: str
-    title: str
+    title: str = field(metadata=doc("The alias, or the title of the problem."))
+    alias: str | None = field(metadata=doc("Its title in this contest; null if it keeps its own."))
+    revision: int = field(metadata=doc("The number of the pinned revision."))
     ordinal: int
     rgb: str | None
     color: str | None

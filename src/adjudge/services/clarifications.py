@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.contests.visibility import Access, RouteClass
-from adjudge.domain.contest import ContestPhase, ContestRole
-from adjudge.domain.errors import Conflict, Forbidden, InvalidInput
+from adjudge.domain.contest import MINUTE_US, SECOND_US, ContestPhase, ContestRole
+from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, RateLimited
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import ContestState
 from adjudge.services.contest_access import ContestAccess, ContestView, find_view
@@ -22,6 +22,8 @@ from adjudge.store.contests.models import ContestGroupRow, ParticipantRow
 JURY: Final = (ContestRole.ORGANISER, ContestRole.JUDGE)
 MAX_BODY: Final = 10_000
 MAX_TITLE: Final = 100
+QUESTIONS_PER_MINUTE: Final = 5
+_RATE_WINDOW_US: Final = MINUTE_US
 _WHOLE: Final = 2**62
 
 
@@ -94,10 +96,12 @@ class ClarificationService:
         return await self.database.read(read)
 
     async def find_question(self, viewer: Viewer, contest: str, clarification_id: str) -> ClarificationList:
-        """One question, for the jury."""
+        """One question, for the jury; for others every question is missing."""
 
         async def read(tx: Tx) -> ClarificationList:
-            view = await _find_as_jury(tx, viewer, contest)
+            view = await find_view(tx, viewer, contest)
+            if not view.is_jury:
+                raise NotFound("clarification", clarification_id)
             return ClarificationList(view, [await _one(tx, view, clarification_id)])
 
         return await self.database.read(read)
@@ -126,7 +130,9 @@ class ClarificationService:
                 problem_id=await _problem_id(tx, view, label),
                 category=_checked_category(view, category),
             )
-            return await _insert(tx, view, new)
+            asked = await _insert(tx, view, new)
+            await _check_rate(tx, view, participant)
+            return asked
 
         return await self.database.transact(operation)
 
@@ -231,7 +237,7 @@ class ClarificationService:
             if any(item.title == title for item in known):
                 raise Conflict(f"title: there is already a canned answer {title!r}.")
             row = CannedAnswerRow(self.new_id(), view.contest.id, len(known), title, _checked_body(body))
-            await clarifications.insert_canned(tx, row)
+            await clarifications.insert_canned(tx, [row])
             return row
 
         return await self.database.transact(operation)
@@ -283,6 +289,19 @@ async def _find_as_jury(tx: Tx, viewer: Viewer, contest: str) -> ContestView:
     view = await find_view(tx, viewer, contest)
     view.require(*JURY)
     return view
+
+
+async def _check_rate(tx: Tx, view: ContestView, participant: ParticipantRow) -> None:
+    """Raise if a participant asks too often, the new question included: the counter of the contest is locked."""
+    count, oldest_us = await clarifications.recent_questions(
+        tx, view.contest.id, participant.id, within_us=_RATE_WINDOW_US
+    )
+    if count > QUESTIONS_PER_MINUTE:
+        wait_sec = max(1, -(-(_RATE_WINDOW_US - oldest_us) // SECOND_US))
+        raise RateLimited(
+            f"At most {QUESTIONS_PER_MINUTE} questions per minute are allowed; ask again in {wait_sec} seconds.",
+            retry_after_sec=wait_sec,
+        )
 
 
 def _visible_to(view: ContestView) -> tuple[str | None, bool] | None:

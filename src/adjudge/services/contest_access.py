@@ -36,6 +36,8 @@ class ContestView:
     roles: frozenset[ContestRole]
     participants: Sequence[ParticipantRow]
     """Those for whom the viewer submits, the last run first."""
+    published_problems: frozenset[str] = frozenset()
+    """After the thaw, the ids of the problems that are public outside of the contest."""
 
     @property
     def participant(self) -> ParticipantRow | None:
@@ -121,20 +123,25 @@ class ContestView:
 
     @property
     def sees_problems(self) -> bool:
-        """Whether the viewer sees the problems and their statements.
+        """Whether the viewer sees problems and their statements, at least one of them after the thaw."""
+        return self._sees_problems(is_published=bool(self.published_problems))
 
-        A participant keeps them after the contest, also if they are not published.
+    def _sees_problems(self, *, is_published: bool) -> bool:
+        """Whether the viewer sees problems that are public outside of the contest, or that are not.
+
+        After the thaw these are for participants, and for all if visitors saw them during the contest.
         """
         if self.is_tester:
             return True
         if self.contest.state is ContestState.CANCELED and not self.sees_all:
             return False
-        is_known = bool(self.participants) or self.contest.settings.problems_public
+        is_known = is_published or bool(self.participants) or self.contest.settings.problems_public
         return self.access(RouteClass.PROBLEMS, is_problem_published=is_known) is not Access.NONE
 
     def sees_problem(self, problem: ContestProblem | BoardProblem) -> bool:
         """Whether the viewer sees one problem: all at once, or from its opening by the own clock."""
-        if not self.sees_problems:
+        problem_id = problem.problem_id if isinstance(problem, ContestProblem) else problem.id
+        if not self._sees_problems(is_published=problem_id in self.published_problems):
             return False
         opens_us = problem.opens_ct_us
         if opens_us is None or self.sees_all or self.is_tester or self.public_phase is ContestPhase.THAWED:
@@ -200,6 +207,8 @@ async def _make_all(tx: Tx, viewer: Viewer, contests: Sequence[ContestRow]) -> l
         roles = await queries.roles_of_user(tx, ids, viewer.user_id)
         own = await participants.of_user(tx, ids, viewer.user_id)
     times = await load_times_of(tx, contests)
+    thawed = [contest_id for contest_id in ids if times[contest_id].phase() is ContestPhase.THAWED]
+    published = await queries.published_problems(tx, thawed)
     return [
         ContestView(
             contest,
@@ -207,6 +216,7 @@ async def _make_all(tx: Tx, viewer: Viewer, contests: Sequence[ContestRow]) -> l
             viewer,
             roles.get(contest.id, frozenset()) | implied_roles(viewer),
             [item for item in own if item.contest_id == contest.id],
+            published.get(contest.id, frozenset()),
         )
         for contest in contests
     ]

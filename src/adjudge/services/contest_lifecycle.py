@@ -101,6 +101,12 @@ class ContestLifecycleService:
             duration_us = view.contest.settings.duration_us + extra_us
             if duration_us <= 0:
                 raise InvalidInput("extra_sec: the contest would have no time left.", field="extra_sec")
+            if (view.contest.settings.freeze_ct_us or 0) > duration_us:
+                raise InvalidInput(
+                    "extra_sec: the contest would end before its freeze; change the duration and the freeze together "
+                    "in the settings.",
+                    field="extra_sec",
+                )
             return replace(view.contest.settings, duration_us=duration_us)
 
         return await self._update(viewer, name, change, reason)

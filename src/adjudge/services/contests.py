@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from adjudge.contests import lifecycle
 from adjudge.contests.awards import parse_award_rules
-from adjudge.contests.clock import Timeline, check_timeline
-from adjudge.contests.formats import get_format
 from adjudge.domain.contest import ContestRole
-from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import IdFactory, is_id, new_id
-from adjudge.domain.permissions import Permission
 from adjudge.judge.languages import Languages
 from adjudge.services.contest_access import ContestAccess, ContestView, find_view, make_views
+from adjudge.services.contest_problem_specs import (
+    ContestProblemSpec,
+    SavedProblems,
+    check_languages,
+    resolve_specs,
+)
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
-from adjudge.store.contests import commands, queries
+from adjudge.store.contests import clarifications, commands, participants, queries
 from adjudge.store.contests.models import (
-    ContestProblem,
     ContestProblemRow,
     ContestRoleRow,
     ContestSettings,
 )
-from adjudge.store.problems import queries as problem_queries
-from adjudge.store.problems.models import ProblemRow
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,34}[a-z0-9_-]|[a-z0-9]")
-_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,35}")
-_RGB: Final = re.compile(r"#[0-9a-fA-F]{6}")
-_MAX_PROBLEMS: Final = 100
 _MAX_TITLE: Final = 200
 _READ_AHEAD: Final = 500
 """Contests that are read at once to fill a page, if contests of it are hidden."""
@@ -45,34 +42,6 @@ _UNSUPPORTED: Final = (
     "materials_public",
 )
 """Settings whose features do not exist yet; they are refused instead of having no effect."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContestProblemSpec:
-    """A problem of a contest as an organiser gives it; ``problem`` is its slug or id."""
-
-    problem: str
-    label: str | None = None
-    """By default a letter by position."""
-    revision: int | None = None
-    """By default the pinned revision; for a problem that is new in the contest the published one, else the latest."""
-    alias: str | None = None
-    rgb: str | None = None
-    color: str | None = None
-    points_micro: int = 100_000_000
-    opens_ct_us: int | None = None
-    closes_ct_us: int | None = None
-    accepts: bool = True
-    judging_paused: bool = False
-    allowed_languages: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SavedProblems:
-    """The problems after a change, and what the organiser should know."""
-
-    problems: list[ContestProblemRow]
-    warnings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +107,7 @@ class ContestService:
         return await change_as_organiser(self.database, viewer, name, operation)
 
     async def clone(self, viewer: Viewer, name: str, *, slug: str, title: str) -> ContestView:
-        """Copy the settings, problems and roles of a contest into a new draft without times and participants."""
+        """Copy settings, problems, groups, canned answers and roles into a new draft without times and participants."""
         contest_id = self.new_id()
 
         async def operation(tx: Tx) -> ContestView:
@@ -157,12 +126,20 @@ class ContestService:
             problems = await queries.problems(tx, view.contest.id)
             copies = [replace(row.problem, contest_id=contest_id) for row in problems]
             await lifecycle.set_problems(tx, contest_id, copies, actor=viewer.id, reason="")
+            await self._copy_definitions(tx, view.contest.id, contest_id)
             roles = [(row.user_id, row.role) for row in await queries.roles(tx, view.contest.id)]
             roles.append((viewer.id, ContestRole.ORGANISER))
             await commands.grant_roles(tx, contest_id, roles, actor=viewer.id, granted_by=viewer.id)
             return await find_view(tx, viewer, contest_id)
 
         return await self.database.transact(operation)
+
+    async def _copy_definitions(self, tx: Tx, from_id: str, to_id: str) -> None:
+        """Copy the groups, without their participants, and the canned answers."""
+        groups = await participants.groups(tx, from_id)
+        await participants.upsert_groups(tx, [replace(row, id=self.new_id(), contest_id=to_id) for row in groups])
+        canned = await clarifications.canned_answers(tx, from_id)
+        await clarifications.insert_canned(tx, [replace(row, id=self.new_id(), contest_id=to_id) for row in canned])
 
     # Problems and roles.
 
@@ -173,42 +150,22 @@ class ContestService:
         rows = await self.database.read(lambda tx: queries.problems(tx, view.contest.id))
         return [row for row in rows if view.sees_problem(row.problem)]
 
-    async def save_problems(self, viewer: Viewer, name: str, specs: Sequence[ContestProblemSpec]) -> SavedProblems:
-        """Replace the problems of a contest."""
+    async def save_problems(
+        self, viewer: Viewer, name: str, specs: Sequence[ContestProblemSpec], *, version: int | None = None
+    ) -> SavedProblems:
+        """Replace the problems; with ``version``, only if nobody changed the contest since it was read."""
 
         async def operation(tx: Tx) -> SavedProblems:
             view = await find_view(tx, viewer, name)
             view.require(ContestRole.ORGANISER)
-            contest_id, warnings, problems = view.contest.id, list[str](), list[ContestProblem]()
-            pinned = {row.problem.problem_id: row.problem.revision_id for row in await queries.problems(tx, contest_id)}
-            for ordinal, spec in enumerate(_labelled(specs)):
-                field = f"problems[{ordinal}]"
-                self._check_spec(spec, field)
-                problem, revision_id = await _find_revision(tx, viewer, spec, field, pinned)
-                problems.append(_contest_problem(contest_id, problem.id, revision_id, ordinal, spec))
-                if problem.published_revision_id is not None:
-                    warnings.append(f"{problem.slug} is published: everybody can read it before the contest.")
-            _check_unique(problems)
+            contest_id = view.contest.id
+            await lifecycle.check_version(tx, contest_id, version)
+            problems = await resolve_specs(tx, viewer, contest_id, specs, self.languages)
             await lifecycle.set_problems(tx, contest_id, problems, actor=viewer.id, reason="")
-            return SavedProblems(await queries.problems(tx, contest_id), warnings)
+            contest = await queries.find_contest(tx, contest_id)
+            return SavedProblems(await queries.problems(tx, contest_id), contest.version)
 
         return await self.database.transact(operation)
-
-    def _check_spec(self, spec: ContestProblemSpec, field: str) -> None:
-        self._check_languages(spec.allowed_languages, f"{field}.allowed_languages")
-        if spec.rgb is not None and not _RGB.fullmatch(spec.rgb):
-            raise InvalidInput(f"{field}.rgb: expected #rrggbb.", field=f"{field}.rgb")
-        if not _LABEL.fullmatch(spec.label or ""):
-            raise InvalidInput(f"{field}.label: must match [A-Za-z0-9][A-Za-z0-9_-]{{0,35}}.", field=f"{field}.label")
-        if spec.judging_paused:
-            raise InvalidInput(
-                f"{field}.judging_paused: not supported yet; set accepts to false.", field=f"{field}.judging_paused"
-            )
-        if spec.points_micro < 0:
-            raise InvalidInput(f"{field}.points: must not be negative.", field=f"{field}.points")
-        opens, closes = spec.opens_ct_us, spec.closes_ct_us
-        if opens is not None and closes is not None and opens >= closes:
-            raise InvalidInput(f"{field}.closes_ct_us: must be after opens_ct_us.", field=f"{field}.closes_ct_us")
 
     async def list_roles(self, viewer: Viewer, name: str) -> list[ContestRoleRow]:
         """The roles in a contest, for its organisers."""
@@ -241,18 +198,9 @@ class ContestService:
         title = settings.title.strip()
         if not 0 < len(title) <= _MAX_TITLE:
             raise InvalidInput(f"title: expected 1 to {_MAX_TITLE} characters.", field="title")
-        check_timeline(
-            Timeline(
-                settings.starts_at,
-                settings.duration_us,
-                settings.countdown_pause_us,
-                settings.freeze_ct_us,
-                window_us=settings.window_us,
-            )
-        )
-        get_format(settings.format).parse_config(settings.format_cfg)
+        lifecycle.check_settings(settings)
         parse_award_rules(settings.awards_cfg, "awards_cfg")
-        self._check_languages(settings.allowed_languages, "allowed_languages")
+        check_languages(self.languages, settings.allowed_languages, "allowed_languages")
         for index, text in enumerate(settings.address_ranges or ()):
             check_network(text, f"address_ranges[{index}]")
         for field in _UNSUPPORTED:
@@ -265,15 +213,6 @@ class ContestService:
         if not settings.allows_individuals and not settings.allows_teams:
             raise InvalidInput("allows_teams: allow individuals, teams, or both.", field="allows_teams")
         return replace(settings, title=title)
-
-    def _check_languages(self, given: tuple[str, ...] | None, field: str) -> None:
-        for language in given or ():
-            try:
-                self.languages.get(language)
-            except (NotFound, InvalidInput):
-                raise InvalidInput(
-                    f"{field}: {language[:64]!r} is not a language of this judge.", field=field
-                ) from None
 
 
 async def change_as_organiser(
@@ -305,94 +244,6 @@ def check_network(text: str, field: str) -> None:
         ipaddress.ip_network(text)
     except ValueError:
         raise InvalidInput(f"{field}: {text[:64]!r} is not a network; expected 10.0.0.0/24.", field=field) from None
-
-
-def _labelled(specs: Sequence[ContestProblemSpec]) -> list[ContestProblemSpec]:
-    """The problems with labels by position where none is given: A to Z, then P27, P28 and so on."""
-    if len(specs) > _MAX_PROBLEMS:
-        raise InvalidInput(f"problems: at most {_MAX_PROBLEMS}.", field="problems")
-    letters = [chr(ord("A") + index) if index < 26 else f"P{index + 1}" for index in range(len(specs))]
-    return [replace(spec, label=spec.label or letter) for spec, letter in zip(specs, letters, strict=True)]
-
-
-async def _find_revision(
-    tx: Tx, viewer: Viewer, spec: ContestProblemSpec, field: str, pinned: Mapping[str, str]
-) -> tuple[ProblemRow, str]:
-    """The problem and the revision to be pinned. A draft of somebody else is unknown, unless the contest has it."""
-    problem = await problem_queries.find(tx, spec.problem)
-    if problem is None or not (
-        problem.published_revision_id is not None or problem.id in pinned or _reads_drafts(viewer, problem)
-    ):
-        raise InvalidInput(f"{field}.problem: there is no problem {spec.problem[:64]!r}.", field=f"{field}.problem")
-    if spec.revision is not None:
-        revision_id = await _numbered_revision(tx, problem, spec.revision, field)
-        if revision_id not in (problem.published_revision_id, pinned.get(problem.id)) and not _reads_drafts(
-            viewer, problem
-        ):
-            raise _no_revision(problem, spec.revision, field)
-        return problem, revision_id
-    if problem.id in pinned:
-        return problem, pinned[problem.id]
-    if problem.published_revision_id is not None:
-        return problem, problem.published_revision_id
-    latest = await problem_queries.find_latest_revision(tx, problem.id)
-    if latest is None:
-        raise InvalidInput(f"{field}.problem: {problem.slug!r} has no revision; import one.", field=f"{field}.problem")
-    return problem, latest.id
-
-
-async def _numbered_revision(tx: Tx, problem: ProblemRow, number: int, field: str) -> str:
-    try:
-        return (await problem_queries.find_revision_by_number(tx, problem.id, number)).id
-    except NotFound:
-        raise _no_revision(problem, number, field) from None
-
-
-def _no_revision(problem: ProblemRow, number: int, field: str) -> InvalidInput:
-    """The same error for a missing revision and for one that the viewer may not read."""
-    message = f"{field}.revision: {problem.slug!r} has no revision {number} that you may use."
-    return InvalidInput(message, field=f"{field}.revision")
-
-
-def _reads_drafts(viewer: Viewer, problem: ProblemRow) -> bool:
-    return problem.owner_id == viewer.user_id or viewer.can(Permission.PROBLEM_READ_DRAFT)
-
-
-def _contest_problem(
-    contest_id: str, problem_id: str, revision_id: str, ordinal: int, spec: ContestProblemSpec
-) -> ContestProblem:
-    return ContestProblem(
-        contest_id=contest_id,
-        problem_id=problem_id,
-        revision_id=revision_id,
-        label=spec.label or "",
-        ordinal=ordinal,
-        rgb=spec.rgb,
-        color=spec.color,
-        alias=spec.alias or None,
-        points_micro=spec.points_micro,
-        opens_ct_us=spec.opens_ct_us,
-        closes_ct_us=spec.closes_ct_us,
-        accepts=spec.accepts,
-        judging_paused=spec.judging_paused,
-        allowed_languages=spec.allowed_languages,
-    )
-
-
-def _check_unique(problems: Sequence[ContestProblem]) -> None:
-    labels, ids = set[str](), set[str]()
-    for index, problem in enumerate(problems):
-        if problem.label in labels:
-            raise InvalidInput(
-                f"problems[{index}].label: {problem.label!r} is used twice.", field=f"problems[{index}].label"
-            )
-        if problem.problem_id in ids:
-            raise InvalidInput(
-                f"problems[{index}].problem: this problem is already in the contest.",
-                field=f"problems[{index}].problem",
-            )
-        labels.add(problem.label)
-        ids.add(problem.problem_id)
 
 
 async def _find_user(tx: Tx, user: str) -> str:

@@ -12,7 +12,7 @@ from adjudge.domain.ids import IdFactory, new_id, parse_number
 from adjudge.schema.scoreboard import ScoreboardPreviewRead
 from adjudge.services.admission import AdmissionController
 from adjudge.services.rejudge_scoreboards import preview_scoreboards
-from adjudge.services.submission_access import find_hidden_contests_of_batch
+from adjudge.services.submission_access import find_batch_contests, find_hidden_contests_of_batch
 from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
@@ -76,24 +76,31 @@ class RejudgeService:
         batch_id = self.new_id()
         batch = NewRejudgeBatch(batch_id, viewer.id, selection, policy, revision, reason)
         await self.database.transact(lambda tx: RejudgeCommands(self.jobs, self.new_id).create(tx, batch))
-        return await self.get_batch(batch_id)
+        return await self.get_batch(viewer, batch_id)
 
-    async def resolve_id(self, reference: str) -> str:
+    async def resolve_id(self, viewer: Viewer, reference: str) -> str:
         """The id of a batch that is given by id or number."""
         number = parse_number(reference)
         if number is None:
             return reference
         batch_id = await self.database.read(lambda tx: rejudge.find_id(tx, number))
-        if batch_id is None:
-            raise NotFound("rejudge_batch", reference)
-        return batch_id
+        try:
+            return (await self.get_batch(viewer, batch_id or "")).id
+        except NotFound:
+            raise NotFound("rejudge_batch", reference) from None
 
-    async def get_batch(self, batch_id: str) -> RejudgeBatchRow:
-        return await self.database.read(lambda tx: rejudge.find(tx, batch_id))
+    async def get_batch(self, viewer: Viewer, batch_id: str) -> RejudgeBatchRow:
+        """A batch; one with submissions of a contest that is not over is missing for those outside of its jury."""
+        return await self.database.read(lambda tx: _find(tx, viewer, batch_id))
 
-    async def list_batches(self, *, before: str | None, limit: int) -> list[RejudgeBatchRow]:
-        """Batches, newest first."""
-        return await self.database.read(lambda tx: rejudge.page(tx, before=before or MAX_ID, limit=limit))
+    async def list_batches(self, viewer: Viewer, *, before: str | None, limit: int) -> list[RejudgeBatchRow]:
+        """The batches that the viewer may see, newest first."""
+
+        async def read(tx: Tx) -> list[RejudgeBatchRow]:
+            hidden = await find_batch_contests(tx, viewer)
+            return await rejudge.page(tx, before=before or MAX_ID, limit=limit, hidden_contests=hidden)
+
+        return await self.database.read(read)
 
     async def preview_batch(
         self, viewer: Viewer, batch_id: str, *, after: str | None, limit: int, only_different: bool
@@ -101,7 +108,7 @@ class RejudgeService:
         """The effect of applying a batch, read in one snapshot; without contests that the viewer may not see all of."""
 
         async def read(tx: Tx) -> RejudgePreview:
-            batch = await rejudge.find(tx, batch_id)
+            batch = await _find(tx, viewer, batch_id)
             hidden = await find_hidden_contests_of_batch(tx, viewer, batch_id)
             items = await rejudge.items(
                 tx,
@@ -129,7 +136,7 @@ class RejudgeService:
             lambda tx: operations.apply(tx, batch_id, actor=viewer.id, skip_changed=skip_changed)
         )
         await self._invalidate_cached_status(batch_id)
-        return await self.get_batch(batch_id), applied
+        return await self.get_batch(viewer, batch_id), applied
 
     async def _invalidate_cached_status(self, batch_id: str) -> None:
         """Drop cached statuses of the submissions in this process; other processes' entries expire within seconds."""
@@ -144,11 +151,18 @@ class RejudgeService:
         await self.database.transact(
             lambda tx: RejudgeCommands(self.jobs).discard(tx, batch_id, actor=viewer.id, reason=reason)
         )
-        return await self.get_batch(batch_id)
+        return await self.get_batch(viewer, batch_id)
 
     async def cancel_batch(self, viewer: Viewer, batch_id: str, reason: str) -> RejudgeBatchRow:
         """Cancel a batch whose judge runs have not all finished."""
         await self.database.transact(
             lambda tx: RejudgeCommands(self.jobs).cancel(tx, batch_id, actor=viewer.id, reason=reason)
         )
-        return await self.get_batch(batch_id)
+        return await self.get_batch(viewer, batch_id)
+
+
+async def _find(tx: Tx, viewer: Viewer, batch_id: str) -> RejudgeBatchRow:
+    batch = await rejudge.find(tx, batch_id)
+    if await find_batch_contests(tx, viewer, batch_id=batch_id):
+        raise NotFound("rejudge_batch", batch_id)
+    return batch

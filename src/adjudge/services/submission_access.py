@@ -173,6 +173,18 @@ async def find_hidden_contests(tx: Tx, viewer: Viewer, *, owned_problem_id: str 
     return [contest_id for contest_id in await find_unthawed(tx, contests) if contest_id not in seen]
 
 
+async def find_batch_contests(tx: Tx, viewer: Viewer, *, batch_id: str | None = None) -> list[str]:
+    """The contests whose rejudge batches are hidden: they are not over, and the viewer is not in their jury.
+
+    With ``batch_id``, those of one batch; else all of the installation.
+    """
+    if viewer.can(Permission.SUBMISSION_READ_ALL):
+        return []
+    contests = await (hidden.open_contests(tx) if batch_id is None else rejudge_preview.contests(tx, batch_id))
+    seen = {view.contest.id for view in await make_views(tx, viewer, contests) if view.sees_all}
+    return [contest_id for contest_id in await find_unthawed(tx, contests) if contest_id not in seen]
+
+
 async def find_hidden_contests_of_batch(tx: Tx, viewer: Viewer, batch_id: str) -> list[str]:
     """The contests of a rejudge batch whose results are left out: the viewer is not in their jury."""
     if viewer.can(Permission.SUBMISSION_READ_ALL):

@@ -72,7 +72,7 @@ FORMAT_OPTIONS: Final[Mapping[ContestFormat, tuple[FormField, ...]]] = {
     ContestFormat.ATCODER: _options("atcoder", FormField("penalty_minutes", "number", required=True, default=5)),
     ContestFormat.HOMEWORK: _options(
         "homework",
-        FormField("deadline_us", "duration"),
+        FormField("deadline_sec", "duration"),
         FormField("late_penalty_percent_per_day", "number", required=True, default=10),
         FormField("late_penalty_cap_percent", "number", required=True, default=100),
         FormField("counts", "choice", ("best", "last"), default="best"),
@@ -142,6 +142,12 @@ SECTIONS: Final[Mapping[str, tuple[FormField, ...]]] = {
     "awards": (*AWARD_OPTIONS, FormField("bronze_extra", "number", required=True)),
 }
 FIELDS: Final = tuple(field for fields in SECTIONS.values() for field in fields)
+_SETTINGS: Final = {
+    "duration_sec": "duration_us",
+    "freeze_after_sec": "freeze_ct_us",
+    "window_sec": "window_us",
+}
+"""Fields of requests, which errors name, and their settings."""
 _OPTIONAL_LISTS: Final = frozenset({"allowed_languages", "address_ranges"})
 """Empty means no restriction."""
 
@@ -179,7 +185,10 @@ def _shown(settings: ContestSettings, field: FormField, zone: str) -> Any:
         return _text(field, getattr(settings, field.name), zone)
     document = settings.awards_cfg if field.group == "awards" else settings.format_cfg
     is_used = field.group in ("awards", settings.format)
-    return _text(field, document.get(field.key, field.default) if is_used else field.default, zone)
+    value = document.get(field.key, field.default) if is_used else field.default
+    if field.kind == "duration" and value is not None:
+        value *= SECOND_US  # options are in seconds
+    return _text(field, value, zone)
 
 
 def _text(field: FormField, value: Any, zone: str) -> Any:
@@ -304,7 +313,7 @@ def apply(before: ContestSettings, parsed: Mapping[str, Any]) -> ContestSettings
     for field in FIELDS:
         if field.kind in ("time", "duration") and not field.group:
             values[field.name] = _kept(getattr(before, field.name), values[field.name])
-    settings = replace(before, **values, format_cfg=_format_cfg(before, parsed), awards_cfg=_awards_cfg(before, parsed))
+    settings = replace(before, **values, format_cfg=_format_cfg(parsed), awards_cfg=_awards_cfg(before, parsed))
     if settings.starts_at is not None:
         settings = replace(settings, countdown_pause_us=None)
     return _with_code(settings, parsed["registration_code"])
@@ -316,11 +325,11 @@ def _kept(before: int | None, given: int | None) -> int | None:
     return before if is_same else given
 
 
-def _format_cfg(before: ContestSettings, parsed: Mapping[str, Any]) -> dict[str, Any]:
+def _format_cfg(parsed: Mapping[str, Any]) -> dict[str, Any]:
     fields = FORMAT_OPTIONS[ContestFormat(parsed["format"])]
     given = {field.key: parsed[field.name] for field in fields if parsed[field.name] is not None}
-    if "deadline_us" in given:
-        given["deadline_us"] = _kept(before.format_cfg.get("deadline_us"), given["deadline_us"])
+    if "deadline_sec" in given:
+        given["deadline_sec"] //= SECOND_US
     return given
 
 
@@ -345,6 +354,7 @@ def with_error(form: ContestForm, error: InvalidInput) -> ContestForm:
     document, _, key = named.partition(".")
     if document in groups:
         named = f"{groups[document]}.{key}"
+    named = _SETTINGS.get(named, named)
     known = {field.name for field in FIELDS}
     return replace(form, errors={**form.errors, named if named in known else "": without_name(error)})
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -157,34 +155,40 @@ def test_freeze_is_inclusive_and_keeps_a_stored_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("removed", "text"),
+    ("known", "new", "text"),
     [
-        ([(10, 20), (15, 30)], "removed[1].from_at: overlaps removed[0]; choose from_at at or after its to_at"),
-        ([(15, 30), (10, 20)], "removed[0].from_at: overlaps removed[1]"),
-        ([(10, None), (15, 30)], "removed[1].from_at: removed[0] is open and began earlier; end it"),
-        ([(10, None), (20, None)], "removed[1].from_at: removed[0] is open"),
-        ([(10, 10)], "removed[0].to_at: must be after from_at."),
+        ((10, 20), (15, 30), "from_at: overlaps the removed interval from 1970-01-01T00:00:00.000Z to"),
+        ((15, 30), (10, 20), "from_at: overlaps the removed interval"),
+        ((15, 30), (10, None), "from_at: overlaps the removed interval"),
+        ((10, None), (15, 30), "from_at: the contest is paused since 1970-01-01T00:00:00.000Z; resume it first."),
+        ((10, None), (20, None), "from_at: the contest is paused"),
+        ((50, 60), (10, 10), "to_at: must be after from_at."),
     ],
 )
-def test_overlapping_intervals_are_refused(removed: Sequence[tuple[int, int | None]], text: str) -> None:
+def test_overlapping_intervals_are_refused(
+    known: tuple[int, int | None], new: tuple[int, int | None], text: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
-        clock.check_removed([RemovedInterval(*item) for item in removed])
+        clock.check_new_interval([RemovedInterval(*known)], RemovedInterval(*new))
     assert caught.value.message.startswith(text)
+    assert caught.value.fields["field"] == text.partition(":")[0]
 
 
-def test_touching_and_open_last_intervals_are_allowed() -> None:
-    clock.check_removed([RemovedInterval(20, None), RemovedInterval(10, 20)])
+def test_touching_intervals_and_one_before_a_pause_are_allowed() -> None:
+    clock.check_new_interval([RemovedInterval(10, 20)], RemovedInterval(20, None))
+    clock.check_new_interval([RemovedInterval(20, None)], RemovedInterval(10, 20))
 
 
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"duration_us": 0}, "duration_us"),
-        ({"freeze_ct_us": 301}, "freeze_ct_us"),
-        ({"freeze_ct_us": 100, "window_us": 60}, "freeze_ct_us"),
-        ({"window_us": 301}, "window_us"),
-        ({"countdown_pause_us": 5}, "countdown_pause_us"),
-        ({"countdown_pause_us": -5, "starts_at": None}, "countdown_pause_us"),
+        ({"duration_us": 0}, "duration_sec"),
+        ({"freeze_ct_us": 301}, "freeze_after_sec"),
+        ({"freeze_ct_us": -1}, "freeze_after_sec"),
+        ({"freeze_ct_us": 100, "window_us": 60}, "freeze_after_sec"),
+        ({"window_us": 301}, "window_sec"),
+        ({"countdown_pause_us": 5}, "starts_at"),
+        ({"countdown_pause_us": -5, "starts_at": None}, "countdown_pause_sec"),
     ],
 )
 def test_invalid_timelines_name_the_field(changes: dict[str, int | None], field: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -11,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.domain.ids import new_id
+from adjudge.services.clarifications import QUESTIONS_PER_MINUTE
 from tests.support.asgi_app import make_app
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
 from tests.support.shared_routes import add_pages
@@ -125,11 +128,54 @@ async def test_pages_show_questions_answers_and_unread_marks(fixture: Visibility
     asked = await ok(await clients["author"].post(LIST, json={"body": "Is <n> even?", "problem": "A"}))
     assert "1 unread" in (await clients["jury"].get(f"/contests/{SLUG}")).text
     assert "Is &lt;n&gt; even?" in (await clients["jury"].get(f"{path}/{asked['id']}")).text
-    assert (await clients["author"].get(f"{path}/{asked['id']}")).status_code == 403
+    for who in ("author", "other", "stranger", "balloon"):
+        hidden, missing = await clients[who].get(f"{path}/{asked['id']}"), await clients[who].get(f"{path}/{new_id()}")
+        assert (hidden.status_code, missing.status_code) == (404, 404), "a question is missing for all but the jury"
     await ok(await clients["jury"].post(f"{LIST}/{asked['id']}:answer", json={"body": "No", "audience": "all"}))
     assert "1 unread" in (await clients["other"].get(f"/contests/{SLUG}")).text
     page = (await clients["other"].get(path)).text
     assert "Ask the jury" in page
     assert ">new<" in page
-    assert "unread" not in (await clients["other"].get(path)).text
+    assert "1 unread" in (await clients["other"].get(path)).text, "reading a page changes nothing"
+    number = re.search(r'name="number" value="(\d+)"', page)
+    assert number
+    wrong = await clients["other"].post(f"{path}/read", data={"number": "x"})
+    assert wrong.status_code == 400
+    marked = await clients["other"].post(f"{path}/read", data={"number": number[1]})
+    assert marked.headers["Location"] == path
+    after = (await clients["other"].get(path)).text
+    assert "unread" not in after
+    assert f"{path}/read" not in after
     assert "Ask the jury" not in (await clients["visitor"].get(path)).text
+
+
+async def test_questions_per_minute_are_limited_per_participant_and_the_error_names_the_wait(
+    fixture: VisibilityFixture, store: StoreHarness
+) -> None:
+    clients = fixture.clients
+    for number in range(QUESTIONS_PER_MINUTE):
+        await ok(await clients["author" if number % 2 else "teammate"].post(LIST, json={"body": f"Question {number}"}))
+    refused = await clients["author"].post(LIST, json={"body": "One more"})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    assert "ask again in 60 seconds" in refused.json()["detail"]
+    assert len(await bodies(fixture, "jury")) == QUESTIONS_PER_MINUTE, "nothing is half saved"
+    page = await clients["author"].post(f"/contests/{SLUG}/clarifications", data={"body": "One more"})
+    assert (page.status_code, "ask again in 60 seconds" in page.text) == (429, True)
+    await ok(await clients["other"].post(LIST, json={"body": "Ours"}))
+    await store.clock.advance(60_000)
+    await ok(await clients["author"].post(LIST, json={"body": "One more"}))
+
+
+async def test_jury_operations_answer_participants_alike_for_questions_of_others_and_missing_ones(
+    fixture: VisibilityFixture,
+) -> None:
+    clients = fixture.clients
+    asked = await ok(await clients["author"].post(LIST, json={"body": "Ours"}))
+    for who in ("other", "stranger", "balloon"):
+        for operation in ("answer", "claim", "release", "close"):
+            answers = [
+                await clients[who].post(f"{LIST}/{name}:{operation}", json={"body": "x"})
+                for name in (asked["id"], new_id())
+            ]
+            assert [item.status_code for item in answers] == [403, 403]
+            assert answers[0].json()["detail"] == answers[1].json()["detail"]

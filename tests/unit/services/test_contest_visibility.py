@@ -342,7 +342,7 @@ async def test_details_of_others_are_open_after_the_results_are_final_if_the_con
     assert (await fixture.clients["stranger"].get(f"{path}/source")).text == SOURCE
 
 
-async def test_rejudge_preview_leaves_out_contests_that_hide_results_from_the_viewer(
+async def test_rejudge_batches_with_submissions_of_a_contest_are_missing_for_setters_until_the_thaw(
     published: PublishedProblem, stack: AsyncExitStack
 ) -> None:
     fixture = await make_fixture(published, stack, SETTINGS)
@@ -364,9 +364,22 @@ async def test_rejudge_preview_leaves_out_contests_that_hide_results_from_the_vi
             tx, fixture.contest_id, roles, actor=fixture.users["jury"], granted_by=fixture.users["jury"]
         )
     )
-    for client, seen in ((judge, 2), (member, 2), (fixture.clients["setter"], 1)):
-        preview = (await client.get(f"/api/v1/rejudge-batches/{batch_id}/preview?only_different=false")).json()
-        assert len(preview["items"]) == seen
+    setter, one = fixture.clients["setter"], f"/api/v1/rejudge-batches/{batch_id}"
+    for client, seen in ((judge, 2), (member, 2)):
+        preview = (await client.get(f"{one}/preview?only_different=false")).json()
+        assert len(preview["items"]) == preview["batch"]["total"] == seen
         assert [(item["old_verdict"], item["count"]) for item in preview["differences"]] == [("WA", seen)]
-        boards = (await client.get(f"/api/v1/rejudge-batches/{batch_id}/scoreboards")).json()["items"]
-        assert [item["contest"] for item in boards] == [SLUG] * (seen - 1)
+        boards = (await client.get(f"{one}/scoreboards")).json()["items"]
+        assert [item["contest"] for item in boards] == [SLUG]
+        assert [item["id"] for item in (await client.get("/api/v1/rejudge-batches")).json()["items"]] == [batch_id]
+    missing = f"/api/v1/rejudge-batches/{new_id()}"
+    for path in ("", "/preview", "/scoreboards"):
+        assert (await setter.get(one + path)).status_code == (await setter.get(missing + path)).status_code == 404
+    assert (await setter.get("/api/v1/rejudge-batches/1")).status_code == 404
+    assert (await setter.get("/api/v1/rejudge-batches")).json() == {"items": [], "next": None}
+    await fixture.store.clock.advance(HOUR_MS)
+    await fixture.store.transact(lambda tx: lifecycle.thaw(tx, fixture.contest_id, actor="", reason=""))
+    assert [item["id"] for item in (await setter.get("/api/v1/rejudge-batches")).json()["items"]] == [batch_id]
+    after = (await setter.get(f"{one}/preview?only_different=false")).json()
+    assert len(after["items"]) == 1, "who took part and how is for the jury"
+    assert (await setter.get(f"{one}/scoreboards")).json()["items"] == []

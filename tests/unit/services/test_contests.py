@@ -187,7 +187,11 @@ async def test_countdown_can_be_paused_and_continues_with_the_time_left(
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"freeze_after_sec": 20_000}, "freeze_ct_us"),
+        ({"freeze_after_sec": 20_000}, "freeze_after_sec"),
+        ({"duration_sec": 14_000}, "freeze_after_sec"),
+        ({"freeze_after_sec": None, "window_sec": 20_000}, "window_sec"),
+        ({"window_sec": 600}, "freeze_after_sec"),
+        ({"format": "homework", "format_cfg": {"deadline_sec": 18_001}}, "format_cfg.deadline_sec"),
         ({"format_cfg": {"penalty_minutes": -1}}, "format_cfg"),
         ({"allowed_languages": ["klingon"]}, "allowed_languages"),
         ({"address_ranges": ["10.0.0.0/99"]}, "address_ranges[0]"),

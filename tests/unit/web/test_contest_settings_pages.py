@@ -81,6 +81,11 @@ async def create(client: httpx.AsyncClient, **fields: str) -> None:
     assert answer.headers["Location"] == f"{ROOT}/problems?done=contest_created"
 
 
+async def add_problem(client: httpx.AsyncClient, slug: str) -> httpx.Response:
+    action = f"{ROOT}/problems"
+    return await client.post(action, data=form_values(await shown(client, action), action) | {"add": slug})
+
+
 def error_of(page: str, name: str) -> str:
     (said,) = re.findall(rf'role="alert" id="{re.escape(name)}-error">([^<]*)<', page)
     return unescape(said)
@@ -95,7 +100,7 @@ async def test_contest_is_created_with_the_settings_of_the_form(published: Publi
             duration_us="3:00:00",
             freeze_ct_us="2:00:00",
             format="homework",
-            **{"homework.deadline_us": "2:30:00", "homework.counts": "last", "awards.gold": "1"},
+            **{"homework.deadline_sec": "2:30:00", "homework.counts": "last", "awards.gold": "1"},
             registration="code",
             registration_code="tulip",
             address_ranges="10.0.0.0/24\r\n10.0.1.0/24\r\n",
@@ -107,7 +112,7 @@ async def test_contest_is_created_with_the_settings_of_the_form(published: Publi
         assert found["starts_at"] == "2030-07-01T12:00:00.000Z", "two o'clock in Berlin is noon in UTC"
         assert (settings["duration_sec"], settings["freeze_after_sec"]) == (10_800, 7_200)
         assert settings["format_cfg"] == {
-            "deadline_us": 9_000_000_000,
+            "deadline_sec": 9_000,
             "late_penalty_percent_per_day": 10,
             "late_penalty_cap_percent": 100,
             "counts": "last",
@@ -135,7 +140,9 @@ async def test_saving_an_unchanged_form_changes_no_setting(published: PublishedP
     [
         ({"duration_us": "soon"}, "duration_us", "Expected hours"),
         ({"title": " "}, "title", "Must not be empty"),
-        ({"freeze_ct_us": "9:00:00"}, "freeze_ct_us", "Must be between"),
+        ({"freeze_ct_us": "9:00:00"}, "freeze_ct_us", "The contest would end before its freeze"),
+        ({"freeze_ct_us": "", "window_us": "9:00:00"}, "window_us", "not longer than the contest"),
+        ({"format": "homework", "homework.deadline_sec": "9:00:00"}, "homework.deadline_sec", "after the end"),
         ({"icpc.penalty_minutes": "20000"}, "icpc.penalty_minutes", "integer from 0 to 10000"),
         ({"awards.gold": "999999"}, "awards.gold", "integer from 0"),
         ({"max_team_members": "many"}, "max_team_members", "whole number"),
@@ -186,9 +193,10 @@ async def test_problems_are_searched_added_changed_and_removed(published: Publis
     async with published.user_client("setter") as organiser:
         await create(organiser)
         assert 'value="sum"' in await shown(organiser, f"{action}?q=sum")
-        assert (await organiser.post(action, data={"add": "sum"})).status_code == 303
+        assert (await add_problem(organiser, "sum")).status_code == 303
         values = form_values(await shown(organiser, action), action)
         assert (values["label-0"], values["points-0"], values["accepts-0"]) == ("A", "100", "yes")
+        assert "This problem is published" in await shown(organiser, action)
         changed = values | {"label-0": "S", "alias-0": "Adding", "rgb-0": "#e11d48", "closes-0": "1:00:00"}
         del changed["accepts-0"]
         refused = await organiser.post(action, data=changed | {"opens-0": "2:00:00", "points-0": "7.5"})
@@ -207,7 +215,11 @@ async def test_problems_are_searched_added_changed_and_removed(published: Publis
             False,
         )
         assert (problem["rgb"], problem["closes_after_sec"]) == ("#e11d48", 3_600)
-        assert (await organiser.post(action, data=changed | {"remove-0": "yes"})).status_code == 303
+        late = await organiser.post(action, data=changed | {"remove-0": "yes"})
+        assert (late.status_code, "Somebody else changed this contest" in late.text) == (409, True)
+        assert len((await organiser.get(f"{API}/problems")).json()["items"]) == 1
+        again = form_values(late.text, action) | {"remove-0": "yes"}
+        assert (await organiser.post(action, data=again)).status_code == 303
         assert "This contest has no problems." in await shown(organiser, action)
 
 
@@ -220,11 +232,12 @@ async def test_problem_keeps_its_pinned_revision_until_another_is_given(publishe
 
     async with published.user_client("setter") as organiser:
         await create(organiser)
-        await organiser.post(action, data={"add": "sum"})
+        await add_problem(organiser, "sum")
         first, newer = await pinned(), await add_revision(published)
         values = form_values(await shown(organiser, action), action)
         assert (await organiser.post(action, data=values)).status_code == 303
         assert await pinned() == first
+        values = form_values(await shown(organiser, action), action)
         assert (await organiser.post(action, data=values | {"revision-0": "2"})).status_code == 303
         assert await pinned() == newer
 
@@ -262,7 +275,7 @@ async def test_lifecycle_from_publication_to_final_results(
 
         await create(organiser, zone="UTC", starts_at="2100-01-01T00:00", duration_us="1:00:00")
         assert "needs at least one" in await act("publish", 400)
-        await organiser.post(f"{ROOT}/problems", data={"add": "sum"})
+        await add_problem(organiser, "sum")
         await act("publish")
         await act("pause-countdown")
         await act("resume-countdown")

@@ -104,7 +104,8 @@ def _add_settings_routes(routes: APIRouter, contests: ContestService) -> None:
 
     @routes.put("/{contest}/problems", summary="Replace the problems of a contest")
     async def save_problems(contest: str, body: ContestProblemsUpdate, viewer: Member) -> ContestProblemList:
-        saved = await contests.save_problems(viewer, contest, [item.spec() for item in body.problems])
+        specs = [item.spec() for item in body.problems]
+        saved = await contests.save_problems(viewer, contest, specs, version=body.version)
         return ContestProblemList(items=[read_problem(row) for row in saved.problems], warnings=saved.warnings)
 
 

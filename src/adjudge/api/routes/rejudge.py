@@ -63,15 +63,16 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
         return RejudgeBatchRead.of(batch)
 
     @routes.get("", summary="List rejudge batches, newest first")
-    async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgeBatchPage:  # noqa: ARG001  # checks the permission
+    async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgeBatchPage:
         place = decode_cursor(cursor, [str])
-        rows = await rejudges.list_batches(before=str(place[0]) if place else None, limit=limit + 1)
+        rows = await rejudges.list_batches(viewer, before=str(place[0]) if place else None, limit=limit + 1)
         more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
         return RejudgeBatchPage(items=[RejudgeBatchRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get("/{batch_id}", summary="Get a rejudge batch and its progress, by ID or number")
-    async def read(batch_id: str, viewer: Reader) -> RejudgeBatchRead:  # noqa: ARG001  # checks the permission
-        return RejudgeBatchRead.of(await rejudges.get_batch(await rejudges.resolve_id(batch_id)))
+    async def read(batch_id: str, viewer: Reader) -> RejudgeBatchRead:
+        found = await rejudges.resolve_id(viewer, batch_id)
+        return RejudgeBatchRead.of(await rejudges.get_batch(viewer, found))
 
     @routes.get("/{batch_id}/preview", summary="Preview the verdict changes of a batch")
     async def preview(
@@ -103,8 +104,8 @@ def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
         description="Ranks, first solves and awards of the contests concerned, as they would be if it were applied.",
     )
     async def scoreboards(batch_id: str, viewer: Reader) -> ScoreboardPreviewList:
-        found = await rejudges.resolve_id(batch_id)
-        await rejudges.get_batch(found)
+        found = await rejudges.resolve_id(viewer, batch_id)
+        await rejudges.get_batch(viewer, found)
         return ScoreboardPreviewList(items=await rejudges.preview_scoreboards(viewer, found))
 
     @routes.post(

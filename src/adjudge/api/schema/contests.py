@@ -32,8 +32,8 @@ from adjudge.schema.contests import (
     ContestSettingsRead,
 )
 from adjudge.services.contest_access import ContestView
+from adjudge.services.contest_problem_specs import ContestProblemSpec
 from adjudge.services.contest_registration import hash_code
-from adjudge.services.contests import ContestProblemSpec
 from adjudge.store.contests.models import ContestProblemRow, ContestSettings
 
 _SECONDS: Final = {
@@ -156,6 +156,9 @@ class ContestProblemsUpdate(ApiModel):
     """All problems of a contest, in order."""
 
     problems: list[ContestProblemBody] = Field(max_length=100)
+    version: int | None = Field(
+        None, description="The version of the contest that you read; another one is refused with 409."
+    )
 
 
 class ContestRoleBody(ApiModel):
@@ -301,6 +304,7 @@ def read_problem(row: ContestProblemRow) -> ContestProblemRead:
         problem,
         slug=row.slug,
         title=row.title,
+        revision=row.revision,
         points=problem.points_micro / MICRO_POINTS,
         opens_after_sec=to_sec(problem.opens_ct_us),
         closes_after_sec=to_sec(problem.closes_ct_us),

@@ -13,9 +13,10 @@ from typing import Any, Final
 from adjudge.contests.formats.base import Cell, JudgedSubmission, ProblemScoring, RowKeys, first_accepted
 from adjudge.contests.formats.config_fields import ConfigFields
 from adjudge.contests.formats.points import combine_points, first_best, judged, points_cell
-from adjudge.domain.contest import DAY_US, ContestFormat
+from adjudge.domain.contest import DAY_US, SECOND_US, ContestFormat
+from adjudge.domain.errors import InvalidInput
 
-_MAX_DEADLINE_US: Final = 3_650 * DAY_US
+_MAX_DEADLINE_SEC: Final = 3_650 * DAY_US // SECOND_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,15 @@ class HomeworkConfig:
     late_penalty_cap_percent: int = 100
     counts: str = "best"
     """``best`` or ``last`` submission, after the late penalty."""
+
+    def check_duration(self, duration_us: int) -> None:
+        """Raise InvalidInput if the deadline is after the end."""
+        if self.deadline_us is not None and self.deadline_us > duration_us:
+            raise InvalidInput(
+                "format_cfg.deadline_sec: the deadline is after the end; give an earlier one, "
+                "or make the contest longer in the same change.",
+                field="format_cfg.deadline_sec",
+            )
 
     def late_penalty_percent(self, submission: JudgedSubmission) -> int:
         """Return what a submission loses; one at the deadline itself is late."""
@@ -46,8 +56,9 @@ class HomeworkFormat:
 
     def parse_config(self, document: Mapping[str, Any]) -> HomeworkConfig:
         fields = ConfigFields(document)
+        deadline_sec = fields.optional_integer("deadline_sec", 0, _MAX_DEADLINE_SEC)
         config = HomeworkConfig(
-            deadline_us=fields.optional_integer("deadline_us", 0, _MAX_DEADLINE_US),
+            deadline_us=None if deadline_sec is None else deadline_sec * SECOND_US,
             late_penalty_percent_per_day=fields.integer("late_penalty_percent_per_day", 10, 0, 100),
             late_penalty_cap_percent=fields.integer("late_penalty_cap_percent", 100, 0, 100),
             counts=fields.choice("counts", "best", ("best", "last")),

@@ -7,6 +7,7 @@ or all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 
 from adjudge.domain.errors import Conflict, NotFound
 from adjudge.store.contests.activity_models import CannedAnswerRow, ClarificationRow, NewClarification, ReadMarkRow
@@ -49,6 +50,15 @@ GROUPS = Statement(
     JOIN contest_groups ON contest_groups.id = group_id ORDER BY code
     """,
     input_columns={"given_id": "text"},
+)
+RECENT_QUESTIONS = Statement(
+    "clarifications.recent_questions",
+    "Count the questions of a participant within a time, and how long ago the oldest of them is.",
+    """
+    SELECT count(*) AS count, {now} - min(created_at) AS oldest_us FROM clarifications
+    WHERE contest_id = :contest_id AND from_participant_id = :participant_id
+      AND created_at > {now} - CAST(:within_us AS bigint)
+    """,
 )
 MARK_ANSWERED = Statement(
     "clarifications.mark_answered",
@@ -140,11 +150,18 @@ SET_READ_MARK = Statement(
 )
 INSERT_CANNED = Statement(
     "canned_answers.insert",
-    "Create a canned answer.",
+    "Create canned answers.",
     """
     INSERT INTO canned_answers (id, contest_id, ordinal, title, body)
-    VALUES (:id, :contest_id, :ordinal, :title, :body)
+    SELECT given_id, given_contest_id, given_ordinal, given_title, given_body FROM {given}
     """,
+    input_columns={
+        "given_id": "text",
+        "given_contest_id": "text",
+        "given_ordinal": "bigint",
+        "given_title": "text",
+        "given_body": "text",
+    },
 )
 CANNED = Statement(
     "canned_answers.list",
@@ -185,6 +202,12 @@ async def insert(tx: Tx, item: NewClarification) -> int:
         await tx.execute(MARK_ANSWERED, id=item.reply_to_id, contest_id=item.contest_id)
     tx.notify(CHANNEL_SCOREBOARD)
     return number
+
+
+async def recent_questions(tx: Tx, contest_id: str, participant_id: str, *, within_us: int) -> tuple[int, int]:
+    """How many questions a participant asked within a time, and how long ago the oldest of them was asked."""
+    (row,) = await tx.fetch(RECENT_QUESTIONS, contest_id=contest_id, participant_id=participant_id, within_us=within_us)
+    return int(row["count"]), int(row["oldest_us"] or 0)
 
 
 async def mark_answered(tx: Tx, contest_id: str, clarification_id: str) -> None:
@@ -303,16 +326,10 @@ async def advance_read_mark(
     )
 
 
-async def insert_canned(tx: Tx, item: CannedAnswerRow) -> None:
-    """Create a canned answer."""
-    await tx.execute(
-        INSERT_CANNED,
-        id=item.id,
-        contest_id=item.contest_id,
-        ordinal=item.ordinal,
-        title=item.title,
-        body=item.body,
-    )
+async def insert_canned(tx: Tx, items: Sequence[CannedAnswerRow]) -> None:
+    """Create canned answers."""
+    if items:
+        await tx.execute(INSERT_CANNED, [astuple(item) for item in items])
 
 
 async def canned_answers(tx: Tx, contest_id: str) -> Sequence[CannedAnswerRow]:

@@ -140,6 +140,10 @@ class ContestProblemRow:
     slug: str
     title: str
     """The alias, or the title of the problem."""
+    revision: int
+    """The number of the pinned revision."""
+    is_published: bool
+    """Whether the problem is public outside of the contest."""
     version: int
 
 

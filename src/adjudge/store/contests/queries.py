@@ -78,6 +78,14 @@ async def problems(tx: Tx, contest_id: str) -> list[ContestProblemRow]:
     return await tx.fetch(sql.PROBLEMS, contest_id=contest_id)
 
 
+async def published_problems(tx: Tx, contest_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """By contest, the ids of its problems that are public outside of it."""
+    found: dict[str, set[str]] = {contest_id: set() for contest_id in contest_ids}
+    for row in await tx.fetch(sql.PUBLISHED_PROBLEMS, [(item,) for item in contest_ids]) if contest_ids else ():
+        found[row["contest_id"]].add(row["problem_id"])
+    return {contest_id: frozenset(problems) for contest_id, problems in found.items()}
+
+
 async def roles(tx: Tx, contest_id: str) -> list[ContestRoleRow]:
     """All roles in a contest."""
     return await tx.fetch(sql.ROLES, contest_id=contest_id)

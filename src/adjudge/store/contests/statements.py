@@ -98,6 +98,13 @@ SET_TIMES = Statement(
     WHERE id = :id AND version = :version
     """,
 )
+NEXT_VERSION = Statement(
+    "contests.next_version",
+    "Count a change of the problems of a contest as a change of the contest.",
+    """
+    UPDATE contests SET version = version + 1, actor = :actor, reason = :reason, updated_at = {now} WHERE id = :id
+    """,
+)
 STATE_LOG = Statement(
     "contests.state_log",
     "List the changes of a contest's state.",
@@ -213,14 +220,27 @@ PROBLEMS = Statement(
     "contest_problems.list",
     "List the problems of a contest.",
     """
-    SELECT {columns:contest_problems} FROM contest_problems JOIN problems ON problems.id = problem_id
+    SELECT {columns:contest_problems} FROM contest_problems JOIN problems ON problems.id = contest_problems.problem_id
+    JOIN problem_revisions ON problem_revisions.id = revision_id
     WHERE contest_id = :contest_id ORDER BY ordinal
     """,
     row=ContestProblemRow,
     columns={
         "slug": "problems.slug",
+        "revision": "problem_revisions.number",
+        "is_published": "problems.published_revision_id IS NOT NULL",
         "title": "COALESCE(contest_problems.alias, problems.title)",
     },
+)
+
+PUBLISHED_PROBLEMS = Statement(
+    "contest_problems.published",
+    "List the problems of contests that are public outside of them.",
+    """
+    SELECT contest_id, problem_id FROM {given} JOIN contest_problems ON contest_id = given_id
+    JOIN problems ON problems.id = problem_id WHERE problems.published_revision_id IS NOT NULL
+    """,
+    input_columns={"given_id": "text"},
 )
 
 INSERT_INTERVAL = Statement(

@@ -167,9 +167,9 @@ async def find_id(tx: Tx, number: int) -> str | None:
     return None if found is None else str(found["id"])
 
 
-async def page(tx: Tx, *, before: str, limit: int) -> list[RejudgeBatchRow]:
-    """List batches, newest first; ``before`` is the last id of the previous page."""
-    return await tx.fetch(sql.PAGE, before=before, limit=limit)
+async def page(tx: Tx, *, before: str, limit: int, hidden_contests: Iterable[str] = ()) -> list[RejudgeBatchRow]:
+    """List batches without those of hidden contests, newest first; ``before`` is the last id of the previous page."""
+    return await tx.fetch(sql.PAGE, before=before, limit=limit, hidden_contests=join_ids(hidden_contests))
 
 
 async def items(

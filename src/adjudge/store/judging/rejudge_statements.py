@@ -133,8 +133,13 @@ LOCK_BATCH = Statement(
 )
 PAGE = Statement(
     "rejudge.page",
-    "List rejudge batches, newest first, keyset-paginated.",
-    "SELECT {columns} FROM rejudge_batches WHERE id < :before ORDER BY id DESC LIMIT :limit",
+    "List rejudge batches without those of hidden contests, newest first, keyset-paginated.",
+    f"""
+    SELECT {{columns}} FROM rejudge_batches WHERE id < :before AND (CAST(:hidden_contests AS text) = '' OR NOT EXISTS (
+        SELECT 1 FROM rejudge_items JOIN submissions ON submissions.id = submission_id
+        WHERE batch_id = rejudge_batches.id AND NOT {shown("contest_id")}))
+    ORDER BY id DESC LIMIT :limit
+    """,
     row=RejudgeBatchRow,
 )
 ITEMS = Statement(

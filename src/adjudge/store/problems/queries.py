@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
 from adjudge.store.contests.hidden import shown
@@ -118,6 +119,14 @@ SELECT_PREVIOUS_PUBLISHED = Statement(
     row=RevisionRow,
 )
 
+SELECT_GIVEN_REVISIONS = Statement(
+    "problems.select_given_revisions",
+    "Read revisions.",
+    _REVISION + "JOIN {given} ON given_id = id",
+    row=RevisionRow,
+    input_columns={"given_id": "text"},
+)
+
 SELECT_REVISIONS = Statement(
     "problems.select_revisions",
     "List a problem's revisions, the latest first.",
@@ -193,6 +202,12 @@ async def find(tx: Tx, name: str) -> ProblemRow | None:
 
 async def find_revision(tx: Tx, revision_id: str) -> RevisionRow:
     return or_not_found(await fetch_one(tx, SELECT_REVISION, revision_id=revision_id), "revision", revision_id)
+
+
+async def find_revisions(tx: Tx, revision_ids: Sequence[str]) -> dict[str, RevisionRow]:
+    """The revisions by id."""
+    rows = await tx.fetch(SELECT_GIVEN_REVISIONS, [(item,) for item in revision_ids]) if revision_ids else []
+    return {row.id: row for row in rows}
 
 
 async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> RevisionRow:

@@ -9,10 +9,10 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
 from adjudge.domain.contest import ContestPhase
-from adjudge.domain.errors import AdjudgeError, NotFound
+from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ContestState
-from adjudge.services.clarifications import MAX_BODY, ClarificationList, ClarificationService, Recipients
+from adjudge.services.clarifications import MAX_BODY, ClarificationService, Recipients
 from adjudge.services.contests import ContestService
 from adjudge.services.viewer import Viewer
 from adjudge.web import forms
@@ -43,7 +43,6 @@ def _add_list_routes(
 ) -> None:
     async def render(request: Request, viewer: Viewer, slug: str, **shown: Any) -> Response:
         found = await clarifications.list_clarifications(viewer, slug, limit=_SHOWN)
-        await _mark_read(clarifications, viewer, found)
         view, shown = found.view, {"error": None, "body": "", **shown}
         may_ask = view.participant is not None and view.phase is not ContestPhase.BEFORE and not view.is_jury
         return await page.render(
@@ -53,6 +52,7 @@ def _add_list_routes(
             tab=TAB,
             status=shown["error"].http_status if shown["error"] else 200,
             items=found.items,
+            unread_to=found.items[0].row.number if any(item.is_unread for item in found.items) else None,
             may_ask=may_ask and view.contest.state is ContestState.PUBLISHED,
             problems=await contests.list_problems(view),
             groups=await clarifications.list_groups(view) if view.is_jury else [],
@@ -68,10 +68,18 @@ def _add_list_routes(
     async def live(request: Request, viewer: Reader, slug: str) -> Response:
         """The live region of the list."""
         found = await clarifications.list_clarifications(viewer, slug, limit=_SHOWN)
-        await _mark_read(clarifications, viewer, found)
         return await page.pages.render(
             request, "clarification_list.html", view=found.view, contest=found.view.contest, items=found.items
         )
+
+    @routes.post("/contests/{slug}/clarifications/read")
+    async def mark_read(request: Request, viewer: Member, slug: str) -> Response:
+        """Mark what the page showed as read."""
+        number = await forms.text(request, "number", limit=18)
+        if not number.isdecimal():
+            raise InvalidInput("number: expected the number of a clarification.", field="number")
+        await clarifications.mark_read(viewer, slug, int(number))
+        return redirect(_path(slug))
 
     @routes.post("/contests/{slug}/clarifications")
     async def send(request: Request, viewer: Member, slug: str) -> Response:
@@ -152,9 +160,3 @@ async def _recipients(request: Request) -> Recipients:
         await forms.checked_values(request, "group"),
         await forms.text(request, "participant"),
     )
-
-
-async def _mark_read(clarifications: ClarificationService, viewer: Viewer, found: ClarificationList) -> None:
-    """What the page shows is read; the marks of new ones stay on this page."""
-    if viewer.user_id is not None and any(item.is_unread for item in found.items):
-        await clarifications.mark_read(viewer, found.view.contest.slug, found.items[0].row.number)

@@ -11,11 +11,12 @@ from fastapi.responses import Response
 
 from adjudge.api.schema.base import decode_json
 from adjudge.domain.contest import MICRO_POINTS, ContestRole, to_micro_points
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, VersionConflict
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import search_words
 from adjudge.schema.problems import ProblemPage, ProblemSummary
-from adjudge.services.contests import ContestProblemSpec, ContestService
+from adjudge.services.contest_problem_specs import ContestProblemSpec
+from adjudge.services.contests import ContestService
 from adjudge.services.problems import ProblemService, filter_own
 from adjudge.services.viewer import Viewer
 from adjudge.store.contests.models import ContestProblemRow
@@ -25,7 +26,7 @@ from adjudge.web.contest_durations import format_us, parse_us
 from adjudge.web.contest_form import without_name
 from adjudge.web.contest_header import ContestPageRenderer
 from adjudge.web.render import page_router, redirect
-from adjudge.web.routes.contest_settings import TAB, Member
+from adjudge.web.routes.contest_settings import TAB, Member, sent_version
 
 _TEXTS: Final = (
     "problem",
@@ -45,9 +46,7 @@ _MAX_ROWS: Final = 100
 _FOUND: Final = 20
 _MAX_POINTS: Final = 1e9
 _FORM_NAMES: Final = {
-    "opens_ct_us": "opens",
-    "closes_ct_us": "closes",
-    "points_micro": "points",
+    "closes_after_sec": "closes",
     "allowed_languages": "languages",
 }
 """Names of fields in the service and in the form, where they differ."""
@@ -60,9 +59,19 @@ def router(page: ContestPageRenderer, contests: ContestService, problems: Proble
 
     async def render(request: Request, viewer: Viewer, slug: str, **shown: Any) -> Response:
         view = await contests.access.find_as(viewer, slug, ContestRole.ORGANISER)
-        given = {"q": "", "add": "", "error": "", "found": [], "errors": {}, **shown}
-        if "rows" not in given:
-            given["rows"] = [_row(item) for item in await contests.list_problems(view)]
+        known = await contests.list_problems(view)
+        given = {
+            "q": "",
+            "add": "",
+            "error": "",
+            "found": [],
+            "errors": {},
+            "conflict": False,
+            "version": view.contest.version,
+            "rows": [_row(item) for item in known],
+            "published": {item.slug for item in known if item.is_published},
+            **shown,
+        }
         return await page.render(request, view, "contest_problem_settings.html", tab=TAB, **given)
 
     @routes.get("/contests/{slug}/settings/problems")
@@ -73,20 +82,22 @@ def router(page: ContestPageRenderer, contests: ContestService, problems: Proble
 
     @routes.post("/contests/{slug}/settings/problems")
     async def save(request: Request, viewer: Member, slug: str) -> Response:
-        rows = [row async for row in _sent_rows(request)]
+        rows, version = [row async for row in _sent_rows(request)], await sent_version(request)
         add = (await forms.text(request, "add", limit=200)).strip()
         errors: dict[str, str] = {}
         ordered = _ordered(rows, errors)
         specs = [_spec(index, row, errors) for index, row in ordered]
         if errors:
-            return await render(request, viewer, slug, status=400, rows=rows, errors=errors, add=add)
+            return await render(request, viewer, slug, status=400, rows=rows, errors=errors, add=add, version=version)
         try:
             added = [ContestProblemSpec(add)] if add else []
-            await contests.save_problems(viewer, slug, [*specs, *added])
+            await contests.save_problems(viewer, slug, [*specs, *added], version=version)
+        except VersionConflict:
+            return await render(request, viewer, slug, status=409, rows=rows, add=add, conflict=True)
         except InvalidInput as error:
             named = _form_field(error, [index for index, _ in ordered])
             wrong = {"error": without_name(error)} if named is None else {"errors": {named: without_name(error)}}
-            return await render(request, viewer, slug, status=400, rows=rows, add=add, **wrong)
+            return await render(request, viewer, slug, status=400, rows=rows, add=add, version=version, **wrong)
         return redirect(f"/contests/{slug}/settings/problems", done="saved")
 
     return routes

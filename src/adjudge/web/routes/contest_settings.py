@@ -104,7 +104,7 @@ def _add_settings_routes(
     @routes.post("/contests/{slug}/settings")
     async def save(request: Request, viewer: Member, slug: str) -> Response:
         view = await contests.access.find_as(viewer, slug, ContestRole.ORGANISER)
-        version = await _version(request)
+        version = await sent_version(request)
         form, parsed = await _read(request, languages)
         if form.errors:
             return await render(request, view, form, status=400, version=version)
@@ -123,7 +123,8 @@ def _add_settings_routes(
         return redirect(f"/contests/{saved.contest.slug}/settings", done="saved")
 
 
-async def _version(request: Request) -> int:
+async def sent_version(request: Request) -> int:
+    """The version of the contest that the form was made from."""
     text = await forms.text(request, "version", limit=20)
     if not text.isdecimal():
         raise InvalidInput("version: expected a number.", field="version")

@@ -34,7 +34,7 @@ def router(pages: PageRenderer, languages: Languages, rejudges: RejudgeService) 
         try:
             batch = await _created(languages, rejudges, viewer, request)
         except AdjudgeError as error:
-            return await _listed(pages, languages, rejudges, request, error)
+            return await _listed(pages, languages, rejudges, request, viewer, error=error)
         return redirect(f"/rejudge/{batch}")
 
     return routes
@@ -66,13 +66,15 @@ async def _listed(
     languages: Languages,
     rejudges: RejudgeService,
     request: Request,
+    viewer: Viewer,
+    *,
     error: AdjudgeError | None = None,
 ) -> Response:
     return await pages.render(
         request,
         "rejudge_batches.html",
         status=error.http_status if error else 200,
-        batches=await rejudges.list_batches(before=None, limit=50),
+        batches=await rejudges.list_batches(viewer, before=None, limit=50),
         verdicts=list(Verdict),
         names={language.id: language.name for language in languages},
         policies=list(VerdictPolicy),
@@ -83,12 +85,12 @@ async def _listed(
 
 def _add_read_routes(routes: APIRouter, pages: PageRenderer, languages: Languages, rejudges: RejudgeService) -> None:
     @routes.get("/rejudge")
-    async def listed(request: Request, viewer: Reader) -> Response:  # noqa: ARG001  # checks the permission
-        return await _listed(pages, languages, rejudges, request)
+    async def listed(request: Request, viewer: Reader) -> Response:
+        return await _listed(pages, languages, rejudges, request, viewer)
 
     @routes.get("/rejudge/{batch_id}")
     async def one(request: Request, viewer: Reader, batch_id: str) -> Response:
-        if (found := await rejudges.resolve_id(batch_id)) != batch_id:
+        if (found := await rejudges.resolve_id(viewer, batch_id)) != batch_id:
             return redirect(f"/rejudge/{found}")
         return await pages.render(request, "rejudge_batch.html", **await _state(rejudges, viewer, batch_id))
 

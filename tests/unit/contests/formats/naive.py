@@ -197,7 +197,7 @@ def homework(attempts: list[Attempt], history: History, cfg: dict[str, Any]) -> 
     day_us = 86_400_000_000
 
     def earned(item: Attempt) -> int:
-        percent, limit_us = 0, cfg["deadline_us"] + history.extra * history.unit_us
+        percent, limit_us = 0, cfg["deadline_sec"] * 1_000_000 + history.extra * history.unit_us
         while item.time_us >= limit_us and percent < cfg["late_penalty_cap_percent"]:
             percent = min(percent + cfg["late_penalty_percent_per_day"], cfg["late_penalty_cap_percent"])
             limit_us += day_us

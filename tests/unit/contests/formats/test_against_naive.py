@@ -33,7 +33,7 @@ CONFIGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "atcoder": st.fixed_dictionaries({"penalty_minutes": st.integers(0, 20)}),
     "homework": st.fixed_dictionaries(
         {
-            "deadline_us": st.integers(0, 12).map(lambda units: units * UNITS_US["homework"]),
+            "deadline_sec": st.integers(0, 12).map(lambda units: units * UNITS_US["homework"] // MICRO),
             "late_penalty_percent_per_day": st.integers(0, 60),
             "late_penalty_cap_percent": st.integers(0, 100),
             "counts": st.sampled_from(["best", "last"]),

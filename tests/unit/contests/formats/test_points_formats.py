@@ -166,7 +166,7 @@ def test_atcoder_penalty_is_configurable() -> None:
 
 
 HOMEWORK = {
-    "deadline_us": 7 * DAY_US,
+    "deadline_sec": 7 * 86_400,
     "late_penalty_percent_per_day": 20,
     "late_penalty_cap_percent": 50,
 }
@@ -213,7 +213,7 @@ def test_homework_without_deadline_is_never_late() -> None:
         ("last", {"ignore_compile_errors": "no"}, "format_cfg.ignore_compile_errors: must be true or false."),
         ("atcoder", {"penalty_minutes": 1.5}, "format_cfg.penalty_minutes: must be an integer from 0 to 10000."),
         ("homework", {"late_penalty_cap_percent": 101}, "format_cfg.late_penalty_cap_percent: must be an integer from"),
-        ("homework", {"deadline_us": "friday"}, "format_cfg.deadline_us: must be an integer from 0"),
+        ("homework", {"deadline_sec": "friday"}, "format_cfg.deadline_sec: must be an integer from 0"),
         ("homework", {"counts": "median"}, "format_cfg.counts: must be one of best, last."),
         ("best", {"penalty_minutes": 5}, "format_cfg.penalty_minutes: unknown field; remove it"),
     ],

@@ -129,6 +129,6 @@ def test_atcoder() -> None:
 @pytest.mark.parametrize(("percent", "late"), [(10, 0.9), (25, 0.75)])
 def test_homework(percent: int, late: float) -> None:
     # The deadline is minute 60. Late on the first day: ann's B (100) and C (50), cat's A (60).
-    cfg = {"deadline_us": 60 * MINUTE_US, "late_penalty_percent_per_day": percent}
+    cfg = {"deadline_sec": 60 * 60, "late_penalty_percent_per_day": percent}
     value = _board("homework", cfg, public=False)
     assert _points(value) == {"ann": [60, 100 * late, 50 * late], "bob": [100, 40, 0], "cat": [60 * late, 0, 50]}
