@@ -22,8 +22,10 @@ from adjudge.api.routes import (
     chain_run_files,
     chain_runs,
     chains,
+    contest_accounts,
     contest_balloons,
     contest_clarifications,
+    contest_groups,
     contest_jury,
     contest_participants,
     contest_problems,
@@ -110,6 +112,8 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),
+        contest_groups.router(s.contest_groups),
+        contest_accounts.router(s.contest_accounts),
         contest_jury.router(s.contest_submissions),
         contest_problems.router(s.contest_problems),
         ratings.router(s.ratings),

@@ -20,6 +20,8 @@ from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
 from adjudge.services.clarifications import ClarificationService
+from adjudge.services.contest_accounts import ContestAccountService
+from adjudge.services.contest_groups import ContestGroupService
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_own import OwnContestService
@@ -96,6 +98,8 @@ class Services:
     contest_registrations: ContestRegistrationService
     contest_participants: ParticipantService
     contest_invitations: ContestInvitationService
+    contest_groups: ContestGroupService
+    contest_accounts: ContestAccountService
     team_imports: TeamImportService
     scoreboards: ScoreboardService
     scoreboard_exports: ScoreboardExportService

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from adjudge.cli.connection import open_client
+from adjudge.cli.contest_accounts import ACCOUNT_COMMANDS
 from adjudge.cli.contest_balloons import balloons
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
@@ -29,6 +30,7 @@ for _command in (
     *PROBLEM_COMMANDS,
     *LIFECYCLE_COMMANDS,
     *PARTICIPANT_COMMANDS,
+    *ACCOUNT_COMMANDS,
     *SCOREBOARD_COMMANDS,
     balloons,
     simulate,

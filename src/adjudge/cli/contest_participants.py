@@ -102,14 +102,29 @@ def add(
 @click.option("--disqualified/--qualified", default=None, help="Disqualify it, or undo that.")
 @click.option("--delay", "delay_sec", type=float, help="Seconds by which it starts and ends later.")
 @click.option("--extra", "extra_sec", type=float, help="Seconds that it has more.")
+@click.option("--organization", help="Code of its organisation.")
+@click.option("--location", help="Where it sits.")
+@click.option("--member", "members", multiple=True, help="User of the team; replaces the members. May be repeated.")
+@click.option("--group", "groups", multiple=True, help="Group; replaces the groups. May be repeated.")
 @click.option("--reason", default="", help="Kept in the audit log.")
 @server_option
-def set_(contest: str, participant: str, *, server: str | None, **changes: str | float | None) -> None:
-    """Change a participant: name, kind, hidden, disqualified, delay, extra time."""
-    given = {name: value for name, value in changes.items() if value is not None}
+def set_(contest: str, participant: str, *, server: str | None, **changes: object) -> None:
+    """Change a participant: name, kind, hidden, disqualified, delay, extra time, members, groups, place."""
+    given = {name: value for name, value in changes.items() if value not in (None, ())}
     with open_client(server) as client:
         changed = client.contest_update_participant(contest, participant, given)
     click.echo(f"Changed {changed.code}: {changed.name}")
+
+
+@participants.command()
+@click.argument("contest")
+@click.argument("participant")
+@server_option
+def remove(contest: str, participant: str, server: str | None) -> None:
+    """Remove a participant without submissions."""
+    with open_client(server) as client:
+        client.contest_remove_participant(contest, participant)
+    click.echo(f"Removed {participant}.")
 
 
 @click.command("import-teams")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from adjudge.contests import clock, scoreboard
+from adjudge.contests.accounts import follow_timeline
 from adjudge.contests.clock import RemovedInterval, check_new_interval, check_timeline
 from adjudge.contests.formats import get_format
 from adjudge.contests.formats.homework import HomeworkConfig
@@ -106,6 +107,7 @@ async def update(
     frozen_at = _frozen_at(await load_times(tx, contest), contest)
     await commands.update(tx, contest, settings, slug=slug, frozen_at=frozen_at, actor=actor, reason=reason)
     await scoreboard.refold_all(tx, contest_id)
+    await follow_timeline(tx, contest_id)
 
 
 async def set_problems(tx: Tx, contest_id: str, problems: Sequence[ContestProblem], *, actor: str, reason: str) -> None:
@@ -256,6 +258,7 @@ async def remove_interval(
         tx, contest_id, interval_id, from_at=from_at, to_at=to_at, created_by=created_by, actor=actor, reason=reason
     )
     await scoreboard.refold_all(tx, contest_id)
+    await follow_timeline(tx, contest_id)
 
 
 async def resume(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
@@ -272,6 +275,7 @@ async def resume(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
     else:
         await commands.undo_interval(tx, contest_id, paused[0].id, actor=actor, reason=reason)
     await scoreboard.refold_all(tx, contest_id)
+    await follow_timeline(tx, contest_id)
 
 
 async def undo_interval(tx: Tx, contest_id: str, interval_id: str, *, actor: str, reason: str) -> None:
@@ -282,6 +286,7 @@ async def undo_interval(tx: Tx, contest_id: str, interval_id: str, *, actor: str
     if not await commands.undo_interval(tx, contest_id, interval_id, actor=actor, reason=reason):
         raise NotFound("removed_interval", interval_id)
     await scoreboard.refold_all(tx, contest_id)
+    await follow_timeline(tx, contest_id)
 
 
 async def _keep_freeze(tx: Tx, contest: ContestRow, times: ContestTimes, actor: str) -> None:

@@ -50,6 +50,10 @@ class ParticipantKind(StrEnum):
     """Submits after the contest without a clock; has no row on the scoreboard."""
 
 
+OWN_CLOCK: Final = frozenset({ParticipantKind.VIRTUAL, ParticipantKind.PRACTICE})
+"""Kinds that users create for themselves after the contest."""
+
+
 class ContestRole(StrEnum):
     """A role of a user in one contest."""
 

@@ -19,6 +19,13 @@ class ContestOrganizationRead(ResponseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContestOrganizationList(ResponseModel):
+    """Organisations by code."""
+
+    items: list[ContestOrganizationRead]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ParticipantRead(ResponseModel):
     """A participant of a contest."""
 
@@ -143,6 +150,42 @@ class AccountCardRead(ResponseModel):
     name: str
     team: str | None
     password: str
+    location: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountCardList(ResponseModel):
+    """Accounts with their new passwords, which are shown once."""
+
+    items: list[AccountCardRead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContestAccountRead(ResponseModel):
+    """An account that was made for a contest."""
+
+    username: str
+    name: str
+    participant: str | None = field(metadata=doc("Code of the participant that it submits for."))
+    has_role: bool = field(metadata=doc("Whether it has a role in the contest."))
+    is_disabled: bool
+    expires_at: Timestamp | None = field(metadata=doc("A day after the contest; null while its end is not known."))
+    address_ranges: list[str] | None = field(metadata=doc("Networks that it can log in from; null: all."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContestAccountPage(ResponseModel):
+    """A page of accounts."""
+
+    items: list[ContestAccountRead]
+    next: NextCursor
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountsChanged(ResponseModel):
+    """How many accounts were changed."""
+
+    changed: int
 
 
 @dataclass(frozen=True, kw_only=True)

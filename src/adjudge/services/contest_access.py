@@ -100,6 +100,8 @@ class ContestView:
         if is_own and viewer in (ViewerClass.PARTICIPANT, ViewerClass.STAFF):
             viewer = ViewerClass.OWN
         phase = self.phase if participant is None else self.times.phase(participant)
+        if viewer is ViewerClass.STAFF:
+            phase = self.public_phase  # the own clock of staff who also take part changes nothing for them as staff
         return visibility.access(route, viewer, phase, self._facts(is_problem_published=is_problem_published))
 
     def participant_access(self, route: RouteClass) -> Access:
@@ -135,7 +137,19 @@ class ContestView:
             return True
         if self.contest.state is ContestState.CANCELED and not self.sees_all:
             return False
-        is_known = is_published or bool(self.participants) or self.contest.settings.problems_public
+        is_known = is_published or self.contest.settings.problems_public
+        return self._sees_problems_as_staff(is_known) or self._sees_problems_as_participant
+
+    @property
+    def _sees_problems_as_participant(self) -> bool:
+        facts = self._facts(is_problem_published=True)
+        found = visibility.access(RouteClass.PROBLEMS, ViewerClass.PARTICIPANT, self.phase, facts)
+        return bool(self.participants) and found is not Access.NONE
+
+    def _sees_problems_as_staff(self, is_known: bool) -> bool:
+        """Whether the viewer sees problems without taking part: staff, and visitors by setting."""
+        if self.viewer_class is ViewerClass.PARTICIPANT:
+            return False
         return self.access(RouteClass.PROBLEMS, is_problem_published=is_known) is not Access.NONE
 
     def sees_problem(self, problem: ContestProblem | BoardProblem) -> bool:
@@ -146,13 +160,14 @@ class ContestView:
         opens_us = problem.opens_ct_us
         if opens_us is None or self.sees_all or self.is_tester or self.public_phase is ContestPhase.THAWED:
             return True
-        timeline, own = self.times.timeline, self.participant
-        now_us = self.times.now_us
-        time_us = (
-            clock.contest_time(timeline, now_us)
-            if own is None
-            else clock.participant_time(timeline, participant_clock(own), now_us)
-        )
+        timeline, own, now_us = self.times.timeline, self.participant, self.times.now_us
+        if own is not None and self._sees_problems_as_participant:
+            time_us = clock.participant_time(timeline, participant_clock(own), now_us)
+            if time_us is not None and time_us >= opens_us:
+                return True
+        if not self._sees_problems_as_staff(self.contest.settings.problems_public):
+            return False
+        time_us = clock.contest_time(timeline, now_us)
         return time_us is not None and time_us >= opens_us
 
     def require(self, *roles: ContestRole) -> None:

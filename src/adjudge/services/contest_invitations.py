@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge.domain.contest import ContestRole, ParticipantKind
+from adjudge.domain.contest import OWN_CLOCK, ContestRole, ParticipantKind
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.services.contest_access import ContestAccess
 from adjudge.services.contest_registration import hash_code, new_code
-from adjudge.services.participants import OWN_CLOCK, find_as_organiser, find_member
+from adjudge.services.participants import find_as_organiser, find_member
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.contests import commands, queries

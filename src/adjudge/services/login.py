@@ -14,13 +14,14 @@ from adjudge.domain.ip_addresses import is_in_networks
 from adjudge.domain.permissions import Role, parse_user_name
 from adjudge.observe.logs import get_logger
 from adjudge.services.admission import client_network, hashed_bucket_key
+from adjudge.services.contest_addresses import find_refusing_contest
 from adjudge.services.passwords import PasswordHashing, validate_new_password
 from adjudge.services.viewer import CredentialCache, Viewer
 from adjudge.settings.sections import AccountsSettings
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import invitations, sessions, users
 from adjudge.store.accounts.users import NewUser, UserRow
-from adjudge.store.contests import participants
+from adjudge.store.contests import accounts
 from adjudge.store.ops import audit_log
 
 if TYPE_CHECKING:  # httpx is imported only where OpenID Connect is used
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # httpx is imported only where OpenID Connect is used
 
 _HOUR_US: Final = 3_600_000_000
 _MAX_AGENT_CHARS: Final = 200
+_NO_STAFF: Final = frozenset({Role.CONTESTANT, Role.SERVICE, Role.SETTER})
+"""Roles of users who have no role in the contests of others; judges and admins log in from anywhere."""
 
 log = get_logger(__name__)
 
@@ -94,20 +97,32 @@ class LoginService:
         if known is None or stored is None or not checked.right or known.user.disabled_at is not None:
             log.info("login_refused", user_id=known.user.id if known else None)
             raise LoginFailed
-        await self._check_contest_account(known.user.id, origin.address)
+        await self._check_contests(known.user, origin.address)
         if checked.fresh_hash is not None:
             fresh, user_id = checked.fresh_hash, known.user.id
             await self.database.transact(lambda tx: users.update_password_hash(tx, user_id, stale=stored, fresh=fresh))
         return known.user
 
-    async def _check_contest_account(self, user_id: str, address: str) -> None:
-        """Refuse an account that was made for a contest after the contest, or from another network."""
-        for rule in await self.database.read(lambda tx: participants.login_rules(tx, user_id)):
+    async def _check_contests(self, user: UserRow, address: str) -> None:
+        """Refuse an account that was made for a contest after the contest, and participants from other networks."""
+        for rule in await self.database.read(lambda tx: accounts.login_rules(tx, user.id)):
             if rule.has_expired:
                 raise LoginFailed("This account was made for a contest that has ended.")
+            if rule.is_disabled:
+                raise LoginFailed("The organisers of the contest have disabled this account; ask them.")
             if rule.address_ranges and not is_in_networks(address, rule.address_ranges):
-                log.info("login_refused", user_id=user_id)
+                log.info("login_refused", user_id=user.id, reason="address of the account")
                 raise Forbidden("This account can log in only from the network of its contest; ask an organiser.")
+        if user.role not in _NO_STAFF:
+            return
+        contest = await self.database.read(lambda tx: find_refusing_contest(tx, user.id, address))
+        if contest is not None:
+            log.info("login_refused", user_id=user.id, contest_id=contest.id, reason="address of the contest")
+            raise Forbidden(
+                f"You take part in the contest {contest.slug!r}, which runs now: log in from its network, "
+                "or ask an organiser.",
+                contest=contest.slug,
+            )
 
     async def open_session(self, user: UserRow, origin: ClientInfo) -> NewLogin:
         accounts, secret = self.settings, secrets.token_urlsafe(32)
@@ -172,6 +187,7 @@ class LoginService:
             user = await self._register_oidc_user(claims)
         if user.disabled_at is not None:
             raise LoginFailed("This account is disabled; ask an admin.")
+        await self._check_contests(user, origin.address)
         return await self.open_session(user, origin)
 
     async def _register_oidc_user(self, claims: ExternalIdentity) -> UserRow:

@@ -1,4 +1,4 @@
-"""Participants of a contest as its organisers manage them: list, add, change, disqualify, groups, times."""
+"""Participants of a contest as its organisers manage them: list, add, change, disqualify, remove."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.contests import jury, scoreboard
+from adjudge.contests.accounts import follow_timeline
 from adjudge.contests.lifecycle import lock_changeable
 from adjudge.contests.registration import add_participants
 from adjudge.contests.visibility import Access, RouteClass
-from adjudge.domain.contest import ContestRole, ParticipantKind
+from adjudge.domain.contest import OWN_CLOCK, ContestRole, ParticipantKind
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.services.contest_access import ContestAccess, ContestView, find_view
@@ -19,9 +20,8 @@ from adjudge.services.contest_registration import parse_name
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
-from adjudge.store.contests import participants, registration, teams
+from adjudge.store.contests import commands, participants, registration, teams
 from adjudge.store.contests.models import (
-    ContestGroupRow,
     NewParticipant,
     OrganizationRow,
     ParticipantRow,
@@ -32,9 +32,9 @@ from adjudge.store.ops import audit_log
 
 CODE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,34}[A-Za-z0-9_-]|[A-Za-z0-9_]")
 """An id of the Contest API."""
-OWN_CLOCK: Final = frozenset({ParticipantKind.VIRTUAL, ParticipantKind.PRACTICE})
-"""Kinds that users create for themselves after the contest."""
 _MAX_SEC: Final = 366 * 86_400
+_TIME_FIELDS: Final = frozenset({"kind", "delay_us", "extra_us"})
+"""The fields that the end of the contest for all depends on."""
 _BOARD_FIELDS: Final = ("kind", "disqualified_at", "hidden", "delay_us", "extra_us", "penalty_adjust_sec")
 """The fields of a participant that the ranking depends on."""
 
@@ -136,6 +136,9 @@ class ParticipantService:
 
         async def operation(tx: Tx) -> ParticipantDetail:
             view = await find_as_organiser(tx, viewer, name)
+            changes_times = bool(_TIME_FIELDS & changes.keys())
+            if changes_times:
+                await commands.lock(tx, view.contest.id)
             row = await find_participant(tx, view.contest.id, code)
             changed = await _changed_row(tx, view, row, dict(changes))
             if version is not None:
@@ -143,30 +146,13 @@ class ParticipantService:
             if row.kind not in OWN_CLOCK and ("groups" in changes or _changes_board(row, changed)):
                 await lock_changeable(tx, view.contest.id)
             if "members" in changes:
-                await _set_members(tx, row, changes["members"])
+                await _set_members(tx, view, row, changes["members"])
             if "groups" in changes:
                 await self._join_groups(tx, view, row.id, changes["groups"], replace_all=True)
             await jury.update_participant(tx, changed, actor=viewer.id, reason=reason)
+            if changes_times:
+                await follow_timeline(tx, view.contest.id)
             return (await load_details(tx, view, [await participants.find(tx, row.id)]))[0]
-
-        return await self.database.transact(operation)
-
-    async def set_group_times(
-        self, viewer: Viewer, name: str, group: str, *, delay_us: int | None, extra_us: int | None, reason: str
-    ) -> int:
-        """Set delay and extra time of all participants of a group; None keeps a value. Return their number."""
-
-        async def operation(tx: Tx) -> int:
-            view = await find_as_organiser(tx, viewer, name)
-            await lock_changeable(tx, view.contest.id)
-            group_id = next(iter(await _group_ids(tx, view.contest.id, [group])))
-            ids = [
-                member for owner, member in await participants.group_members(tx, view.contest.id) if owner == group_id
-            ]
-            rows = [(item, delay_us, extra_us) for item in sorted(ids)]
-            if rows:
-                await jury.set_clocks(tx, view.contest.id, rows, actor=viewer.id, reason=reason)
-            return len(rows)
 
         return await self.database.transact(operation)
 
@@ -190,39 +176,6 @@ class ParticipantService:
             )
 
         await self.database.transact(operation)
-
-    async def list_groups(self, viewer: Viewer, name: str) -> list[ContestGroupRow]:
-        """The groups of a contest; hidden ones only for the jury."""
-        view = await self.access.find(viewer, name)
-        found = await self.database.read(lambda tx: participants.groups(tx, view.contest.id))
-        return [item for item in found if view.sees_all or not item.hidden]
-
-    async def save_groups(self, viewer: Viewer, name: str, groups: Sequence[ContestGroupRow]) -> list[ContestGroupRow]:
-        """Replace the groups; those that are not given are deleted, their participants stay."""
-        check_codes([item.code for item in groups], "groups")
-
-        async def operation(tx: Tx) -> list[ContestGroupRow]:
-            view = await find_as_organiser(tx, viewer, name)
-            contest_id = view.contest.id
-            await lock_changeable(tx, contest_id)
-            known = {item.code: item for item in await participants.groups(tx, contest_id)}
-            rows = [
-                replace(
-                    item, id=self.new_id(), contest_id=contest_id, name=parse_name(item.name, "name"), ordinal=index
-                )
-                for index, item in enumerate(groups)
-            ]
-            await participants.upsert_groups(tx, rows)
-            for gone in known.keys() - {item.code for item in groups}:
-                await participants.delete_group(tx, contest_id, known[gone].id)
-            await scoreboard.reset(tx, contest_id)
-            details = {contest_id: {"groups": [item.code for item in groups]}}
-            await audit_log.record(
-                tx, actor=viewer.id, action="contest.set_groups", object_kind="contest", objects=details, reason=""
-            )
-            return await participants.groups(tx, contest_id)
-
-        return await self.database.transact(operation)
 
     async def _new_participant(self, tx: Tx, view: ContestView, spec: ParticipantSpec) -> NewParticipant:
         if spec.kind in OWN_CLOCK:
@@ -254,7 +207,7 @@ class ParticipantService:
     async def _join_groups(
         self, tx: Tx, view: ContestView, participant_id: str, codes: Sequence[str], *, replace_all: bool = False
     ) -> None:
-        ids = await _group_ids(tx, view.contest.id, codes)
+        ids = await find_groups(tx, view.contest.id, codes)
         if ids or replace_all:
             await participants.set_groups(tx, [participant_id], [(item, participant_id) for item in ids])
 
@@ -307,15 +260,6 @@ def parse_code(code: str, field_name: str) -> str:
     return code
 
 
-def check_codes(codes: Sequence[str], field_name: str) -> None:
-    """Check codes of a list, which must be different."""
-    for index, code in enumerate(codes):
-        parse_code(code, f"{field_name}[{index}].code")
-        if code in codes[:index]:
-            where = f"{field_name}[{index}].code"
-            raise InvalidInput(f"{where}: {code!r} is used twice.", field=where)
-
-
 async def _changed_row(tx: Tx, view: ContestView, row: ParticipantRow, changes: dict[str, Any]) -> ParticipantRow:
     changes = {key: value for key, value in changes.items() if key not in ("members", "groups")}
     if "disqualified" in changes:
@@ -340,10 +284,11 @@ def _changes_board(before: ParticipantRow, after: ParticipantRow) -> bool:
     return any(getattr(before, name) != getattr(after, name) for name in _BOARD_FIELDS)
 
 
-async def _set_members(tx: Tx, row: ParticipantRow, names: Sequence[str]) -> None:
+async def _set_members(tx: Tx, view: ContestView, row: ParticipantRow, names: Sequence[str]) -> None:
     if row.team_id is None:
         raise InvalidInput("members: only a team has members.", field="members")
     ids = [await find_member(tx, name, f"members[{index}]") for index, name in enumerate(names)]
+    _check_members(view, ids)
     await participants.set_members(tx, row, ids)
 
 
@@ -362,7 +307,8 @@ async def find_as_organiser(tx: Tx, viewer: Viewer, name: str) -> ContestView:
     return view
 
 
-async def _group_ids(tx: Tx, contest_id: str, codes: Sequence[str]) -> list[str]:
+async def find_groups(tx: Tx, contest_id: str, codes: Sequence[str]) -> list[str]:
+    """The ids of groups by their codes."""
     known = {item.code: item.id for item in await participants.groups(tx, contest_id)} if codes else {}
     for code in codes:
         if code not in known:
@@ -376,7 +322,7 @@ async def _find_organization(tx: Tx, code: str | None) -> str | None:
     found = (await teams.find_organizations(tx, [code])).get(code)
     if found is None:
         raise InvalidInput(
-            f"organization: there is no organisation {code[:36]!r}; import it first.", field="organization"
+            f"organization: there is no organisation {code[:36]!r}; add or import it first.", field="organization"
         )
     return found.id
 

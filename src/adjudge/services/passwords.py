@@ -21,6 +21,9 @@ LONGEST: Final = 1_024
 """Longer passwords would only cost CPU time."""
 _MAX_CONCURRENT: Final = 2
 _QUICK: Final = PasswordHasher(time_cost=1, memory_cost=1_024, parallelism=1)
+_LETTERS: Final = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"
+"""Without letters and digits that look alike in print."""
+_ACCOUNT_LENGTH: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,15 @@ class PasswordHashing:
         async with self._turn:
             return await asyncio.to_thread(self._hasher.hash, _encode(password))
 
-    async def hash_many(self, passwords: Mapping[str, str]) -> dict[str, str]:
-        """Hash the passwords of new accounts by name, thousands in seconds.
+    async def hash_given(self, passwords: Mapping[str, str]) -> dict[str, str]:
+        """Hash passwords that people chose, by name, as ``hash`` does; logins take turns with them."""
+        return {name: await self.hash(password) for name, password in passwords.items()}
 
-        The parameters are weaker than those of ``hash``: such passwords are generated, or valid for one contest. The
-        first login replaces the hash.
+    async def hash_generated(self, passwords: Mapping[str, str]) -> dict[str, str]:
+        """Hash passwords of ``generate_account_password`` by name, thousands in seconds.
+
+        One pass over 1 MiB: 68 random bits cannot be guessed whatever the parameters are, so only passwords that
+        nobody chose may be hashed so. The first login replaces the hash by one with the ordinary parameters.
         """
         async with self._turn:
             return await asyncio.to_thread(
@@ -91,3 +98,8 @@ def validate_new_password(password: str, *, name: str, min_length: int) -> str:
 def generate_one_time_password() -> str:
     """Generate a password that must be changed at the first login."""
     return "-".join(secrets.token_hex(2) for _ in range(5))
+
+
+def generate_account_password() -> str:
+    """Generate a password for a printed card: 68 bits."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(_ACCOUNT_LENGTH))

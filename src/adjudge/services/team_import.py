@@ -7,13 +7,13 @@ organisations but does not change those that exist, and it never changes the pas
 from __future__ import annotations
 
 import ipaddress
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from adjudge.contests import scoreboard
+from adjudge.contests.accounts import account_expiry
 from adjudge.contests.lifecycle import lock_changeable
 from adjudge.contests.registration import add_participants
 from adjudge.domain.contest import ContestRole, ParticipantKind
@@ -23,11 +23,12 @@ from adjudge.domain.permissions import parse_user_name
 from adjudge.packages.findings import Finding, Severity
 from adjudge.packages.team_files import ImportedAccount, ImportedTeam, TeamFiles, read_team_files
 from adjudge.services.contest_access import ContestView
+from adjudge.services.contest_accounts import AccountCard
 from adjudge.services.participants import find_as_organiser
-from adjudge.services.passwords import PasswordHashing, validate_new_password
+from adjudge.services.passwords import PasswordHashing, generate_account_password, validate_new_password
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
-from adjudge.store.contests import commands, participants, team_import, teams
+from adjudge.store.contests import accounts, commands, participants, team_import, teams
 from adjudge.store.contests.models import (
     ContestAccountRow,
     ContestGroupRow,
@@ -39,9 +40,8 @@ from adjudge.store.contests.models import (
 from adjudge.store.contests.team_import import KnownAccount
 from adjudge.store.ops import audit_log
 
-_LETTERS: Final = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"
-_LENGTH: Final = 12
-_DAY_US: Final = 86_400_000_000
+_MAX_GIVEN_PASSWORDS: Final = 200
+"""Passwords of a file are hashed with the ordinary parameters: 200 take some 15 seconds of one request."""
 _ROLES: Final = {
     "judge": (ContestRole.JUDGE,),
     "admin": (ContestRole.ORGANISER,),
@@ -71,16 +71,6 @@ class ImportItem:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountCard:
-    """Name and generated password of a new account, for the printed sheet; shown once."""
-
-    username: str
-    name: str
-    team: str | None
-    password: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class ImportReport:
     """What an import does or did, and everything that is wrong."""
 
@@ -102,6 +92,8 @@ class _Known:
     group_codes: dict[str, set[str]]
     """Participant → codes of its groups."""
     participants: dict[str, ParticipantRow]
+    members: dict[str, list[str]]
+    """Participant → names of its users."""
     accounts: dict[str, KnownAccount]
 
 
@@ -126,18 +118,24 @@ class TeamImportService:
 
     async def apply(self, viewer: Viewer, name: str, files: Sequence[tuple[str, str]]) -> ImportReport:
         """Import all objects in one transaction; with any error nothing is imported."""
+        checked = await self.preview(viewer, name, files)
+        if checked.has_errors:
+            raise _refused(checked.findings)
         given = read_team_files(files)
-        if given.findings.has_errors:
-            raise _refused(given.findings.in_order())
-        chosen = {item.code: item.password or _new_password() for item in given.accounts}
-        hashes = await self.passwords.hash_many(chosen)
+        generated = {item.code: generate_account_password() for item in given.accounts if item.password is None}
+        hashes = await self.passwords.hash_generated(generated)
+        hashes |= await self.passwords.hash_given(
+            {item.code: item.password for item in given.accounts if item.password}
+        )
 
         async def operation(tx: Tx) -> ImportReport:
             view = await find_as_organiser(tx, viewer, name)
+            await commands.lock(tx, view.contest.id)  # the expiry of accounts depends on the timeline
             await lock_changeable(tx, view.contest.id)
+            view = await find_as_organiser(tx, viewer, name)
             known = await _load(tx, view, given)
             cards = [
-                AccountCard(item.code, item.name, item.team, chosen[item.code])
+                AccountCard(item.code, item.name, item.team, generated[item.code])
                 for item in given.accounts
                 if item.password is None and item.code not in known.accounts
             ]
@@ -196,7 +194,8 @@ class TeamImportService:
                 findings.error(team.path, f"id: {team.code!r} is a participant without a team.", line=team.line)
         for account in given.accounts:
             self._check_account(account, codes, known, given)
-        self._check_sizes(view, given)
+        _check_sizes(view, given, known)
+        _check_given_passwords(given)
 
     def _check_account(self, item: ImportedAccount, codes: set[str], known: _Known, given: TeamFiles) -> None:
         def error(field_name: str, message: str) -> None:
@@ -223,15 +222,6 @@ class TeamImportService:
         if not account.is_temporary:
             message = f"username: {item.code!r} exists; it is used, and its password stays."
             given.findings.warning(item.path, message, line=item.line)
-
-    def _check_sizes(self, view: ContestView, given: TeamFiles) -> None:
-        most, counts = view.contest.settings.max_team_members, dict[str, int]()
-        for item in given.accounts:
-            if item.team is not None:
-                counts[item.team] = counts.get(item.team, 0) + 1
-                if counts[item.team] == most + 1:
-                    message = f"team_id: the team {item.team!r} has more than {most} accounts."
-                    given.findings.error(item.path, message, "Change max_team_members of the contest.", item.line)
 
     def _team_action(self, item: ImportedTeam, known: _Known) -> ImportAction:
         row = known.participants.get(item.code)
@@ -305,20 +295,19 @@ class TeamImportService:
     async def _write_accounts(
         self, tx: Tx, view: ContestView, given: TeamFiles, known: _Known, hashes: dict[str, str]
     ) -> None:
-        contest_id, end = view.contest.id, view.times.ends_for_all_at
+        contest_id, expires_at = view.contest.id, account_expiry(view.times)
         ids = {item.code: self.new_id() for item in given.accounts if item.code not in known.accounts}
         shown = {item.code: item.name[:100] for item in given.accounts}
         await team_import.insert_users(tx, [(ids[code], code, shown[code], hashes[code]) for code in ids])
         own = {code: item.user_id for code, item in known.accounts.items() if item.is_temporary}
         stale = [(own[item.code], hashes[item.code]) for item in given.accounts if item.code in own and item.password]
         await team_import.set_passwords(tx, contest_id, stale)
-        expires_at = None if end is None else end + _DAY_US
         bound = [
             ContestAccountRow((ids | own)[item.code], contest_id, (item.ip,) if item.ip else None, True, expires_at)
             for item in given.accounts
             if item.code in ids or item.code in own
         ]
-        await participants.bind_accounts(tx, contest_id, bound)
+        await accounts.bind_accounts(tx, contest_id, bound)
         everyone = {code: item.user_id for code, item in known.accounts.items()} | ids
         by_code = await participants.find_by_codes(tx, contest_id, [item.team for item in given.accounts if item.team])
         members = [(everyone[item.code], by_code[item.team].id) for item in given.accounts if item.team]
@@ -335,11 +324,16 @@ async def _load(tx: Tx, view: ContestView, given: TeamFiles) -> _Known:
     for group_id, participant_id in await participants.group_members(tx, contest_id):
         group_codes.setdefault(participant_id, set()).add(codes[group_id])
     teams_named = {item.code for item in given.teams} | {item.team or "" for item in given.accounts}
+    rows = await participants.find_by_codes(tx, contest_id, teams_named - {""})
+    members = dict[str, list[str]]()
+    for member in await participants.members(tx, [row.id for row in rows.values()]):
+        members.setdefault(member.participant_id, []).append(member.user_name)
     return _Known(
         organizations=await teams.find_organizations(tx, wanted - {""}),
         groups={item.code: item for item in groups},
         group_codes=group_codes,
-        participants=await participants.find_by_codes(tx, contest_id, teams_named - {""}),
+        participants=rows,
+        members=members,
         accounts=await team_import.find_accounts(tx, contest_id, [item.code for item in given.accounts]),
     )
 
@@ -372,9 +366,27 @@ def _is_network(text: str) -> bool:
     return True
 
 
-def _new_password() -> str:
-    """A generated password: 68 bits."""
-    return "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+def _check_sizes(view: ContestView, given: TeamFiles, known: _Known) -> None:
+    """Teams must not get more members than the contest allows, those of before the import included."""
+    most = view.contest.settings.max_team_members
+    members = {code: set(known.members.get(row.id, ())) for code, row in known.participants.items()}
+    for item in given.accounts:
+        if item.team is None:
+            continue
+        team = members.setdefault(item.team, set())
+        team.add(item.code)
+        if len(team) == most + 1:
+            message = f"team_id: the team {item.team!r} has more than {most} members."
+            given.findings.error(item.path, message, "Change max_team_members of the contest.", item.line)
+
+
+def _check_given_passwords(given: TeamFiles) -> None:
+    chosen = [item for item in given.accounts if item.password is not None]
+    if len(chosen) > _MAX_GIVEN_PASSWORDS:
+        item = chosen[_MAX_GIVEN_PASSWORDS]
+        message = f"password: more than {_MAX_GIVEN_PASSWORDS} accounts of one import have one."
+        fix = "Leave passwords out, so that they are generated, or import the accounts in parts."
+        given.findings.error(item.path, message, fix, item.line)
 
 
 def _refused(findings: Sequence[Finding]) -> InvalidInput:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -132,9 +132,13 @@ class CredentialCache:
 
     def invalidate_user(self, user_id: str) -> None:
         """Drop all cached credentials of a user; call it after the change is committed."""
+        self.invalidate_users({user_id})
+
+    def invalidate_users(self, user_ids: Set[str]) -> None:
+        """Drop all cached credentials of several users."""
         for digest in [*self._entries]:  # not items() and del: both fail for an entry that expires during the loop
             entry = self._entries.get(digest)
-            if entry is not None and entry.viewer.user_id == user_id:
+            if entry is not None and entry.viewer.user_id in user_ids:
                 self._entries.pop(digest, None)
 
     async def find_revoked(self, viewers: Collection[Viewer]) -> set[Viewer]:

@@ -74,7 +74,11 @@ def install(app: FastAPI, services: Services) -> None:
         ),
         contest_scoreboard.router(contest_pages, services.scoreboards, services.scoreboard_exports),
         contest_participants.router(
-            contest_pages, services.contest_registrations, services.contest_participants, services.team_imports
+            contest_pages,
+            services.contest_registrations,
+            services.contest_participants,
+            services.contest_groups,
+            services.team_imports,
         ),
         contest_clarifications.router(contest_pages, services.contests, services.clarifications),
         contest_balloons.router(contest_pages, services.balloons),

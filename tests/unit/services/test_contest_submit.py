@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from adjudge.domain.contest import ParticipantKind
-from adjudge.services.contest_addresses import is_inside
+from adjudge.domain.ip_addresses import is_in_networks
 from adjudge.store.problems import commands as problem_commands
 from tests.support.asgi_app import make_app
 from tests.support.contest_app import API, ContestApp, open_contest, succeeded
@@ -207,7 +207,7 @@ async def test_address_must_be_in_the_ranges(contest: ContestApp) -> None:
     [("10.0.0.7", True), ("10.0.1.7", False), ("::ffff:10.0.0.7", True), ("fd00::1", True), ("", False)],
 )
 def test_address_is_compared_with_networks(address: str, is_in: bool) -> None:
-    assert is_inside(["10.0.0.0/24", "fd00::/8"], address) is is_in
+    assert is_in_networks(address, ["10.0.0.0/24", "fd00::/8"]) is is_in
 
 
 async def test_canceled_contest_and_disqualified_participant_are_refused(

@@ -9,10 +9,8 @@ from fastapi import APIRouter, Query, Response
 from adjudge.api.pagination import DEFAULT_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.contests import Member, Reader
 from adjudge.api.schema.contest_participants import (
-    ContestGroupsUpdate,
     ContestInvite,
     ContestRegister,
-    GroupTimes,
     ParticipantCreate,
     ParticipantUpdate,
     TeamCreate,
@@ -21,16 +19,12 @@ from adjudge.api.schema.contest_participants import (
     read_import,
     read_participant,
 )
-from adjudge.api.schema.contests import to_us
 from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.timestamps import parse_timestamp
 from adjudge.schema.contest_participants import (
-    ContestGroupList,
-    ContestGroupRead,
     ContestInvitationCreated,
     ContestInvitationList,
     ContestInvitationRead,
-    GroupTimesRead,
     ParticipantPage,
     ParticipantRead,
     RegistrationRead,
@@ -58,7 +52,6 @@ def router(
     _add_team_routes(routes, registrations)
     _add_list_routes(routes, participants)
     _add_change_routes(routes, participants)
-    _add_group_routes(routes, participants)
     _add_invitation_routes(routes, invitations)
     _add_import_route(routes, imports)
     return routes
@@ -171,30 +164,6 @@ def _add_change_routes(routes: APIRouter, participants: ParticipantService) -> N
     async def remove(contest: str, participant: str, viewer: Member) -> Response:
         await participants.remove(viewer, contest, participant)
         return Response(status_code=204)
-
-
-def _add_group_routes(routes: APIRouter, participants: ParticipantService) -> None:
-    @routes.get("/{contest}/groups", summary="List groups of participants")
-    async def groups(contest: str, viewer: Reader) -> ContestGroupList:
-        found = await participants.list_groups(viewer, contest)
-        return ContestGroupList(items=[ContestGroupRead.of(item) for item in found])
-
-    @routes.put("/{contest}/groups", summary="Replace the groups of participants")
-    async def save_groups(contest: str, body: ContestGroupsUpdate, viewer: Member) -> ContestGroupList:
-        saved = await participants.save_groups(viewer, contest, [item.row() for item in body.groups])
-        return ContestGroupList(items=[ContestGroupRead.of(item) for item in saved])
-
-    @routes.post("/{contest}/groups/{group}:times", summary="Set delay and extra time of a group")
-    async def times(contest: str, group: str, body: GroupTimes, viewer: Member) -> GroupTimesRead:
-        changed = await participants.set_group_times(
-            viewer,
-            contest,
-            group,
-            delay_us=to_us(body.delay_sec),
-            extra_us=to_us(body.extra_sec),
-            reason=body.reason,
-        )
-        return GroupTimesRead(changed=changed)
 
 
 def _add_invitation_routes(routes: APIRouter, invitations: ContestInvitationService) -> None:

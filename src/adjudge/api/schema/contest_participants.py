@@ -13,15 +13,18 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.timestamps import format_timestamp
 from adjudge.schema.contest_participants import (
     AccountCardRead,
+    ContestAccountRead,
     ContestOrganizationRead,
     ParticipantRead,
     TeamImportFinding,
     TeamImportItem,
     TeamImportRead,
 )
+from adjudge.services.contest_accounts import AccountCard
 from adjudge.services.participants import ParticipantDetail, ParticipantSpec
 from adjudge.services.team_import import ImportReport
-from adjudge.store.contests.models import ContestGroupRow
+from adjudge.store.contests.accounts import ContestAccountDetail
+from adjudge.store.contests.models import ContestGroupRow, OrganizationRow
 
 _YEAR_SEC: Final = 366 * 86_400
 _NULLABLE: Final = frozenset({"organization", "label", "location"})
@@ -128,6 +131,41 @@ class ContestGroupsUpdate(ApiModel):
     groups: list[ContestGroupBody] = Field(max_length=1_000)
 
 
+class OrganizationBody(ApiModel):
+    """An organisation."""
+
+    code: str = Field(max_length=36, examples=["tsinghua"])
+    name: str = Field(max_length=200, examples=["Tsinghua University"])
+    formal_name: str | None = Field(None, max_length=200)
+    country: str | None = Field(None, max_length=3, description="ISO 3166-1 alpha-3.", examples=["CHN"])
+    icpc_id: str | None = Field(None, max_length=36)
+
+    def row(self) -> OrganizationRow:
+        """Convert it to a row; the service sets its id."""
+        return OrganizationRow("", self.code, self.name, self.formal_name or None, self.country or None, self.icpc_id)
+
+
+class AccountsCreate(ApiModel):
+    """For which teams accounts are made."""
+
+    participants: list[str] = Field(default=[], max_length=10_000, description="Codes of teams; empty: all without.")
+    prefix: str = Field("", max_length=20, description="Beginning of the user names.", examples=["spring-"])
+
+
+class AccountNames(ApiModel):
+    """Accounts of a contest."""
+
+    names: list[str] = Field(
+        default=[], max_length=10_000, description="User names; empty: all without a role in the contest."
+    )
+
+
+class AccountsSwitch(AccountNames):
+    """Accounts to be disabled or enabled."""
+
+    reason: str = Field("", max_length=500, description="Kept in the audit log.")
+
+
 class TeamFile(ApiModel):
     """A file of teams, groups, organisations or accounts."""
 
@@ -173,11 +211,29 @@ def read_participant(item: ParticipantDetail, *, is_jury: bool = False) -> Parti
     )
 
 
+def read_account(item: ContestAccountDetail) -> ContestAccountRead:
+    """An account as organisers see it."""
+    return ContestAccountRead(
+        username=item.user_name,
+        name=item.participant_name or item.display_name or item.user_name,
+        participant=item.participant_code,
+        has_role=item.has_role,
+        is_disabled=item.disabled_at is not None,
+        expires_at=format_timestamp(item.expires_at),
+        address_ranges=None if item.address_ranges is None else list(item.address_ranges),
+    )
+
+
+def read_card(item: AccountCard) -> AccountCardRead:
+    """A card of the printed sheet."""
+    return AccountCardRead.of(item)
+
+
 def read_import(report: ImportReport, *, is_preview: bool) -> TeamImportRead:
     """What an import does or did."""
     return TeamImportRead(
         is_preview=is_preview,
         items=[TeamImportItem.of(item) for item in report.items],
         findings=[TeamImportFinding.of(item) for item in report.findings],
-        accounts=[AccountCardRead.of(item) for item in report.cards],
+        accounts=[read_card(item) for item in report.cards],
     )

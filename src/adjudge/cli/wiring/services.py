@@ -26,6 +26,8 @@ from adjudge.services.chain_triggers import ChainTriggerService
 from adjudge.services.chains import ChainService
 from adjudge.services.clarifications import ClarificationService
 from adjudge.services.contest_access import ContestAccess
+from adjudge.services.contest_accounts import ContestAccountService
+from adjudge.services.contest_groups import ContestGroupService
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_own import OwnContestService
@@ -151,6 +153,8 @@ def compose_services(
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),
         contest_invitations=ContestInvitationService(database, contest_access, new_id),
+        contest_groups=ContestGroupService(database, contest_access, new_id),
+        contest_accounts=ContestAccountService(database, contest_access, passwords, credentials, new_id),
         team_imports=TeamImportService(database, passwords, accounts.password_min_length, new_id),
         scoreboards=scoreboards,
         scoreboard_exports=ScoreboardExportService(database, scoreboards, awards),

@@ -84,7 +84,8 @@ SELECT_PRINCIPAL = Statement(
     SELECT {columns:users} FROM api_tokens JOIN users ON users.id = api_tokens.user_id
     WHERE api_tokens.token_hash = :token_hash AND api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM contest_accounts WHERE contest_accounts.user_id = users.id
-                      AND temporary AND contest_accounts.expires_at <= {now})
+                      AND temporary AND (contest_accounts.disabled_at IS NOT NULL
+                                     OR contest_accounts.expires_at <= {now}))
       AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     """,
     row=Principal,
@@ -102,7 +103,8 @@ SELECT_VALID = Statement(
     JOIN users ON users.id = api_tokens.user_id
     WHERE api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM contest_accounts WHERE contest_accounts.user_id = users.id
-                      AND temporary AND contest_accounts.expires_at <= {now})
+                      AND temporary AND (contest_accounts.disabled_at IS NOT NULL
+                                     OR contest_accounts.expires_at <= {now}))
       AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     """,
     input_columns={"given_id": "text"},

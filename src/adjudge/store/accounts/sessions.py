@@ -69,7 +69,8 @@ SELECT_PRINCIPAL = Statement(
     SELECT {columns:users} FROM sessions JOIN users ON users.id = sessions.user_id
     WHERE sessions.token_hash = :token_hash AND sessions.revoked_at IS NULL AND users.disabled_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM contest_accounts WHERE contest_accounts.user_id = users.id
-                      AND temporary AND contest_accounts.expires_at <= {now})
+                      AND temporary AND (contest_accounts.disabled_at IS NOT NULL
+                                     OR contest_accounts.expires_at <= {now}))
       AND sessions.idle_until > {now} AND sessions.expires_at > {now}
     """,
     row=Principal,
@@ -84,7 +85,8 @@ SELECT_VALID = Statement(
     JOIN users ON users.id = sessions.user_id
     WHERE sessions.revoked_at IS NULL AND users.disabled_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM contest_accounts WHERE contest_accounts.user_id = users.id
-                      AND temporary AND contest_accounts.expires_at <= {now})
+                      AND temporary AND (contest_accounts.disabled_at IS NOT NULL
+                                     OR contest_accounts.expires_at <= {now}))
       AND sessions.idle_until > {now} AND sessions.expires_at > {now}
     """,
     input_columns={"given_id": "text"},

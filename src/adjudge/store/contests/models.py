@@ -41,9 +41,13 @@ class ContestSettings:
     materials_public: bool = False
     """Whether everybody sees editorials, jury solutions and tests after the thaw."""
     contest_only: bool = False
-    """The whole installation serves only this contest."""
+    """The whole installation serves only this contest; only one contest can have it."""
+    contest_only_from: int | None = None
+    """When that begins; None: at once."""
+    contest_only_until: int | None = None
+    """When that ends; None: when it is turned off."""
     address_ranges: tuple[str, ...] | None = None
-    """Networks that participants must submit from."""
+    """Networks that participants must log in and submit from while the contest runs."""
     registration: RegistrationMode = RegistrationMode.OPEN
     registration_code_hash: str | None = None
     registration_opens_at: int | None = None
@@ -325,3 +329,4 @@ class LoginRule:
 
     address_ranges: tuple[str, ...] | None
     has_expired: bool
+    is_disabled: bool

@@ -151,6 +151,7 @@ contest_accounts = Table(
     json_column("address_ranges", nullable=True),
     Column("temporary", Boolean, nullable=False, server_default=true()),
     timestamp_column("expires_at", nullable=True),
+    timestamp_column("disabled_at", nullable=True),
     timestamp_column("created_at"),
     PrimaryKeyConstraint("user_id", "contest_id"),
     Index(None, "contest_id"),

@@ -1,17 +1,14 @@
-"""Participants of contests: registration, lists, clocks, groups, accounts. Every write takes any number of rows."""
+"""Participants of contests: registration, lists, clocks, groups. Every write takes any number of rows."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import Final
 
 from adjudge.domain.errors import Conflict, NotFound, VersionConflict
 from adjudge.store.contests.models import (
-    ContestAccountRow,
     ContestGroupRow,
-    LoginRule,
     NewParticipant,
     ParticipantMemberRow,
     ParticipantRow,
@@ -229,30 +226,6 @@ GROUP_MEMBERS = Statement(
     WHERE contest_id = :contest_id
     """,
 )
-UPSERT_ACCOUNTS = Statement(
-    "contest_accounts.upsert",
-    "Bind accounts to a contest.",
-    """
-    INSERT INTO contest_accounts (user_id, contest_id, address_ranges, temporary, expires_at, created_at)
-    SELECT given_user_id, :contest_id, given_address_ranges, given_temporary, given_expires_at, {now}
-    FROM {given} WHERE true
-    ON CONFLICT (user_id, contest_id) DO UPDATE SET address_ranges = excluded.address_ranges,
-        temporary = excluded.temporary, expires_at = excluded.expires_at
-    """,
-    input_columns={
-        "given_user_id": "text",
-        "given_address_ranges": "jsonb",
-        "given_temporary": "boolean",
-        "given_expires_at": "bigint",
-    },
-)
-LOGIN_RULES = Statement(
-    "contest_accounts.login_rules",
-    "Read the networks and the expiry of an account that was made for a contest.",
-    "SELECT {columns} FROM contest_accounts WHERE user_id = :user_id AND temporary",
-    row=LoginRule,
-    columns={"has_expired": "COALESCE(expires_at <= {now}, FALSE)"},
-)
 
 
 async def insert(tx: Tx, items: Sequence[NewParticipant]) -> None:
@@ -411,23 +384,3 @@ async def group_members(tx: Tx, contest_id: str) -> list[tuple[str, str]]:
     """All pairs (group, participant) of a contest."""
     rows = await tx.fetch(GROUP_MEMBERS, contest_id=contest_id)
     return [(row["group_id"], row["participant_id"]) for row in rows]
-
-
-async def bind_accounts(tx: Tx, contest_id: str, accounts: Sequence[ContestAccountRow]) -> None:
-    """Bind accounts to a contest and to networks."""
-    rows = [
-        (
-            item.user_id,
-            None if item.address_ranges is None else json.dumps(item.address_ranges),
-            item.temporary,
-            item.expires_at,
-        )
-        for item in accounts
-    ]
-    if rows:
-        await tx.execute(UPSERT_ACCOUNTS, rows, contest_id=contest_id)
-
-
-async def login_rules(tx: Tx, user_id: str) -> list[LoginRule]:
-    """What restricts the logins of an account that was made for a contest; other accounts have none."""
-    return await tx.fetch(LOGIN_RULES, user_id=user_id)

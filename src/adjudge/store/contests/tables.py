@@ -70,6 +70,8 @@ contests = Table(
     Column("submissions_public", Boolean, nullable=False, server_default=false()),
     Column("materials_public", Boolean, nullable=False, server_default=false()),
     Column("contest_only", Boolean, nullable=False, server_default=false()),
+    timestamp_column("contest_only_from", nullable=True),
+    timestamp_column("contest_only_until", nullable=True),
     json_column("address_ranges", nullable=True),
     # Registration.
     text_column("registration", default="open"),

@@ -13,6 +13,7 @@ from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.domain.contest import ContestRole, ParticipantKind
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
+from adjudge.services.contest_groups import ContestGroupService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.participants import ParticipantService
 from adjudge.services.team_import import TeamImportService
@@ -42,11 +43,12 @@ def router(
     page: ContestPageRenderer,
     registrations: ContestRegistrationService,
     participants: ParticipantService,
+    groups: ContestGroupService,
     imports: TeamImportService,
 ) -> APIRouter:
     routes = page_router(page.pages)
     _add_registration_routes(routes, page, registrations)
-    _add_list_routes(routes, page, participants)
+    _add_list_routes(routes, page, participants, groups)
     _add_edit_routes(routes, page, participants)
     _add_import_routes(routes, page, participants, imports)
     return routes
@@ -96,7 +98,9 @@ def _add_registration_routes(
         return redirect(f"/contests/{slug}", done="saved")
 
 
-def _add_list_routes(routes: APIRouter, page: ContestPageRenderer, participants: ParticipantService) -> None:
+def _add_list_routes(
+    routes: APIRouter, page: ContestPageRenderer, participants: ParticipantService, groups: ContestGroupService
+) -> None:
     @routes.get("/contests/{slug}/participants")
     async def listed(
         request: Request,
@@ -119,7 +123,7 @@ def _add_list_routes(routes: APIRouter, page: ContestPageRenderer, participants:
             "contest_participants.html",
             tab="/participants",
             rows=rows,
-            groups=await participants.list_groups(viewer, slug),
+            groups=await groups.list_groups(viewer, slug),
             kinds=ParticipantKind if view.sees_all else _KINDS[:2],
             given={"kind": kind, "group": group, "search": search},
             more=more,

@@ -23,4 +23,11 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/contests/{contest}/invitations"): USERS,
     ("POST", "/api/v1/contests/{contest}/invitations"): USERS,
     ("DELETE", "/api/v1/contests/{contest}/invitations/{invitation_id}"): USERS,
+    ("GET", "/api/v1/contests/{contest}/organizations"): USERS,
+    ("POST", "/api/v1/contests/{contest}/organizations"): USERS,
+    ("GET", "/api/v1/contests/{contest}/accounts"): USERS,
+    ("POST", "/api/v1/contests/{contest}/accounts:create"): USERS,
+    ("POST", "/api/v1/contests/{contest}/accounts:renew-passwords"): USERS,
+    ("POST", "/api/v1/contests/{contest}/accounts:disable"): USERS,
+    ("POST", "/api/v1/contests/{contest}/accounts:enable"): USERS,
 }
