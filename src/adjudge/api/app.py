@@ -34,6 +34,7 @@ from adjudge.api.routes import (
     events,
     executions,
     health,
+    judge0,
     judge_runs,
     languages,
     login,
@@ -64,6 +65,7 @@ _CORS_HEADERS: Final = [
     "If-None-Match",
     "Last-Event-ID",
     "Traceparent",
+    "X-Auth-Token",
     "X-Request-Id",
 ]
 _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
@@ -132,6 +134,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         metrics.router(),
     ):
         app.include_router(router, prefix=API_ROOT)
+    app.include_router(judge0.router(s.judge0))
     return app.router.routes[already:]
 
 

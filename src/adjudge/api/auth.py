@@ -1,6 +1,7 @@
 """Authentication and permissions: the viewer of a request.
 
-A request is authenticated by ``Authorization: Bearer adj_…``, else the session cookie; else it is an anonymous visitor.
+A request is authenticated by ``Authorization: Bearer adj_…`` (or ``X-Auth-Token: adj_…``), else the session cookie;
+else it is an anonymous visitor.
 A route declares the permission that it requires in its signature::
 
     async def submit(viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]) -> …
@@ -59,7 +60,7 @@ def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool)
     visitor = VISITOR if visitors_may_read else OUTSIDER
 
     async def authenticate(request: Request) -> Viewer:
-        given = request.headers.get("Authorization")
+        given = _authorization(request)
         if given is not None:
             return await _viewer_by_token(credentials, given)
         secret = read_session_cookie(request)
@@ -77,7 +78,7 @@ def known_by(credentials: CredentialCache) -> Callable[[Scope], Awaitable[bool]]
 
     async def is_known(scope: Scope) -> bool:
         request = Request(scope)
-        given = request.headers.get("Authorization")
+        given = _authorization(request)
         if given is not None:
             await _viewer_by_token(credentials, given)
             return True
@@ -85,6 +86,13 @@ def known_by(credentials: CredentialCache) -> Callable[[Scope], Awaitable[bool]]
         return secret is not None and await credentials.viewer_for_session(secret) is not None
 
     return is_known
+
+
+def _authorization(request: Request) -> str | None:
+    """The ``Authorization`` header; clients of Judge0 send the API token as ``X-Auth-Token`` instead."""
+    given = request.headers.get("Authorization")
+    token = request.headers.get("X-Auth-Token")
+    return f"Bearer {token}" if given is None and token is not None else given
 
 
 def parse_bearer_token(authorization: str) -> str | None:

@@ -31,6 +31,7 @@ from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
+from adjudge.services.judge0 import Judge0Service
 from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.ops import OpsService
@@ -84,6 +85,7 @@ class Services:
     sources: SubmissionSourceService
     submitter: SubmitService
     executions: ExecutionService
+    judge0: Judge0Service
     events: SubmissionEventService
     rejudges: RejudgeService
     webhooks: WebhookService

@@ -5,8 +5,10 @@ The verdict tells how the program ended, not whether its output is correct.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.verdict import Verdict, VerdictAggregation, aggregate_verdicts
@@ -14,8 +16,45 @@ from adjudge.judge.case_results import ResourceUsage, usage_from_report
 from adjudge.judge.compile import Executable, ended
 from adjudge.judge.languages import Language
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.sources import ProgramSource
-from adjudge.sandbox import SandboxRunReport, SandboxRunSpec
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.sandbox import MERGE, InputFile, SandboxRunReport, SandboxRunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOptions:
+    """Options of compiling and running."""
+
+    args: tuple[str, ...] = ()
+    """Arguments of the program."""
+    compiler_flags: tuple[str, ...] = ()
+    merges_stderr: bool = False
+    """Whether stderr is written to stdout."""
+    files: tuple[SourceFile, ...] = ()
+    """Files beside the source, for the compiler and for the program."""
+
+    @classmethod
+    def decode(cls, document: Mapping[str, Any]) -> ExecutionOptions:
+        """Read the options from JSON; see ``encode``."""
+        files = document.get("files", ())
+        return cls(
+            tuple(document.get("args", ())),
+            tuple(document.get("compiler_flags", ())),
+            bool(document.get("merges_stderr")),
+            tuple(SourceFile(name, base64.b64decode(data), is_support=True) for name, data in files),
+        )
+
+    def encode(self) -> dict[str, Any]:
+        """The options as JSON; those that are not set are left out."""
+        document = {
+            "args": list(self.args),
+            "compiler_flags": list(self.compiler_flags),
+            "merges_stderr": self.merges_stderr,
+            "files": [(file.name, base64.b64encode(file.data).decode()) for file in self.files],
+        }
+        return {name: value for name, value in document.items() if value}
+
+
+NO_OPTIONS: Final = ExecutionOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +83,7 @@ async def execute(
     stdins: Sequence[bytes],
     limits: Limits,
     *,
+    options: ExecutionOptions = NO_OPTIONS,
     job_id: str = "",
     attempt_id: int = 0,
     progress: Callable[[int], None] = lambda _: None,
@@ -51,7 +91,10 @@ async def execute(
     """Compile, and run on each input in turn; nothing is run if compilation fails."""
     quiet = judge.exclusive_gate
     # A source can observe the host through its compiler, and the author reads its log: the compiler needs a turn, too.
-    compiled = await judge.compiler.compile(language, source, turn=quiet.executing if quiet.executions_apart else None)
+    turn = quiet.executing if quiet.executions_apart else None
+    compiled = await judge.compiler.compile(
+        language, source, extra=options.files, flags=options.compiler_flags, turn=turn
+    )
     program = compiled.executable
     if program is None:
         failure = compiled.failure
@@ -59,7 +102,7 @@ async def execute(
     granted = language.limits(limits)
     runs = []
     for stdin in stdins:
-        spec = _spec(program, granted, language, stdin, (job_id, attempt_id))
+        spec = replace(_spec(program, granted, language, options), stdin=stdin, job_id=job_id, attempt_id=attempt_id)
         async with quiet.executing():
             report = ended(await judge.sandbox.run(spec), program, "the program")
         runs.append(_executed(report, granted, program))
@@ -69,19 +112,15 @@ async def execute(
     )
 
 
-def _spec(
-    program: Executable, limits: Limits, language: Language, stdin: bytes, job: tuple[str, int]
-) -> SandboxRunSpec:
+def _spec(program: Executable, limits: Limits, language: Language, options: ExecutionOptions) -> SandboxRunSpec:
     memory_bytes = max(MIB, limits.memory_bytes - language.extra_memory_mib * MIB)
     return SandboxRunSpec(
-        argv=program.argv(memory_bytes),
+        argv=program.argv(memory_bytes, options.args),
         limits=limits,
         env=program.env,
-        stdin=stdin,
-        files=program.files,
+        stderr=MERGE if options.merges_stderr else None,
+        files=program.files or tuple(InputFile(file.name, file.data) for file in options.files),
         mounts=program.mounts,
-        job_id=job[0],
-        attempt_id=job[1],
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from adjudge.domain.errors import InvalidInput, StorageFull
+from adjudge.domain.errors import InvalidInput, NotFound, StorageFull
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.permissions import Permission
@@ -20,7 +20,7 @@ from adjudge.settings.sections import ExecutionsSettings, JudgeSettings
 from adjudge.store import Database, Tx
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.judging import executions
-from adjudge.store.judging.executions import ExecutionRow, NewExecution
+from adjudge.store.judging.execution_models import ExecutionRow, ExecutionTask, NewExecution
 from adjudge.store.judging.queries import MAX_ID
 from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops.idempotency_keys import StoredResponse
@@ -50,6 +50,12 @@ class ExecutionRequest:
     cpu_ms: int
     wall_ms: int
     memory_mib: int
+    other_limits: Mapping[str, int] = field(default_factory=dict)
+    """Fields of ``Limits`` besides time and memory; the caller has checked them."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """``ExecutionOptions.encode()``."""
+    client_data: Mapping[str, Any] | None = None
+    callback_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +127,12 @@ class ExecutionService:
             await asyncio.gather(*(self.feed.wait_job_finished(job_id, timeout_sec) for job_id in job_ids))
 
     async def _read_all(self, viewer: Viewer, response: StoredResponse) -> list[ExecutionRow]:
-        async def read(tx: Tx) -> list[ExecutionRow]:
-            return [await executions.find(tx, execution_id, viewer.id) for execution_id in response.response["ids"]]
-
-        return await self.database.read(read)
+        ids = response.response["ids"]
+        found = await self.database.read(lambda tx: executions.find_many(tx, ids, viewer.id))
+        missing = [execution_id for execution_id in ids if execution_id not in found]
+        if missing:
+            raise NotFound("execution", missing[0])
+        return [found[execution_id] for execution_id in ids]
 
     def _check_quota(self, items: Sequence[NewExecution], kept_bytes: int) -> None:
         """Reject executions that exceed the storage quota: stored outputs plus possible outputs of active ones."""
@@ -184,15 +192,23 @@ class ExecutionService:
         self, viewer: Viewer, request: ExecutionRequest, caller: RequestContext, admitted: AdmissionDecision
     ) -> NewExecution:
         language = self.languages.get(request.language)
-        limits = Limits(request.cpu_ms, request.wall_ms, request.memory_mib * MIB, output_bytes=_OUTPUT_BYTES)
-        names = ("cpu_ms", "wall_ms", "memory_bytes", "output_bytes")
+        limits = Limits(
+            **{"output_bytes": _OUTPUT_BYTES, **request.other_limits},
+            cpu_ms=request.cpu_ms,
+            wall_ms=request.wall_ms,
+            memory_bytes=request.memory_mib * MIB,
+        )
+        names = {"cpu_ms", "wall_ms", "memory_bytes", "output_bytes", *request.other_limits}
         return NewExecution(
             id=self.new_id(),
             user_id=viewer.id,
             language=language.id,
             source=request.source,
             stdins=request.stdins,
-            limits={name: getattr(limits, name) for name in names},
+            options=request.options,
+            client_data=request.client_data,
+            callback_url=request.callback_url,
+            limits={name: getattr(limits, name) for name in sorted(names)},
             ttl_ms=self.settings.keep_sec * 1_000,
             output_bytes=self._output_bytes(len(request.stdins)),
             priority=admitted.band,
@@ -208,6 +224,26 @@ class ExecutionService:
             await self.feed.wait_job_finished(found.job_id, min(wait_sec, WAIT_MOST_SEC))
             found = await self.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
         return found
+
+    async def find_executions(self, viewer: Viewer, execution_ids: Sequence[str]) -> dict[str, ExecutionRow]:
+        """Executions of the viewer by id; those that do not exist are left out."""
+        return await self.database.read(lambda tx: executions.find_many(tx, execution_ids, viewer.id))
+
+    async def find_task(self, viewer: Viewer, execution_id: str) -> ExecutionTask:
+        """What an execution of the viewer runs: its source and inputs."""
+
+        async def read(tx: Tx) -> ExecutionTask | None:
+            await executions.find(tx, execution_id, viewer.id)
+            return await executions.find_task(tx, execution_id)
+
+        task = await self.database.read(read)
+        if task is None:
+            raise NotFound("execution", execution_id)
+        return task
+
+    async def page_of_client(self, viewer: Viewer, *, page: int, limit: int) -> tuple[list[ExecutionRow], int]:
+        """One page of the viewer's executions with client data, and how many there are."""
+        return await self.database.read(lambda tx: executions.page_of_client(tx, viewer.id, page=page, limit=limit))
 
     async def list_executions(self, viewer: Viewer, *, before: str | None, limit: int) -> list[ExecutionRow]:
         """The viewer's executions without outputs, newest first."""

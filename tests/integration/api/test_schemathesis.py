@@ -40,6 +40,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 EXAMPLES = 2
+JUDGE0_PROGRAM = {"language_id": 71, "source_code": "print(1)"}
 DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
 MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "number", "language", "digest"}
 """Parameters for which there is nothing: dead letters, sessions, imports and files have tests of their own."""
@@ -89,6 +90,8 @@ def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
         "token_id": made("/me/tokens", {"name": "spare"})["id"],
         "invitation_id": made("/invitations", {})["id"],
         "execution_id": made("/executions", program)["id"],
+        "token": client.post("/judge0/submissions", json=JUDGE0_PROGRAM).json()["token"],
+        "language_id": "71",
         "batch_id": made("/rejudge-batches", batch)["id"],
         "webhook_id": webhook_id,
         "delivery_id": made(f"/webhooks/{webhook_id}:ping", {})["delivery_id"],

@@ -28,6 +28,7 @@ from adjudge.services.viewer import AuthMethod, Viewer
 from adjudge.settings.sections import AdmissionSettings as Limits
 from adjudge.store.accounts import users
 from adjudge.store.judging import executions
+from adjudge.store.judging.execution_models import NewExecution
 from tests.support.servers import RedisServer
 from tests.support.store_harness import StoreHarness, metric_value
 
@@ -244,9 +245,7 @@ def test_what_counts_as_one_address(address: str, counted_as: str) -> None:
 async def test_executions_count_like_submissions(admission: AdmissionFixture) -> None:
     user = new_id()
     await admission.store.transact(lambda tx: users.insert(tx, users.NewUser(user, "runner")))
-    requests = [
-        executions.NewExecution(new_id(), user, "cpp", "source", ("",), {"cpu_ms": 1}, ttl_ms=1) for _ in range(2)
-    ]
+    requests = [NewExecution(new_id(), user, "cpp", "source", ("",), {"cpu_ms": 1}, ttl_ms=1) for _ in range(2)]
     await admission.store.transact(lambda tx: executions.create(tx, admission.store.jobs, requests, new_id=new_id))
     admission.now = int(requests[0].id.replace("-", "")[:12], 16) / 1_000
     assert isinstance(await refusal(admission.gate(replace(OPEN, in_flight=2)), viewer(user_id=user)), InFlightCap)

@@ -12,7 +12,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.judge.case_results import ResourceUsage
 from adjudge.judge.execution import ExecutionRunResult
 from adjudge.store.jobs.models import JobResult
-from adjudge.store.judging.executions import FinishedExecution, FinishedExecutionRun
+from adjudge.store.judging.execution_models import FinishedExecution, FinishedExecutionRun
 from adjudge.worker.handlers.execute import _cut
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.published_problem import OPEN_GATE

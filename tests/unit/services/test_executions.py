@@ -14,7 +14,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.relay.housekeeping import Retention
 from adjudge.store.jobs.metrics import request_fields
 from adjudge.store.jobs.models import JobResult
-from adjudge.store.judging.executions import FinishedExecution, FinishedExecutionRun
+from adjudge.store.judging.execution_models import FinishedExecution, FinishedExecutionRun
 from adjudge.worker.handlers.execute import encode_outputs
 from tests.support.asgi_app import AsgiApp, make_app
 from tests.support.published_problem import OPEN_GATE

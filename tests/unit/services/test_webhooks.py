@@ -23,7 +23,8 @@ from adjudge.services.http_client import PrivateHostAllowList
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.webhooks.commands import ATTEMPTS, WebhookDeliveryListener
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.handlers.webhook import DeliveryFailed, WebhookHandler
+from adjudge.worker.handlers.delivery import DeliveryFailed
+from adjudge.worker.handlers.webhook import WebhookHandler
 from tests.support.asgi_app import make_app
 from tests.support.dripping import dripping
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem

@@ -14,7 +14,7 @@ from adjudge.domain.permissions import Permission
 from adjudge.schema.executions import ExecutionList, ExecutionPage, ExecutionRead, ExecutionRunRead
 from adjudge.services.executions import WAIT_MOST_SEC, ExecutionRequest, ExecutionService
 from adjudge.services.viewer import Viewer
-from adjudge.store.judging.executions import ExecutionRow
+from adjudge.store.judging.execution_models import ExecutionRow
 
 Runner = Annotated[Viewer, require_permission(Permission.EXECUTION_CREATE)]
 Wait = Annotated[float, Query(ge=0, le=WAIT_MOST_SEC, description="Seconds to wait for the result.")]

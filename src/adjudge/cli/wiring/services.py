@@ -39,6 +39,7 @@ from adjudge.services.contests import ContestService
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
+from adjudge.services.judge0 import Judge0Service
 from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.oidc import OidcProvider
@@ -104,6 +105,8 @@ def compose_services(
     contests = ContestService(database, contest_access, languages, new_id)
     scoreboards = ScoreboardService(database, contest_access, scoreboard_feed)
     awards = AwardService(database, scoreboards)
+    execution_service = ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id)
+    ops = OpsService(database, jobs, registry, settings, checks)
     return Services(
         settings=settings,
         new_id=new_id,
@@ -138,11 +141,12 @@ def compose_services(
             ContestSubmitCheck(database),
             new_id,
         ),
-        executions=ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id),
+        executions=execution_service,
+        judge0=Judge0Service(execution_service, languages, executions, ops),
         events=SubmissionEventService(database, feed, submissions),
         rejudges=RejudgeService(database, jobs, cache, admission, rules, new_id),
         webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
-        ops=OpsService(database, jobs, registry, settings, checks),
+        ops=ops,
         contests=contests,
         contest_submissions=ContestSubmissionService(database, contest_access),
         contest_problems=ContestProblemService(contests, problems),

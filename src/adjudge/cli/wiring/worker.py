@@ -27,11 +27,12 @@ from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
-from adjudge.store.judging.executions import JOB_KIND_EXECUTE
+from adjudge.store.judging.executions import JOB_KIND_CALLBACK, JOB_KIND_EXECUTE
 from adjudge.store.problems import imports
 from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK
 from adjudge.stream import Stream, consumer_name
 from adjudge.worker.handler import Handler
+from adjudge.worker.handlers.callback import CallbackHandler
 from adjudge.worker.handlers.execute import ExecutionHandler
 from adjudge.worker.handlers.import_package import ProblemImportHandler
 from adjudge.worker.handlers.judge import JudgeHandler
@@ -83,6 +84,9 @@ async def open_worker(
                 database, judge, board=board, output_bytes=settings.executions.output_bytes
             ),
             JOB_KIND_WEBHOOK: _webhooks(settings, database),
+            JOB_KIND_CALLBACK: CallbackHandler(
+                database, judge.languages, PrivateHostAllowList.parse(settings.webhooks.allow)
+            ),
         }
         refuse_unknown(wanted.limits, _limited(judge, handlers, executors))
         rate_per_sec = settings.worker.rate_per_sec

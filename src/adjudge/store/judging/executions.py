@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
@@ -17,122 +18,37 @@ from adjudge.store.engine.rows import column_values, given_columns
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
+from adjudge.store.judging.execution_models import (
+    ExecutionRow,
+    ExecutionTask,
+    FinishedExecution,
+    FinishedExecutionRun,
+    NewExecution,
+    OwnedRun,
+)
 
 JOB_KIND_EXECUTE: Final = "execute"
 """The kind of job that runs a program."""
+JOB_KIND_CALLBACK: Final = "callback"
+"""The kind of job that sends the result of an execution to its callback URL."""
+CALLBACK_ATTEMPTS: Final = 3
+_CALLBACK_PRIORITY: Final = 3
+_CALLBACK_MS: Final = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class NewExecution:
-    """An execution to be created."""
-
-    id: str
-    user_id: str
-    language: str
-    source: str
-    stdins: tuple[str, ...]
-    limits: Mapping[str, int]
-    ttl_ms: int
-    """Retention."""
-    output_bytes: int = 0
-    """Size limit of its outputs; reserved until it is finished."""
-    priority: int = 2
-    delay_ms: int = 0
-    timeout_ms: int | None = None
-    trace_id: str | None = None
-    request_id: str | None = None
-
-    @property
-    def kept_bytes(self) -> int:
-        """The maximum size in the database."""
-        return input_bytes(self.source, self.stdins) + self.output_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedExecutionRun:
-    """Result of one input."""
-
-    ordinal: int
-    verdict: Verdict
-    time_ms: int
-    wall_ms: int
-    mem_kb: int
-    exit_code: int
-    exit_signal: int
-    limit_hit: str | None
-    stdout: str
-    stderr: str
-    is_base64: bool
-    is_truncated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedExecution:
-    """Typed result of an execution job."""
-
-    verdict: Verdict
-    compile_message: str
-    runs: tuple[FinishedExecutionRun, ...] = ()
-    kept_bytes: int | None = None
-    """The stored size including inputs; None keeps the reserved size."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionTask:
-    """What a worker needs to run a program."""
-
-    execution_id: str
-    language: str
-    source: str
-    limits: Mapping[str, int]
-    stdins: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionRunRow:
-    """One input of an execution, with its result once it is finished."""
-
-    ordinal: int
-    verdict: Verdict | None
-    time_ms: int | None
-    wall_ms: int | None
-    mem_kb: int | None
-    exit_code: int | None
-    exit_signal: int | None
-    limit_hit: str | None
-    stdout: str | None
-    stderr: str | None
-    is_base64: bool
-    is_truncated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionRow:
-    """An execution with its results."""
-
-    id: str
-    user_id: str
-    job_id: str
-    language: str
-    limits: Mapping[str, int]
-    state: str
-    verdict: Verdict | None
-    compile_message: str | None
-    created_at: int
-    finished_at: int | None
-    expires_at: int
-    runs: tuple[ExecutionRunRow, ...] = ()
-
-
-_WITHOUT_RUNS: Final = {"runs": "'[]'"}
+_WITHOUT_RUNS: Final = {
+    "runs": "'[]'",
+    "is_running": "(SELECT jobs.status = 'running' FROM jobs WHERE jobs.id = executions.job_id)",
+}
 
 INSERT = Statement(
     "executions.insert",
     "Create executions.",
     """
-    INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at, kept_bytes)
-    SELECT given_id, given_user_id, given_job_id, given_language, given_source, given_limits, {now},
-           {now} + given_ttl_us, given_kept_bytes
+    INSERT INTO executions (id, user_id, job_id, language, source, limits, options, client_data, callback_url,
+                            created_at, expires_at, kept_bytes)
+    SELECT given_id, given_user_id, given_job_id, given_language, given_source, given_limits, given_options,
+           given_client_data, given_callback_url, {now}, {now} + given_ttl_us, given_kept_bytes
     FROM {given}
     """,
     input_columns={
@@ -142,6 +58,9 @@ INSERT = Statement(
         "given_language": "text",
         "given_source": "text",
         "given_limits": "jsonb",
+        "given_options": "jsonb",
+        "given_client_data": "jsonb",
+        "given_callback_url": "text",
         "given_ttl_us": "bigint",
         "given_kept_bytes": "bigint",
     },
@@ -157,7 +76,15 @@ INSERT_RUNS = Statement(
 )
 FIND = Statement(
     "executions.find",
-    "Read one execution.",
+    "Read executions of a user.",
+    "SELECT {columns} FROM executions WHERE user_id = :user_id AND id IN (SELECT given_id FROM {given})",
+    row=ExecutionRow,
+    columns=_WITHOUT_RUNS,
+    input_columns={"given_id": "text"},
+)
+FIND_FINISHED = Statement(
+    "executions.find_finished",
+    "Read an execution for its callback.",
     "SELECT {columns} FROM executions WHERE id = :id",
     row=ExecutionRow,
     columns=_WITHOUT_RUNS,
@@ -168,6 +95,27 @@ SELECT_TASK = Statement(
     "SELECT {columns} FROM executions WHERE id = :id",
     row=ExecutionTask,
     columns={"execution_id": "id", "stdins": "'[]'"},
+)
+PAGE_OF_CLIENT = Statement(
+    "executions.page_of_client",
+    "List a user's executions with client data, newest first, by page number.",
+    """
+    SELECT {columns} FROM executions WHERE user_id = :user_id AND client_data IS NOT NULL
+    ORDER BY id DESC LIMIT :limit OFFSET :offset
+    """,
+    row=ExecutionRow,
+    columns=_WITHOUT_RUNS,
+)
+COUNT_OF_CLIENT = Statement(
+    "executions.count_of_client",
+    "Count a user's executions with client data.",
+    "SELECT COUNT(*) AS count FROM executions WHERE user_id = :user_id AND client_data IS NOT NULL",
+)
+CALLBACKS = Statement(
+    "executions.callbacks",
+    "Of finished executions, select those whose result is sent to a callback URL.",
+    "SELECT id FROM executions WHERE callback_url IS NOT NULL AND id IN (SELECT given_id FROM {given}) ORDER BY id",
+    input_columns={"given_id": "text"},
 )
 PAGE = Statement(
     "executions.page",
@@ -213,10 +161,14 @@ STDINS = Statement(
     "SELECT stdin FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
 )
 RUNS = Statement(
-    "execution_runs.of_execution",
-    "Read the results of an execution's inputs.",
-    "SELECT {columns} FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
-    row=ExecutionRunRow,
+    "execution_runs.of_executions",
+    "Read the results of executions' inputs.",
+    """
+    SELECT {columns} FROM execution_runs WHERE execution_id IN (SELECT given_id FROM {given})
+    ORDER BY execution_id, ordinal
+    """,
+    row=OwnedRun,
+    input_columns={"given_id": "text"},
 )
 FINISH_RUNS = Statement(
     "execution_runs.finish",
@@ -235,10 +187,6 @@ LOCK_USER = Statement(
     "Lock a user, so that two calls do not both count the same free space.",
     "SELECT id FROM users WHERE id = :user_id FOR NO KEY UPDATE",
 )
-
-
-def input_bytes(source: str, stdins: Sequence[str]) -> int:
-    return len(source.encode()) + sum(len(stdin.encode()) for stdin in stdins)
 
 
 def _payload(item: NewExecution) -> dict[str, Any]:
@@ -272,6 +220,9 @@ async def create(tx: Tx, jobs: JobCommands, items: Sequence[NewExecution], *, ne
             item.language,
             item.source,
             json.dumps(item.limits),
+            json.dumps(item.options),
+            None if item.client_data is None else json.dumps(item.client_data),
+            item.callback_url,
             item.ttl_ms * 1_000,
             item.kept_bytes,
         )
@@ -292,10 +243,41 @@ async def find_task(tx: Tx, execution_id: str) -> ExecutionTask | None:
 
 async def find(tx: Tx, execution_id: str, user_id: str) -> ExecutionRow:
     """Read one of a user's executions with its results; that of another user is NotFound."""
-    execution = await fetch_one(tx, FIND, id=execution_id)
-    if execution is None or execution.user_id != user_id:
+    found = await find_many(tx, [execution_id], user_id)
+    if execution_id not in found:
         raise NotFound("execution", execution_id)
-    return replace(execution, runs=tuple(await tx.fetch(RUNS, id=execution_id)))
+    return found[execution_id]
+
+
+async def find_many(tx: Tx, execution_ids: Sequence[str], user_id: str) -> dict[str, ExecutionRow]:
+    """Read executions of a user with their results; those that do not exist or are not the user's are left out."""
+    if not execution_ids:
+        return {}
+    return await _with_runs(
+        tx, await tx.fetch(FIND, [(execution_id,) for execution_id in execution_ids], user_id=user_id)
+    )
+
+
+async def find_finished(tx: Tx, execution_id: str) -> ExecutionRow | None:
+    """Read an execution whose result is to be sent; None if it was deleted."""
+    row = await fetch_one(tx, FIND_FINISHED, id=execution_id)
+    return None if row is None else (await _with_runs(tx, [row]))[execution_id]
+
+
+async def _with_runs(tx: Tx, rows: Sequence[ExecutionRow]) -> dict[str, ExecutionRow]:
+    if not rows:
+        return {}
+    runs = defaultdict(list)
+    for item in await tx.fetch(RUNS, [(row.id,) for row in rows]):
+        runs[item.execution_id].append(item.run)
+    return {row.id: replace(row, runs=tuple(runs[row.id])) for row in rows}
+
+
+async def page_of_client(tx: Tx, user_id: str, *, page: int, limit: int) -> tuple[list[ExecutionRow], int]:
+    """One page of a user's executions with client data, newest first, and how many there are in all."""
+    rows = await tx.fetch(PAGE_OF_CLIENT, user_id=user_id, limit=limit, offset=(page - 1) * limit)
+    count = await fetch_one(tx, COUNT_OF_CLIENT, user_id=user_id)
+    return list((await _with_runs(tx, rows)).values()), int(count["count"]) if count else 0
 
 
 async def page(tx: Tx, user_id: str, *, before: str, limit: int) -> list[ExecutionRow]:
@@ -330,7 +312,25 @@ class ExecutionListener:
         if runs:
             await tx.execute(FINISH_RUNS, runs)
         await tx.execute(FINISH, [_end_row(item) for item in ended])
+        await _enqueue_callbacks(tx, [item.job.payload["execution_id"] for item in ended])
         tx.notify(CHANNEL_JUDGING)
+
+
+async def _enqueue_callbacks(tx: Tx, execution_ids: Sequence[str]) -> None:
+    """Create the jobs of callbacks in the transaction of the result, so that no callback is lost."""
+    rows = await tx.fetch(CALLBACKS, [(execution_id,) for execution_id in execution_ids])
+    jobs = [
+        NewJob(
+            id=new_id(),
+            kind=JOB_KIND_CALLBACK,
+            max_attempts=CALLBACK_ATTEMPTS,
+            priority=_CALLBACK_PRIORITY,
+            timeout_ms=_CALLBACK_MS,
+            payload={"execution_id": row["id"]},
+        )
+        for row in rows
+    ]
+    await JobCommands({}).enqueue(tx, jobs)  # creating jobs calls no listener
 
 
 def _end_row(item: FinishedJob) -> tuple[object, ...]:

@@ -10,13 +10,13 @@ from typing import Any
 from adjudge.domain.limits import Limits
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.execution import ExecutionRunResult, execute
+from adjudge.judge.execution import ExecutionOptions, ExecutionRunResult, execute
 from adjudge.judge.pipeline import Judge
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging import executions
-from adjudge.store.judging.executions import FinishedExecution, FinishedExecutionRun
+from adjudge.store.judging.execution_models import FinishedExecution, FinishedExecutionRun
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressWriter
 from adjudge.worker.slots import language_needs
@@ -62,12 +62,13 @@ class ExecutionHandler:
             ProgramSource((SourceFile("source", task.source.encode()),)),
             [text.encode() for text in task.stdins],
             Limits(**task.limits),
+            options=ExecutionOptions.decode(task.options),
             job_id=job.id,
             attempt_id=job.attempt_id,
             progress=lambda done: reporter.report("running", done, total),
         )
         runs = tuple(_run(ordinal, run) for ordinal, run in enumerate(_cut(found.runs, self._output_bytes), 1))
-        kept_bytes = executions.input_bytes(task.source, task.stdins)
+        kept_bytes = task.input_bytes
         kept_bytes += sum(len(run.stdout.encode()) + len(run.stderr.encode()) for run in runs)
         message = found.compile_message.replace("\0", "␀")[:MESSAGE_CHARS]
         result, outcome = {"verdict": found.verdict.value}, FinishedExecution(found.verdict, message, runs, kept_bytes)

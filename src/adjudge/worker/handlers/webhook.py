@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import httpx
-
 from adjudge import __version__
-from adjudge.domain.errors import AdjudgeError, InvalidInput, Unavailable
+from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.states import JobStatus
 from adjudge.services.http_client import GuardedTransport, PrivateHostAllowList, Resolve, resolve_host
 from adjudge.services.signing import sign_delivery
@@ -19,16 +16,7 @@ from adjudge.store.jobs.models import Job
 from adjudge.store.webhooks import commands as webhook_commands
 from adjudge.store.webhooks.models import DeliveryRequest, WebhookDelivered, WebhookFailed, WebhookSkipped
 from adjudge.worker.handler import HandlerResult
-
-
-class DeliveryFailed(Unavailable):
-    """The receiver did not accept the delivery; it is retried."""
-
-    code = "DELIVERY_FAILED"
-
-    def __init__(self, message: str | None = None, response_status: int | None = None) -> None:
-        super().__init__(message)
-        self.response_status = response_status
+from adjudge.worker.handlers.delivery import DeliveryFailed, deliver
 
 
 class WebhookHandler:
@@ -82,23 +70,9 @@ class WebhookHandler:
             "X-Adjudge-Attempt": str(attempt),
             "X-Adjudge-Signature": sign_delivery(request.secret, timestamp, body),
         }
-        try:
-            async with (
-                asyncio.timeout(self._timeout_sec),
-                self._transport.send(
-                    "POST", request.url, headers=headers, body=body, timeout_sec=self._timeout_sec
-                ) as response,
-            ):
-                status = response.status_code  # the body is not read
-        except TimeoutError:
-            raise DeliveryFailed(f"No answer within {self._timeout_sec} s.") from None
-        except ValueError as error:
-            raise InvalidInput(f"url: {request.url[:200]!r} cannot be called: {error}.", field="url") from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
-        if not 200 <= status < 300:
-            raise DeliveryFailed(f"HTTP {status} from receiver; expected 2xx.", status)
-        return status
+        return await deliver(
+            self._transport, "POST", request.url, headers=headers, body=body, timeout_sec=self._timeout_sec
+        )
 
 
 def _given_up(error: AdjudgeError, response_status: int | None = None) -> HandlerResult:
