@@ -87,6 +87,10 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/problems": "/contests/hostile/problems",
         "/contests/{slug}/problems/{label}": "/contests/hostile/problems/A",
         "/contests/{slug}/submissions": "/contests/hostile/submissions",
+        "/contests/{slug}/jury": "/contests/hostile/jury",
+        "/contests/{slug}/jury/penalties": "/contests/hostile/jury/penalties",
+        "/contests/{slug}/jury/submissions": "/contests/hostile/jury/submissions",
+        "/contests/{slug}/jury/submissions/{number}": "/contests/hostile/jury/submissions/2",
         "/contests/{slug}/settings": "/contests/hostile/settings",
         "/contests/{slug}/settings/problems": "/contests/hostile/settings/problems",
         "/contests/{slug}/settings/roles": "/contests/hostile/settings/roles",
@@ -146,6 +150,9 @@ def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     solution = {"contest": "hostile", "problem": "A", "language": "python", "source": SUM}
     solved = _posted(installation.admin, "/api/v1/submissions", solution)["submission_id"]
     installation.wait_until(f"/api/v1/submissions/{solved}", lambda it: it["verdict"] == "AC")
+    _posted(installation.admin, "/api/v1/submissions", solution | {"source": SAYS_IT})
+    decision = {"verdict": "WA", "reason": HOSTILE[:500], "confirmed": True}
+    _posted(installation.admin, "/api/v1/contests/hostile/jury/submissions/2:override", decision)
     entry = {"user": "contestant", "name": HOSTILE[:100]}
     participant = _posted(installation.admin, "/api/v1/contests/hostile/participants", entry)
     asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})

@@ -116,7 +116,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         ),
         contest_groups.router(s.contest_groups),
         contest_accounts.router(s.contest_accounts),
-        contest_jury.router(s.contest_submissions),
+        contest_jury.router(s.contest_submissions, s.jury_submissions),
         contest_problems.router(s.contest_problems),
         ratings.router(s.ratings),
         contest_scoreboard.router(s.scoreboards, s.scoreboard_exports, s.awards, s.connections),

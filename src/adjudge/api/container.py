@@ -32,6 +32,8 @@ from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.judge0 import Judge0Service
+from adjudge.services.jury_dashboard import JuryDashboardService
+from adjudge.services.jury_submissions import JurySubmissionService
 from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.ops import OpsService
@@ -41,6 +43,7 @@ from adjudge.services.problem_revisions import ProblemRevisionService
 from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.problems import ProblemService
 from adjudge.services.ratings import RatingService
+from adjudge.services.reauthentication import ReauthenticationService
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.scoreboard import ScoreboardService
 from adjudge.services.scoreboard_exports import ScoreboardExportService
@@ -91,7 +94,10 @@ class Services:
     webhooks: WebhookService
     ops: OpsService
     contests: ContestService
+    reauthentication: ReauthenticationService
     contest_submissions: ContestSubmissionService
+    jury_submissions: JurySubmissionService
+    jury_dashboard: JuryDashboardService
     contest_problems: ContestProblemService
     own_contests: OwnContestService
     contest_lifecycle: ContestLifecycleService

@@ -7,6 +7,7 @@ the freeze first stores when that was: times that move must not show what was hi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from adjudge.contests import clock, scoreboard
@@ -160,27 +161,39 @@ async def cancel(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
     await commands.set_state(tx, contest, ContestState.CANCELED, actor=actor, reason=reason)
 
 
-async def find_blockers(tx: Tx, contest: ContestRow, times: ContestTimes) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Something that keeps a contest from being finalized."""
+
+    kind: str
+    """``running``, ``interval``, ``submissions`` or ``clarifications``."""
+    message: str
+    numbers: tuple[int, ...] = ()
+    """The first submissions that it is about."""
+
+
+async def find_blockers(tx: Tx, contest: ContestRow, times: ContestTimes) -> list[Blocker]:
     """What keeps a contest from being finalized, a sentence each."""
     found = []
     if not times.has_ended_for_all:
-        found.append("The contest has not ended for all participants.")
+        found.append(Blocker("running", "The contest has not ended for all participants."))
     if any(item.to_at is None for item in times.timeline.removed):
-        found.append("A removed interval is open.")
+        found.append(Blocker("interval", "A removed interval is open."))
     unjudged = await contest_submissions.unjudged(tx, contest.id, limit=_LISTED + 1)
     if unjudged:
-        numbers = ", ".join(str(row.number) for row in unjudged[:_LISTED])
+        numbers = tuple(row.number for row in unjudged[:_LISTED])
         more = ", …" if len(unjudged) > _LISTED else ""
-        found.append(f"Submissions without a verdict that counts: {numbers}{more}.")
+        listed = ", ".join(map(str, numbers))
+        found.append(Blocker("submissions", f"Submissions without a verdict that counts: {listed}{more}.", numbers))
     if waiting := await clarifications.count_open(tx, contest.id):
-        found.append(f"Open clarifications: {waiting}.")
+        found.append(Blocker("clarifications", f"Open clarifications: {waiting}."))
     return found
 
 
 async def finalize(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
     """Finalize an ended contest; refused with the list of what is unjudged, failed or open."""
     contest, times = await _lock_timeline(tx, contest_id)
-    blockers = await find_blockers(tx, contest, times)
+    blockers = [item.message for item in await find_blockers(tx, contest, times)]
     if blockers:
         raise Conflict("The contest cannot be finalized: " + " ".join(blockers), blockers=blockers)
     await commands.set_state(tx, contest, ContestState.FINALIZED, actor=actor, reason=reason)

@@ -11,7 +11,8 @@
     │   └── LoginFailed              wrong user name or password
     ├── Forbidden               403  permission denied
     │   ├── CsrfRefused              the CSRF check failed
-    │   └── PasswordChangeRequired   the user must choose a new password first
+    │   ├── PasswordChangeRequired   the user must choose a new password first
+    │   └── ReauthenticationRequired the action needs the password again, or a recent login
     ├── NotFound                404  <KIND>_NOT_FOUND
     ├── Conflict                409  the state does not allow it
     │   ├── VersionConflict          the object changed since it was read
@@ -117,6 +118,12 @@ class PasswordChangeRequired(Forbidden):
     """Password change required: log in with a browser and choose a new password."""
 
     code = "PASSWORD_CHANGE_REQUIRED"
+
+
+class ReauthenticationRequired(Forbidden):
+    """Confirm this action with your password, or log in again and repeat it within a few minutes."""
+
+    code = "REAUTHENTICATION_REQUIRED"
 
 
 class NotFound(AdjudgeError):

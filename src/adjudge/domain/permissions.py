@@ -39,6 +39,8 @@ class Permission(StrEnum):
     """Reading contests; what is visible in one depends on the role there and on its phase."""
     CONTEST_JOIN = "contest:join"
     """Taking part in contests: registering, asking for clarifications, printing."""
+    CONTEST_JURY = "contest:jury"
+    """Overriding verdicts and adding penalties in contests; the role in the contest is also required."""
     CONTEST_CREATE = "contest:create"
     """Creating contests; the creator is the organiser."""
     CONTEST_ADMIN = "contest:admin"
@@ -84,6 +86,7 @@ _CONTESTANT: Final = ANONYMOUS_PERMISSIONS | {
     _P.SUBMISSION_CANCEL,
     _P.EXECUTION_CREATE,
     _P.CONTEST_JOIN,
+    _P.CONTEST_JURY,
     _P.ACCOUNT_OWN,
     _P.WEBHOOK_OWN,
 }

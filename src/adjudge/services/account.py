@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Final
 
 from adjudge.cache.token_buckets import TokenBuckets
@@ -14,12 +13,12 @@ from adjudge.domain.errors import (
     InvalidInput,
     LoginFailed,
     PasswordChangeRequired,
-    RateLimited,
 )
 from adjudge.domain.ids import IdFactory, new_id, parse_id_or_not_found
 from adjudge.domain.permissions import ALL_SCOPES, ROLE_PERMISSIONS, Permission
 from adjudge.services.login import validate_display_name, validate_email
 from adjudge.services.passwords import PasswordHashing, validate_new_password
+from adjudge.services.reauthentication import limit_password_attempts
 from adjudge.services.viewer import AuthMethod, CredentialCache, Viewer
 from adjudge.settings.sections import AccountsSettings
 from adjudge.store import Database, Tx
@@ -88,7 +87,7 @@ class AccountService:
         known = await self.database.read(lambda tx: users.find_with_password(tx, user_id))
         if known.password_hash is None:
             raise Conflict("This account has no password; it uses single sign-on.")
-        await self._limit_password_attempts(user_id)
+        await limit_password_attempts(self.buckets, self.settings.login_per_min, user_id)
         if not (await self.passwords.check(known.password_hash, current)).right:
             raise LoginFailed("current: wrong password.", field="current")
         validate_new_password(new, name=known.user.name, min_length=self.settings.password_min_length)
@@ -106,13 +105,6 @@ class AccountService:
 
         await self.database.transact(change)
         self.credentials.invalidate_user(user_id)
-
-    async def _limit_password_attempts(self, user_id: str) -> None:
-        """Limit password attempts, so that an open session cannot be used to guess the password."""
-        per_min = self.settings.login_per_min
-        wait_sec = await self.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
-        if wait_sec > 0:
-            raise RateLimited("Too many attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
     async def list_tokens(self, viewer: Viewer) -> list[ApiTokenRow]:
         """The viewer's valid tokens."""

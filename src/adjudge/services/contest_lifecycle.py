@@ -45,7 +45,8 @@ class ContestLifecycleService:
     async def list_blockers(self, viewer: Viewer, name: str) -> list[str]:
         """What prevents that the contest is finalized."""
         view = await self.access.find_as(viewer, name, ContestRole.ORGANISER, ContestRole.JUDGE)
-        return await self.database.read(lambda tx: lifecycle.find_blockers(tx, view.contest, view.times))
+        found = await self.database.read(lambda tx: lifecycle.find_blockers(tx, view.contest, view.times))
+        return [item.message for item in found]
 
     async def reopen(self, viewer: Viewer, name: str, reason: str) -> ContestView:
         """Take back the finalization; needs ``contest:admin``."""

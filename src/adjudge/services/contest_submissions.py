@@ -1,61 +1,43 @@
-"""Submissions of a contest for its jury: lists, and decisions about how a submission counts."""
+"""Decisions of the jury about submissions and penalties: each is logged and changes the scoreboard at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
-from adjudge.contests import jury
-from adjudge.domain.contest import ContestRole
-from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.contests import jury, lifecycle
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
-from adjudge.services.contest_access import ContestAccess, ContestView, find_view
+from adjudge.services.contest_access import ContestAccess, find_view
+from adjudge.services.jury_submissions import JURY, SubmissionForJury, describe
+from adjudge.services.participants import find_participant
+from adjudge.services.reauthentication import Confirmation, ReauthenticationService
+from adjudge.services.rejudge import RejudgeService
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
-from adjudge.store.contests import queries
+from adjudge.store.contests import participants
 from adjudge.store.contests import submissions as contest_submissions
 from adjudge.store.contests.activity_models import ContestSubmissionRow
+from adjudge.store.contests.models import ParticipantRow
 from adjudge.store.contests.submissions import JuryDecision
+from adjudge.store.judging import rejudge
+from adjudge.store.judging.models import RejudgeBatchRow, RejudgeSelection, RevisionChoice, VerdictPolicy
 
-_JURY = (ContestRole.ORGANISER, ContestRole.JUDGE)
+MAX_PENALTY_SEC: Final = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ContestSubmissionService:
-    """Operations of the jury on submissions."""
+    """Operations of the jury."""
 
     database: Database
     access: ContestAccess
+    reauthentication: ReauthenticationService
+    rejudges: RejudgeService
 
-    async def list_submissions(
-        self,
-        viewer: Viewer,
-        name: str,
-        *,
-        problem: str | None = None,
-        verdict: Verdict | None = None,
-        only_unverified: bool = False,
-        before: int | None = None,
-        limit: int,
-    ) -> list[ContestSubmissionRow]:
-        """All submissions of a contest, newest first; ``problem`` is a label."""
-        view = await self.access.find_as(viewer, name, *_JURY, ContestRole.API_READER)
-
-        async def look(tx: Tx) -> list[ContestSubmissionRow]:
-            problem_id = None if problem is None else await _problem_id(tx, view, problem)
-            return await contest_submissions.page(
-                tx,
-                view.contest.id,
-                before=2**62 if before is None else before,
-                limit=limit,
-                problem_id=problem_id,
-                verdict=verdict,
-                only_unverified=only_unverified,
-            )
-
-        return await self.database.read(look)
-
-    async def verify(self, viewer: Viewer, name: str, number: int, *, is_verified: bool) -> ContestSubmissionRow:
+    async def verify(self, viewer: Viewer, name: str, number: int, *, is_verified: bool) -> SubmissionForJury:
         """Confirm the verdict of a judged submission, so that it counts; or take the confirmation back."""
 
         def change(row: ContestSubmissionRow, before: JuryDecision) -> JuryDecision:
@@ -67,7 +49,7 @@ class ContestSubmissionService:
 
     async def ignore(
         self, viewer: Viewer, name: str, number: int, *, is_ignored: bool, reason: str
-    ) -> ContestSubmissionRow:
+    ) -> SubmissionForJury:
         """Leave a submission out of the scoreboard, or count it again."""
         return await self._decide(
             viewer, name, number, lambda _, before: replace(before, is_ignored=is_ignored), _required(reason)
@@ -75,7 +57,7 @@ class ContestSubmissionService:
 
     async def make_official(
         self, viewer: Viewer, name: str, number: int, *, is_official: bool, reason: str
-    ) -> ContestSubmissionRow:
+    ) -> SubmissionForJury:
         """Count a submission that was received outside the participant's time, or stop counting it."""
         return await self._decide(
             viewer, name, number, lambda _, before: replace(before, official=is_official), _required(reason)
@@ -90,8 +72,10 @@ class ContestSubmissionService:
         verdict: Verdict | None,
         score_micro: int | None,
         reason: str,
-    ) -> ContestSubmissionRow:
-        """Replace the verdict of the judge; None takes the replacement back."""
+        confirmation: Confirmation,
+    ) -> SubmissionForJury:
+        """Replace the verdict of the judge; None takes the replacement back. The jury member confirms who they are."""
+        reason = _required(reason)
 
         def change(_: ContestSubmissionRow, before: JuryDecision) -> JuryDecision:
             return replace(
@@ -102,7 +86,72 @@ class ContestSubmissionService:
                 override_reason=None if verdict is None else reason,
             )
 
-        return await self._decide(viewer, name, number, change, _required(reason))
+        await self._confirm(viewer, name, confirmation)
+        return await self._decide(viewer, name, number, change, reason)
+
+    async def adjust_penalty(
+        self, viewer: Viewer, name: str, code: str, *, penalty_sec: int, reason: str, confirmation: Confirmation
+    ) -> ParticipantRow:
+        """Set the penalty that the jury adds to that of a participant; negative values reduce it."""
+        reason = _required(reason)
+        if abs(penalty_sec) > MAX_PENALTY_SEC:
+            raise InvalidInput(
+                f"penalty_sec: expected -{MAX_PENALTY_SEC} to {MAX_PENALTY_SEC} seconds.", field="penalty_sec"
+            )
+        await self._confirm(viewer, name, confirmation)
+
+        async def operation(tx: Tx) -> ParticipantRow:
+            view = await find_view(tx, viewer, name)
+            view.require(*JURY)
+            await lifecycle.lock_changeable(tx, view.contest.id)
+            row = await find_participant(tx, view.contest.id, code)
+            changed = replace(row, penalty_adjust_sec=penalty_sec)
+            await jury.update_participant(tx, changed, actor=viewer.id, reason=reason)
+            return await participants.find(tx, row.id)
+
+        return await self.database.transact(operation)
+
+    async def rejudge(self, viewer: Viewer, name: str, number: int, *, reason: str) -> RejudgeBatchRow:
+        """Judge a submission again with the revision that the contest uses; the verdict changes when it is applied."""
+        row = await self._find(viewer, name, number)
+        return await self.rejudges.create_batch(
+            viewer,
+            RejudgeSelection(ids=(row.submission_id,)),
+            problem=None,
+            policy=VerdictPolicy.LATEST,
+            revision=RevisionChoice.PINNED,
+            reason=_required(reason),
+        )
+
+    async def apply_rejudge(self, viewer: Viewer, name: str, number: int, batch_id: str) -> RejudgeBatchRow:
+        """Let the new verdict of a rejudge of this submission count."""
+        await self._check_batch(viewer, name, number, batch_id)
+        return (await self.rejudges.apply_batch(viewer, batch_id, skip_changed=False))[0]
+
+    async def discard_rejudge(self, viewer: Viewer, name: str, number: int, batch_id: str) -> RejudgeBatchRow:
+        """Keep the verdict that the submission has."""
+        await self._check_batch(viewer, name, number, batch_id)
+        return await self.rejudges.discard_batch(viewer, batch_id, "kept by the jury")
+
+    async def _check_batch(self, viewer: Viewer, name: str, number: int, batch_id: str) -> None:
+        """Raise, unless the batch is about this submission only: others need the rights of rejudging."""
+        row = await self._find(viewer, name, number)
+        found = await self.database.read(lambda tx: rejudge.find_many(tx, [batch_id]))
+        batch = found.get(batch_id)
+        if batch is None or batch.filter.get("ids") != [row.submission_id]:
+            raise NotFound("rejudge_batch", batch_id)
+
+    async def _find(self, viewer: Viewer, name: str, number: int) -> ContestSubmissionRow:
+        view = await self.access.find_as(viewer, name, *JURY)
+        if view.contest.end_of_updates_at is not None:
+            raise Conflict("The results of this contest are final; nothing of it can change any more.")
+        contest_id = view.contest.id
+        return await self.database.read(lambda tx: contest_submissions.find_by_number(tx, contest_id, number))
+
+    async def _confirm(self, viewer: Viewer, name: str, confirmation: Confirmation) -> None:
+        """Ask only those who may act at all."""
+        await self.access.find_as(viewer, name, *JURY)
+        await self.reauthentication.require(viewer, Permission.CONTEST_JURY, confirmation)
 
     async def _decide(
         self,
@@ -111,14 +160,14 @@ class ContestSubmissionService:
         number: int,
         change: Callable[[ContestSubmissionRow, JuryDecision], JuryDecision],
         reason: str,
-    ) -> ContestSubmissionRow:
-        async def operation(tx: Tx) -> ContestSubmissionRow:
+    ) -> SubmissionForJury:
+        async def operation(tx: Tx) -> SubmissionForJury:
             view = await find_view(tx, viewer, name)
-            view.require(*_JURY)
+            view.require(*JURY)
             row = await contest_submissions.find_by_number(tx, view.contest.id, number)
             decision = change(row, _decision_of(row))
             await jury.decide(tx, row.submission_id, decision, version=row.version, actor=viewer.id, reason=reason)
-            return await contest_submissions.find(tx, row.submission_id)
+            return (await describe(tx, view, [await contest_submissions.find(tx, row.submission_id)]))[0]
 
         return await self.database.transact(operation)
 
@@ -133,14 +182,6 @@ def _decision_of(row: ContestSubmissionRow) -> JuryDecision:
         overridden_by=row.overridden_by,
         override_reason=row.override_reason,
     )
-
-
-async def _problem_id(tx: Tx, view: ContestView, label: str) -> str:
-    rows = await queries.problems(tx, view.contest.id)
-    found = next((row.problem.problem_id for row in rows if row.problem.label == label), None)
-    if found is None:
-        raise NotFound("contest_problem", label)
-    return found
 
 
 def _required(reason: str) -> str:

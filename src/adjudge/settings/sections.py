@@ -223,6 +223,13 @@ class AccountsSettings:
         "LOGIN_PER_MIN",
         minimum=0.1,
     )
+    reauthentication_minutes: float = _setting(
+        10.0,
+        "Minutes after a login in which actions that change results need no password.",
+        "REAUTHENTICATION_MINUTES",
+        minimum=0,
+        maximum=1440,
+    )
     credential_cache_sec: float = _setting(
         3.0,
         "Seconds for which tokens and sessions are cached; a revocation on another server takes "

@@ -17,6 +17,8 @@ from adjudge.web.routes import (
     chains,
     contest_balloons,
     contest_clarifications,
+    contest_jury,
+    contest_jury_submissions,
     contest_lifecycle,
     contest_participants,
     contest_problem_settings,
@@ -79,6 +81,20 @@ def install(app: FastAPI, services: Services) -> None:
             services.contest_participants,
             services.contest_groups,
             services.team_imports,
+        ),
+        contest_jury.router(
+            contest_pages, services.jury_dashboard, services.contest_submissions, services.reauthentication
+        ),
+        contest_jury_submissions.router(
+            contest_jury_submissions.JuryPages(
+                contest_pages,
+                services.contests,
+                services.jury_submissions,
+                services.contest_submissions,
+                services.sources,
+                services.reauthentication,
+                services.languages,
+            )
         ),
         contest_clarifications.router(contest_pages, services.contests, services.clarifications),
         contest_balloons.router(contest_pages, services.balloons),

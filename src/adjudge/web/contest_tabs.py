@@ -51,6 +51,7 @@ TABS: Final = (
     ContestTab("/scoreboard", "contest.tab_scoreboard", _sees_scoreboard),
     ContestTab("/participants", "people.participants", _everyone),
     ContestTab("/balloons", "contest.tab_balloons", _delivers_balloons),
+    ContestTab("/jury", "contest.tab_jury", lambda view: view.is_jury),
     ContestTab("/settings", "contest.tab_settings", _organisers),
 )
 """In the order of the page: those for everyone, then those for staff."""

@@ -123,6 +123,7 @@ def _contest(
         "role": "judge",
         "label": "A",
         "group": "north",
+        "code": "team42",
         "participant": made("/contests/spring/participants", team)["id"],
     }
 

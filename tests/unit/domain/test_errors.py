@@ -21,6 +21,7 @@ STABLE = {
     "Forbidden": ("FORBIDDEN", 403),
     "CsrfRefused": ("CSRF_REFUSED", 403),
     "PasswordChangeRequired": ("PASSWORD_CHANGE_REQUIRED", 403),
+    "ReauthenticationRequired": ("REAUTHENTICATION_REQUIRED", 403),
     "NotFound": ("ERROR", 404),
     "Conflict": ("CONFLICT", 409),
     "VersionConflict": ("VERSION_CONFLICT", 409),

@@ -15,6 +15,7 @@ from tests.support.asgi_app import make_app
 from tests.support.contest_app import API, ContestApp, open_contest, succeeded
 from tests.support.published_problem import OPEN_GATE, publish_problem
 from tests.support.store_harness import StoreHarness
+from tests.unit.services.test_login import PASSWORD, add_user, log_in
 
 JURY = f"{API}/spring/jury/submissions"
 
@@ -52,14 +53,14 @@ async def test_override_ignore_and_their_reversal_change_the_scoreboard(contest:
     async with contest.participant() as team:
         await judged(contest, team, Verdict.WA)
     await wait_solved(contest, 0)
-    changed = await decide(contest, "override", verdict="AC", reason="format accepted")
+    changed = await decide(contest, "override", verdict="AC", reason="format accepted", confirmed=True)
     assert (changed["override_verdict"], changed["verdict"], changed["problem"]) == ("AC", "WA", "A")
     await wait_solved(contest, 1)
     await decide(contest, "ignore", reason="wrong machine")
     await wait_solved(contest, 0)
     await decide(contest, "ignore", is_ignored=False, reason="right machine after all")
     await wait_solved(contest, 1)
-    await decide(contest, "override", verdict=None, reason="taken back")
+    await decide(contest, "override", verdict=None, reason="taken back", confirmed=True)
     await wait_solved(contest, 0)
 
 
@@ -105,3 +106,127 @@ async def test_decisions_are_for_the_jury_and_need_a_reason(contest: ContestApp)
     pages = await succeeded(await contest.organiser.get(JURY, params={"problem": "A", "verdict": "WA"}))
     assert [item["number"] for item in pages["items"]] == [1]
     assert (await contest.organiser.get(JURY, params={"problem": "Z"})).status_code == 404
+
+
+async def numbers(contest: ContestApp, **wanted: Any) -> list[int]:
+    found = await succeeded(await contest.organiser.get(JURY, params=wanted))
+    return [item["number"] for item in found["items"]]
+
+
+async def test_list_is_filtered_by_everything_a_jury_asks_for(contest: ContestApp) -> None:
+    await contest.change(late_policy="unofficial")
+    await contest.advance_hours(1)
+    async with contest.participant() as first, contest.participant() as second:
+        await judged(contest, first, Verdict.WA)
+        await judged(contest, second, Verdict.AC)
+        await succeeded(await contest.submit(first, language="python"))
+        await contest.advance_hours(5.5)
+        await succeeded(await contest.submit(second))
+    assert await numbers(contest) == [4, 3, 2, 1]
+    await decide(contest, "ignore", reason="wrong machine")
+    assert await numbers(contest, late=True) == [4]
+    assert await numbers(contest, waiting=True) == [4, 3]
+    assert await numbers(contest, ignored=True) == [1]
+    assert await numbers(contest, unverified=True) == [2]
+    assert await numbers(contest, verdict="AC") == [2]
+    assert await numbers(contest, language="python") == [3]
+    listed = await succeeded(await contest.organiser.get(JURY, params={"limit": 2}))
+    assert [item["is_late"] for item in listed["items"]] == [True, False]
+    assert listed["items"][1]["time_sec"] == 0
+    code = listed["items"][0]["participant"]
+    assert await numbers(contest, participant=code) == [4, 2]
+    rest = await succeeded(await contest.organiser.get(JURY, params={"limit": 2, "cursor": listed["next"]}))
+    assert ([item["number"] for item in rest["items"]], rest["next"]) == ([2, 1], None)
+    for wrong in ({"participant": "nobody"}, {"problem": "Z"}):
+        assert (await contest.organiser.get(JURY, params=wrong)).status_code == 404
+    assert (await contest.organiser.get(JURY, params={"language": "nothing"})).status_code == 400
+
+
+async def test_detail_shows_the_decisions_with_actor_and_reason(contest: ContestApp) -> None:
+    await contest.advance_hours(1)
+    async with contest.participant() as team:
+        await judged(contest, team, Verdict.WA)
+        await judged(contest, team, Verdict.WA)
+        assert (await team.get(f"{JURY}/2")).status_code == 403
+    await decide(contest, "override", 2, verdict="AC", reason="format accepted", confirmed=True)
+    found = await succeeded(await contest.organiser.get(f"{JURY}/2"))
+    assert (found["submission"]["number"], found["previous"]) == (2, 1)
+    (entry,) = found["log"]
+    assert (entry["action"], entry["reason"]) == ("contest_submission.decide", "format accepted")
+    assert entry["actor_id"] == contest.published.setter_id
+    assert entry["details"]["override_verdict"] == "AC"
+    assert (await contest.organiser.get(f"{JURY}/3")).status_code == 404
+
+
+async def test_override_needs_a_confirmation(contest: ContestApp) -> None:
+    api = contest.published.api
+    await contest.advance_hours(1)
+    async with contest.participant() as team:
+        await judged(contest, team, Verdict.WA)
+    body = {"verdict": "AC", "reason": "format accepted"}
+    path = f"{JURY}/1:override"
+    refused = await contest.organiser.post(path, json=body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "REAUTHENTICATION_REQUIRED")
+    user_id = await add_user(api, "ada")
+    grant = {"user": user_id, "role": "judge"}
+    await succeeded(await contest.organiser.post(f"{API}/spring/roles", json=grant))
+    async with api.client() as browser:
+        browser.headers["X-CSRF-Token"] = (await log_in(browser))["csrf_token"]
+        await succeeded(await browser.post(path, json=body))
+        await api.store.clock.advance(11 * 60_000)
+        late = await browser.post(path, json=body)
+        assert late.json()["code"] == "REAUTHENTICATION_REQUIRED", "the login was too long ago"
+        stated = await browser.post(path, json=body | {"confirmed": True})
+        assert stated.json()["code"] == "REAUTHENTICATION_REQUIRED", "a session needs more than a statement"
+        wrong = await browser.post(path, json=body | {"password": "not the password"})
+        assert wrong.json()["code"] == "LOGIN_FAILED"
+        await succeeded(await browser.post(path, json=body | {"password": PASSWORD}))
+        token = await succeeded(await browser.post("/api/v1/me/tokens", json={"name": "a", "scopes": ["contest:join"]}))
+    async with api.client(token["secret"]) as narrow:
+        answer = await narrow.post(path, json=body | {"confirmed": True})
+        assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN")
+
+
+async def test_added_penalty_changes_the_ranking_and_is_logged(contest: ContestApp) -> None:
+    await contest.advance_hours(1)
+    async with contest.participant() as first, contest.participant() as second:
+        await judged(contest, first, Verdict.AC)
+        await judged(contest, second, Verdict.AC)
+        items = (await succeeded(await contest.organiser.get(JURY)))["items"]
+        codes = [item["participant"] for item in reversed(items)]
+        path = f"{API}/spring/jury/participants/{codes[0]}:adjust-penalty"
+        forbidden = await first.post(path, json={"penalty_sec": -60, "reason": "please", "confirmed": True})
+        assert forbidden.status_code == 403
+    body = {"penalty_sec": 1200, "reason": "late to the start"}
+    assert (await contest.organiser.post(path, json=body)).json()["code"] == "REAUTHENTICATION_REQUIRED"
+    made = await succeeded(await contest.organiser.post(path, json=body | {"confirmed": True}))
+    assert made["penalty_sec"] == 1200
+    async with asyncio.timeout(30):
+        while True:
+            board = await succeeded(await contest.organiser.get(f"{API}/spring/scoreboard", params={"view": "jury"}))
+            if [row["rank"] for row in board["rows"]] == [1, 2]:
+                break
+            await asyncio.sleep(0.02)
+    assert board["rows"][1]["participant_id"] == items[1]["participant_id"]
+    row = await contest.published.api.store.row("SELECT reason FROM audit_log WHERE action = 'participant.update'")
+    assert row["reason"] == "late to the start"
+
+
+async def test_rejudge_of_one_submission_by_a_judge_of_the_contest(contest: ContestApp) -> None:
+    api = contest.published.api
+    await contest.advance_hours(1)
+    async with contest.participant() as team:
+        await judged(contest, team, Verdict.WA)
+        await judged(contest, team, Verdict.WA)
+    user_id, secret = await api.user("contestant")
+    await succeeded(await contest.organiser.post(f"{API}/spring/roles", json={"user": user_id, "role": "judge"}))
+    async with api.client(secret) as judge:
+        batch = await succeeded(await judge.post(f"{JURY}/1:rejudge", json={"reason": "the worker was slow"}))
+        row = await api.store.row("SELECT id FROM jobs WHERE finished_at IS NULL")
+        await contest.published.finish(row["id"], Verdict.AC)
+        other = await judge.post(f"{JURY}/2/rejudges/{batch['id']}:apply")
+        assert other.status_code == 404, "the batch is about another submission"
+        await wait_solved(contest, 0)
+        applied = await succeeded(await judge.post(f"{JURY}/1/rejudges/{batch['id']}:apply"))
+        assert applied["state"] == "applied"
+        await wait_solved(contest, 1)

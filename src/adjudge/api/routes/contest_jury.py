@@ -1,82 +1,170 @@
-"""Submissions of a contest for its jury: lists, verification, override, ignored and late submissions."""
+"""Submissions of a contest for its jury: list, verification, override, ignored and late submissions, penalties."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
-from adjudge.api.schema.contest_jury import IgnoreRequest, OfficialRequest, OverrideRequest, VerifyRequest
+from adjudge.api.schema.contest_jury import (
+    IgnoreRequest,
+    JuryRejudgeRequest,
+    OfficialRequest,
+    OverrideRequest,
+    PenaltyRequest,
+    VerifyRequest,
+)
 from adjudge.domain.contest import MICRO_POINTS, to_micro_points
 from adjudge.domain.permissions import Permission
 from adjudge.domain.verdict import Verdict
-from adjudge.schema.contest_submissions import ContestSubmissionPage, ContestSubmissionRead
+from adjudge.schema.contest_submissions import (
+    ContestSubmissionDetail,
+    ContestSubmissionPage,
+    ContestSubmissionRead,
+    JuryDecisionRead,
+    PenaltyAdjustmentRead,
+)
+from adjudge.schema.rejudge import RejudgeBatchRead
 from adjudge.services.contest_submissions import ContestSubmissionService
+from adjudge.services.jury_submissions import JuryQuery, JurySubmissionService, SubmissionForJury
 from adjudge.services.viewer import Viewer
-from adjudge.store.contests.activity_models import ContestSubmissionRow
 
 Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
 """Judges are ordinary users with a role in the contest; the service checks it."""
+_MICROSECONDS = 1_000_000
 
 
-def router(submissions: ContestSubmissionService) -> APIRouter:
+def router(submissions: ContestSubmissionService, reader: JurySubmissionService) -> APIRouter:
     """All routes of the jury on submissions."""
-    routes = APIRouter(prefix="/contests/{contest}/jury/submissions", tags=["contests"])
+    routes = APIRouter(prefix="/contests/{contest}/jury", tags=["contests"])
+    _add_read_routes(routes, reader)
+    _add_decision_routes(routes, submissions)
+    _add_confirmed_routes(routes, submissions)
+    _add_rejudge_routes(routes, submissions)
+    return routes
 
-    @routes.get("", summary="List all submissions of a contest, newest first")
+
+def jury_query(
+    *,
+    problem: Annotated[str, Query(max_length=36, description="Label.")] = "",
+    participant: Annotated[str, Query(max_length=64, description="Code or id.")] = "",
+    language: Annotated[str, Query(max_length=64)] = "",
+    verdict: Verdict | None = None,
+    unverified: Annotated[bool, Query(description="Only those that wait for verification.")] = False,
+    waiting: Annotated[bool, Query(description="Only those without a verdict.")] = False,
+    ignored: Annotated[bool, Query(description="Only those that are left out of the scoreboard.")] = False,
+    late: Annotated[bool, Query(description="Only those outside the participant's time.")] = False,
+) -> JuryQuery:
+    """The filter in the parameters of a request."""
+    return JuryQuery(problem, participant, language, verdict, unverified, waiting, ignored, late)
+
+
+def _add_read_routes(routes: APIRouter, reader: JurySubmissionService) -> None:
+    @routes.get("/submissions", summary="List all submissions of a contest, newest first")
     async def page(
         contest: str,
         viewer: Member,
-        *,
-        problem: Annotated[str | None, Query(max_length=36, description="Label.")] = None,
-        verdict: Verdict | None = None,
-        unverified: Annotated[bool, Query(description="Only those that wait for verification.")] = False,
+        asked: Annotated[JuryQuery, Depends(jury_query)],
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> ContestSubmissionPage:
         position = decode_cursor(cursor, [int])
-        rows = await submissions.list_submissions(
-            viewer,
-            contest,
-            problem=problem,
-            verdict=verdict,
-            only_unverified=unverified,
-            before=int(str(position[0])) if position else None,
-            limit=limit + 1,
-        )
-        after = encode_cursor([rows[limit - 1].number]) if len(rows) > limit else None
-        return ContestSubmissionPage(items=[_read(row) for row in rows[:limit]], next=after)
+        before = int(str(position[0])) if position else None
+        _, items = await reader.list_submissions(viewer, contest, asked, before=before, limit=limit + 1)
+        after = encode_cursor([items[limit - 1].row.number]) if len(items) > limit else None
+        return ContestSubmissionPage(items=[_read(item) for item in items[:limit]], next=after)
 
-    @routes.post("/{number}:verify", summary="Confirm a verdict, or take the confirmation back")
+    @routes.get("/submissions/{number}", summary="Get a submission of a contest and the decisions about it")
+    async def one(contest: str, number: int, viewer: Member) -> ContestSubmissionDetail:
+        found = await reader.get(viewer, contest, number)
+        return ContestSubmissionDetail(
+            submission=_read(found.item),
+            previous=None if found.previous is None else found.previous.number,
+            log=[JuryDecisionRead.of(entry) for entry in found.log],
+        )
+
+
+def _add_decision_routes(routes: APIRouter, submissions: ContestSubmissionService) -> None:
+    @routes.post("/submissions/{number}:verify", summary="Confirm a verdict, or take the confirmation back")
     async def verify(contest: str, number: int, body: VerifyRequest, viewer: Member) -> ContestSubmissionRead:
         return _read(await submissions.verify(viewer, contest, number, is_verified=body.is_verified))
 
-    @routes.post("/{number}:ignore", summary="Leave a submission out of the scoreboard, or count it again")
+    @routes.post("/submissions/{number}:ignore", summary="Leave a submission out of the scoreboard, or count it again")
     async def ignore(contest: str, number: int, body: IgnoreRequest, viewer: Member) -> ContestSubmissionRead:
         return _read(await submissions.ignore(viewer, contest, number, is_ignored=body.is_ignored, reason=body.reason))
 
-    @routes.post("/{number}:make-official", summary="Count a submission outside the participant's time")
+    @routes.post("/submissions/{number}:make-official", summary="Count a submission outside the participant's time")
     async def make_official(contest: str, number: int, body: OfficialRequest, viewer: Member) -> ContestSubmissionRead:
         return _read(
             await submissions.make_official(viewer, contest, number, is_official=body.is_official, reason=body.reason)
         )
 
-    @routes.post("/{number}:override", summary="Replace the verdict of the judge, or take that back")
+
+def _add_confirmed_routes(routes: APIRouter, submissions: ContestSubmissionService) -> None:
+    @routes.post(
+        "/submissions/{number}:override",
+        summary="Replace the verdict of the judge, or take that back",
+        description="The sender confirms it: with the password, by a login of the last minutes, or, with an API token "
+        "that has the scope `contest:jury`, by `confirmed`.",
+    )
     async def override(contest: str, number: int, body: OverrideRequest, viewer: Member) -> ContestSubmissionRead:
-        score_micro = None if body.score is None else to_micro_points(body.score)
         return _read(
             await submissions.override(
-                viewer, contest, number, verdict=body.verdict, score_micro=score_micro, reason=body.reason
+                viewer,
+                contest,
+                number,
+                verdict=body.verdict,
+                score_micro=None if body.score is None else to_micro_points(body.score),
+                reason=body.reason,
+                confirmation=body.confirmation(),
             )
         )
 
-    return routes
+    @routes.post(
+        "/participants/{code}:adjust-penalty",
+        summary="Set the penalty that the jury adds to a participant",
+        description="In seconds; negative values reduce the penalty. Confirmed as an override is.",
+    )
+    async def adjust_penalty(contest: str, code: str, body: PenaltyRequest, viewer: Member) -> PenaltyAdjustmentRead:
+        row = await submissions.adjust_penalty(
+            viewer,
+            contest,
+            code,
+            penalty_sec=body.penalty_sec,
+            reason=body.reason,
+            confirmation=body.confirmation(),
+        )
+        return PenaltyAdjustmentRead(participant_id=row.id, participant=row.code, penalty_sec=row.penalty_adjust_sec)
 
 
-def _read(row: ContestSubmissionRow) -> ContestSubmissionRead:
-    score = row.override_score_micro
+def _add_rejudge_routes(routes: APIRouter, submissions: ContestSubmissionService) -> None:
+    @routes.post(
+        "/submissions/{number}:rejudge",
+        status_code=202,
+        summary="Judge a submission again",
+        description="The verdict changes when the rejudge is applied.",
+    )
+    async def rejudge(contest: str, number: int, body: JuryRejudgeRequest, viewer: Member) -> RejudgeBatchRead:
+        return RejudgeBatchRead.of(await submissions.rejudge(viewer, contest, number, reason=body.reason))
+
+    @routes.post("/submissions/{number}/rejudges/{batch_id}:apply", summary="Let the new verdict of a rejudge count")
+    async def apply_rejudge(contest: str, number: int, batch_id: str, viewer: Member) -> RejudgeBatchRead:
+        return RejudgeBatchRead.of(await submissions.apply_rejudge(viewer, contest, number, batch_id))
+
+    @routes.post("/submissions/{number}/rejudges/{batch_id}:discard", summary="Discard the new verdict of a rejudge")
+    async def discard_rejudge(contest: str, number: int, batch_id: str, viewer: Member) -> RejudgeBatchRead:
+        return RejudgeBatchRead.of(await submissions.discard_rejudge(viewer, contest, number, batch_id))
+
+
+def _read(item: SubmissionForJury) -> ContestSubmissionRead:
+    score = item.row.override_score_micro
     return ContestSubmissionRead.of(
-        row, problem=row.label, override_score=None if score is None else score / MICRO_POINTS
+        item.row,
+        participant=item.participant.code,
+        problem=item.row.label,
+        time_sec=None if item.time_us is None else item.time_us / _MICROSECONDS,
+        is_late=item.is_late,
+        override_score=None if score is None else score / MICRO_POINTS,
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from adjudge.api.schema.account import Password
 from adjudge.api.schema.base import ApiModel
 from adjudge.domain.verdict import Verdict
+from adjudge.services.contest_submissions import MAX_PENALTY_SEC
+from adjudge.services.reauthentication import Confirmation
 
 
 class VerifyRequest(ApiModel):
@@ -28,9 +31,36 @@ class OfficialRequest(ApiModel):
     reason: str = Field(max_length=500, examples=["network outage in room 3"])
 
 
-class OverrideRequest(ApiModel):
+class ConfirmedRequest(ApiModel):
+    """An action that changes results: the sender confirms it.
+
+    A session needs the password, unless the login was minutes ago; a request with an API token needs `confirmed`.
+    """
+
+    password: Password = ""
+    confirmed: bool = False
+
+    def confirmation(self) -> Confirmation:
+        """What the service checks."""
+        return Confirmation(self.password, self.confirmed)
+
+
+class OverrideRequest(ConfirmedRequest):
     """A verdict that replaces the one of the judge; null takes it back."""
 
     verdict: Verdict | None
     score: float | None = Field(None, ge=0, le=1e9)
     reason: str = Field(max_length=500, examples=["output format accepted"])
+
+
+class PenaltyRequest(ConfirmedRequest):
+    """The penalty that the jury adds to that of a participant; 0 removes it."""
+
+    penalty_sec: int = Field(ge=-MAX_PENALTY_SEC, le=MAX_PENALTY_SEC, examples=[1200])
+    reason: str = Field(max_length=500, examples=["unauthorised help"])
+
+
+class JuryRejudgeRequest(ApiModel):
+    """Why a submission is judged again."""
+
+    reason: str = Field(max_length=500, examples=["the worker was overloaded"])

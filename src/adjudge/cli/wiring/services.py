@@ -40,6 +40,8 @@ from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.judge0 import Judge0Service
+from adjudge.services.jury_dashboard import JuryDashboardService
+from adjudge.services.jury_submissions import JurySubmissionService
 from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.oidc import OidcProvider
@@ -51,6 +53,7 @@ from adjudge.services.problem_revisions import ProblemRevisionService
 from adjudge.services.problem_stats import ProblemStatsService
 from adjudge.services.problems import ProblemService
 from adjudge.services.ratings import RatingService
+from adjudge.services.reauthentication import ReauthenticationService
 from adjudge.services.rejudge import RejudgeService
 from adjudge.services.scoreboard import ScoreboardService
 from adjudge.services.scoreboard_exports import ScoreboardExportService
@@ -98,11 +101,14 @@ def compose_services(
         database, blobs, cache, languages, problem_stats, schema.encode_problem_page, schema.encode_problem
     )
     submissions = SubmissionService(database, jobs, cache, rules, feed)
+    rejudges = RejudgeService(database, jobs, cache, admission, rules, new_id)
+    reauthentication = ReauthenticationService(database, accounts, buckets, passwords)
     chains = ChainService(database, new_id)
     chain_runs = ChainRunService(database, engine, blobs, admission, chains)
     upload_limit_bytes = settings.server.upload_limit_bytes
     contest_access = ContestAccess(database)
     contests = ContestService(database, contest_access, languages, new_id)
+    clarifications = ClarificationService(database, contest_access, new_id)
     scoreboards = ScoreboardService(database, contest_access, scoreboard_feed)
     awards = AwardService(database, scoreboards)
     execution_service = ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id)
@@ -144,16 +150,19 @@ def compose_services(
         executions=execution_service,
         judge0=Judge0Service(execution_service, languages, executions, ops),
         events=SubmissionEventService(database, feed, submissions),
-        rejudges=RejudgeService(database, jobs, cache, admission, rules, new_id),
+        rejudges=rejudges,
         webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
         ops=ops,
         contests=contests,
-        contest_submissions=ContestSubmissionService(database, contest_access),
+        reauthentication=reauthentication,
+        contest_submissions=ContestSubmissionService(database, contest_access, reauthentication, rejudges),
+        jury_submissions=JurySubmissionService(database, submissions, languages),
         contest_problems=ContestProblemService(contests, problems),
         own_contests=OwnContestService(database),
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
         ratings=RatingService(database),
-        clarifications=ClarificationService(database, contest_access, new_id),
+        clarifications=clarifications,
+        jury_dashboard=JuryDashboardService(database, clarifications),
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),
         contest_invitations=ContestInvitationService(database, contest_access, new_id),

@@ -110,6 +110,12 @@ SELECT_BY_USER = Statement(
     row=SessionRow,
 )
 
+SELECT_AGE = Statement(
+    "sessions.select_age",
+    "Read how long ago a session was opened.",
+    "SELECT {now} - created_at AS age_us FROM sessions WHERE id = :id",
+)
+
 REVOKE = Statement(
     "sessions.revoke",
     "Revoke one of a user's sessions.",
@@ -152,6 +158,12 @@ async def touch(tx: Tx, session_id: str, *, idle_us: int) -> None:
 async def list_by_user(tx: Tx, user_id: str) -> list[SessionRow]:
     """List a user's valid sessions."""
     return await tx.fetch(SELECT_BY_USER, user_id=user_id)
+
+
+async def find_age_us(tx: Tx, session_id: str) -> int | None:
+    """How long ago a session was opened by a login; None if there is no such session."""
+    row = await fetch_one(tx, SELECT_AGE, id=session_id)
+    return None if row is None else int(row["age_us"])
 
 
 async def revoke(tx: Tx, user_id: str, session_id: str) -> None:

@@ -80,8 +80,8 @@ INSERT = Statement(
         "given_received_at": "bigint",
     },
 )
-_FROM = "FROM contest_submissions JOIN submissions ON submissions.id = contest_submissions.submission_id"
-_COLUMNS = {
+FROM = "FROM contest_submissions JOIN submissions ON submissions.id = contest_submissions.submission_id"
+COLUMNS = {
     "label": """(SELECT label FROM contest_problems WHERE contest_problems.contest_id = contest_submissions.contest_id
                  AND contest_problems.problem_id = contest_submissions.problem_id)""",
     "user_id": "submissions.user_id",
@@ -94,9 +94,9 @@ _COLUMNS = {
 FIND = Statement(
     "contest_submissions.find",
     "Read a submission of a contest.",
-    f"SELECT {{columns:contest_submissions}} {_FROM} WHERE contest_submissions.submission_id = :submission_id",
+    f"SELECT {{columns:contest_submissions}} {FROM} WHERE contest_submissions.submission_id = :submission_id",
     row=ContestSubmissionRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 FIND_MANY = Statement(
     "contest_submissions.find_many",
@@ -108,34 +108,32 @@ FIND_MANY = Statement(
     """,
     input_columns={"given_id": "text"},
     row=ContestSubmissionRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 FIND_BY_NUMBER = Statement(
     "contest_submissions.find_by_number",
     "Read a submission of a contest by its number.",
     f"""
-    SELECT {{columns:contest_submissions}} {_FROM}
+    SELECT {{columns:contest_submissions}} {FROM}
     WHERE contest_submissions.contest_id = :contest_id AND contest_submissions.number = :number
     """,
     row=ContestSubmissionRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 PAGE = Statement(
     "contest_submissions.page",
     "List the submissions of a contest, newest first, keyset-paginated.",
     f"""
-    SELECT {{columns:contest_submissions}} {_FROM}
+    SELECT {{columns:contest_submissions}} {FROM}
     WHERE contest_submissions.contest_id = :contest_id AND contest_submissions.number < :before
       AND (CAST(:participant_id AS text) IS NULL OR contest_submissions.participant_id = :participant_id)
       AND (CAST(:problem_id AS text) IS NULL OR contest_submissions.problem_id = :problem_id)
       AND (CAST(:verdict AS text) IS NULL
            OR COALESCE(contest_submissions.override_verdict, submissions.verdict) = :verdict)
-      AND (CAST(:only_unverified AS bigint) = 0
-           OR (contest_submissions.verified_at IS NULL AND submissions.verdict IS NOT NULL))
     ORDER BY contest_submissions.number DESC LIMIT :limit
     """,
     row=ContestSubmissionRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
     force_custom_plan=True,
 )
 OF_PARTICIPANTS = Statement(
@@ -151,7 +149,7 @@ OF_PARTICIPANTS = Statement(
     """,
     input_columns={"given_id": "text"},
     row=ContestSubmissionRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 COUNTS = Statement(
     "contest_submissions.counts",
@@ -188,7 +186,7 @@ UNJUDGED = Statement(
     "contest_submissions.unjudged",
     "List submissions without a verdict that counts: pending, failed, or not verified.",
     f"""
-    SELECT {{columns:contest_submissions}} {_FROM} JOIN contests ON contests.id = contest_submissions.contest_id
+    SELECT {{columns:contest_submissions}} {FROM} JOIN contests ON contests.id = contest_submissions.contest_id
     WHERE contest_submissions.contest_id = :contest_id AND contest_submissions.ignored_at IS NULL
       AND contest_submissions.override_verdict IS NULL AND submissions.status <> 'canceled'
       AND (submissions.verdict IS NULL OR submissions.verdict = 'SE'
@@ -196,7 +194,7 @@ UNJUDGED = Statement(
     ORDER BY contest_submissions.number LIMIT :limit
     """,
     row=ContestSubmissionRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 DECIDE = Statement(
     "contest_submissions.decide",
@@ -281,7 +279,6 @@ async def page(
     participant_id: str | None = None,
     problem_id: str | None = None,
     verdict: Verdict | None = None,
-    only_unverified: bool = False,
 ) -> list[ContestSubmissionRow]:
     """List submissions, newest first; ``before`` is the last number of the previous page."""
     return await tx.fetch(
@@ -292,7 +289,6 @@ async def page(
         participant_id=participant_id,
         problem_id=problem_id,
         verdict=None if verdict is None else str(verdict),
-        only_unverified=int(only_unverified),
     )
 
 

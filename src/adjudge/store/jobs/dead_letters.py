@@ -34,6 +34,7 @@ class DeadLetterRow:
 class JobAttemptRow:
     """One attempt of a job, from its claim to its end."""
 
+    job_id: str
     attempt_id: int
     worker: str
     started_at: int
@@ -66,6 +67,18 @@ ATTEMPTS = Statement(
     columns={"worker": "lease_owner"},
 )
 
+ATTEMPTS_OF_JOBS = Statement(
+    "job_attempts.of_jobs",
+    "List the finished attempts of several jobs.",
+    """
+    SELECT {columns} FROM {given} JOIN job_attempts ON job_attempts.job_id = given_id
+    ORDER BY job_id, attempt_id
+    """,
+    input_columns={"given_id": "text"},
+    row=JobAttemptRow,
+    columns={"worker": "lease_owner"},
+)
+
 COUNT_OPEN = Statement(
     "dead_letters.count_open",
     "Count open dead letters.",
@@ -86,6 +99,11 @@ async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRo
 async def attempts(tx: Tx, job_id: str) -> list[JobAttemptRow]:
     """The finished attempts of a job."""
     return await tx.fetch(ATTEMPTS, job_id=job_id)
+
+
+async def attempts_of_jobs(tx: Tx, job_ids: Sequence[str]) -> list[JobAttemptRow]:
+    """The finished attempts of several jobs, in their order."""
+    return await tx.fetch(ATTEMPTS_OF_JOBS, [(job_id,) for job_id in job_ids])
 
 
 async def count_open(tx: Tx) -> int:

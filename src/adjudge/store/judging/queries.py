@@ -65,6 +65,13 @@ SELECT_RESULT = Statement(
     "SELECT result FROM jobs WHERE id = :job_id",
 )
 
+SELECT_RESULTS = Statement(
+    "jobs.select_results",
+    "Read the result documents of several jobs.",
+    "SELECT id, result FROM {given} JOIN jobs ON jobs.id = given_id WHERE result IS NOT NULL",
+    input_columns={"given_id": "text"},
+)
+
 _RUN_COLUMNS: Final = {
     "submission_number": "(SELECT number FROM submissions WHERE submissions.id = jobs.submission_id)",
     "rejudge_batch_number": "(SELECT number FROM rejudge_batches WHERE rejudge_batches.id = jobs.rejudge_batch_id)",
@@ -173,6 +180,12 @@ async def page(tx: Tx, wanted: SubmissionFilter, *, before: str = MAX_ID, limit:
 async def find_result(tx: Tx, job_id: str) -> Mapping[str, Any] | None:
     row = await fetch_one(tx, SELECT_RESULT, job_id=job_id)
     return None if row is None or row["result"] is None else json.loads(row["result"])
+
+
+async def find_results(tx: Tx, job_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The result documents of those jobs that have one, by job."""
+    rows = await tx.fetch(SELECT_RESULTS, [(job_id,) for job_id in job_ids])
+    return {row["id"]: json.loads(row["result"]) for row in rows}
 
 
 async def find_judge_run(tx: Tx, job_id: str) -> JudgeRunRow:

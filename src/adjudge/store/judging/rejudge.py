@@ -161,6 +161,11 @@ async def find(tx: Tx, batch_id: str) -> RejudgeBatchRow:
     return or_not_found(await fetch_one(tx, sql.FIND, id=batch_id), "rejudge_batch", batch_id)
 
 
+async def find_many(tx: Tx, batch_ids: Iterable[str]) -> dict[str, RejudgeBatchRow]:
+    """Batches by id."""
+    return {row.id: row for row in await tx.fetch(sql.FIND_MANY, [(item,) for item in sorted(batch_ids)])}
+
+
 async def find_id(tx: Tx, number: int) -> str | None:
     """The id of the batch with a number; None if there is none."""
     found = await fetch_one(tx, sql.FIND_ID, number=number)

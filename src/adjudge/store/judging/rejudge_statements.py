@@ -120,6 +120,13 @@ COUNT_FINISHED = Statement(
 
 _BATCH = "SELECT {columns} FROM rejudge_batches WHERE id = :id"
 FIND = Statement("rejudge.find", "Read one rejudge batch.", _BATCH, row=RejudgeBatchRow)
+FIND_MANY = Statement(
+    "rejudge.find_many",
+    "Read several rejudge batches.",
+    "SELECT {columns:rejudge_batches} FROM {given} JOIN rejudge_batches ON rejudge_batches.id = given_id",
+    input_columns={"given_id": "text"},
+    row=RejudgeBatchRow,
+)
 FIND_ID = Statement(
     "rejudge.find_id",
     "Read the id of the rejudge batch with a number.",

@@ -14,10 +14,10 @@ from typing import Any
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
-_ENTRIES = """
+ENTRIES = """
     SELECT {columns} FROM audit_log LEFT JOIN users ON users.id = actor
 """
-_COLUMNS = {"id": "audit_log.id", "actor_name": "users.name", "details": "COALESCE(details, '{}')"}
+COLUMNS = {"id": "audit_log.id", "actor_name": "users.name", "details": "COALESCE(details, '{}')"}
 
 _NEWEST = 2**62
 
@@ -52,29 +52,29 @@ INSERT = Statement(
 PAGE = Statement(
     "audit_log.page",
     "List audit log entries, newest first, keyset-paginated.",
-    _ENTRIES + " WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
+    ENTRIES + " WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
     row=AuditLogRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 
 PAGE_BY_ACTOR = Statement(
     "audit_log.page_by_actor",
     "List audit log entries of one actor, newest first, keyset-paginated.",
-    _ENTRIES + " WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
+    ENTRIES + " WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
     row=AuditLogRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 
 PAGE_BY_OBJECT = Statement(
     "audit_log.page_by_object",
     "List audit log entries of one object, newest first, keyset-paginated.",
-    _ENTRIES
+    ENTRIES
     + """
     WHERE object_kind = :object_kind AND object_id = :object_id AND audit_log.id < :before
     ORDER BY audit_log.id DESC LIMIT :limit
     """,
     row=AuditLogRow,
-    columns=_COLUMNS,
+    columns=COLUMNS,
 )
 
 

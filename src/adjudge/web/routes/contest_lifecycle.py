@@ -52,7 +52,7 @@ def router(page: ContestPageRenderer, contests: ContestService, lifecycle: Conte
             view,
             "contest_lifecycle.html",
             tab=TAB,
-            actions=_available(view),
+            actions=available_actions(view),
             blockers=await lifecycle.list_blockers(viewer, slug) if _may_end(view) else [],
             intervals=await lifecycle.list_intervals(viewer, slug),
             log=await lifecycle.list_state_changes(viewer, slug),
@@ -77,7 +77,9 @@ def router(page: ContestPageRenderer, contests: ContestService, lifecycle: Conte
             message = contest_form.without_name(error) if isinstance(error, InvalidInput) else error.message
             wrong = {"error": message, "failed": action, "values": values}
             return await render(request, viewer, slug, status=error.http_status, **wrong)
-        return redirect(f"/contests/{slug}/settings/lifecycle", done="saved")
+        came_from = await forms.text(request, "from", limit=20)
+        path = "jury" if came_from == "jury" else "settings/lifecycle"
+        return redirect(f"/contests/{slug}/{path}", done="saved")
 
     @routes.post("/contests/{slug}/settings/clone")
     async def clone(request: Request, viewer: Creator, slug: str) -> Response:
@@ -141,7 +143,7 @@ def _may_end(view: ContestView) -> bool:
     return view.contest.state is ContestState.PUBLISHED and view.public_phase is not ContestPhase.BEFORE
 
 
-def _available(view: ContestView) -> set[str]:
+def available_actions(view: ContestView) -> set[str]:
     """The actions that the state and the clock allow now."""
     state, phase = view.contest.state, view.public_phase
     if state is ContestState.CANCELED or view.contest.end_of_updates_at is not None:
