@@ -266,6 +266,8 @@ def _own_judgement(phase: ContestPhase, facts: ContestFacts) -> Access:
 
 
 def _may_see_scoreboard(viewer: ViewerClass, facts: ContestFacts) -> bool:
+    if facts.feedback is ContestFeedback.NONE:
+        return False  # participants would read their own verdicts there
     if facts.scoreboard_visibility is ScoreboardVisibility.PARTICIPANTS:
         return viewer in (ViewerClass.PARTICIPANT, ViewerClass.OWN)
     return facts.scoreboard_visibility is ScoreboardVisibility.PUBLIC

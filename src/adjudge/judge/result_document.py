@@ -267,6 +267,20 @@ def author_view(document: Document) -> Document:
     }
 
 
+def points_view(document: Document) -> Document:
+    """The part of a result document that tells the scores of its groups and the compiler output, but no test case."""
+    seen = author_view(document)
+    is_compile_error = document["verdict"] == Verdict.CE.value
+    return {
+        **seen,
+        "time_ms": None,
+        "mem_kb": None,
+        "message": seen["message"] if is_compile_error else "",
+        "first_failure": None,
+        "cases": [],
+    }
+
+
 def _author_message(document: Document, first: Document | None) -> str:
     if document["verdict"] == Verdict.CE.value and document["compile"]:
         return str(document["compile"]["message"])

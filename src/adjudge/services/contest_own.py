@@ -10,6 +10,7 @@ from adjudge.contests.cell_json import decode_cell
 from adjudge.contests.formats.base import Cell
 from adjudge.contests.times import participant_clock
 from adjudge.contests.visibility import Access, RouteClass
+from adjudge.domain.contest import MICRO_POINTS
 from adjudge.domain.verdict import Verdict
 from adjudge.services.contest_access import ContestView
 from adjudge.store import Database
@@ -30,6 +31,14 @@ class OwnSubmission:
     verdict: Verdict | None
     shows_verdict: bool
     """False: the participant learns only that it was received."""
+
+    @property
+    def score_micro(self) -> int | None:
+        """The score of a problem with points; None if there is none, or none may be seen."""
+        row = self.row
+        if self.verdict is None or row.max_score_micro in (None, MICRO_POINTS):
+            return None
+        return row.score_micro if row.override_score_micro is None else row.override_score_micro
 
     @property
     def is_pending(self) -> bool:

@@ -18,7 +18,7 @@ from adjudge.domain.contest import ContestFeedback, ContestPhase
 from adjudge.domain.errors import NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import SubmissionStatus
-from adjudge.judge.result_document import author_view, coarse_mem_kb
+from adjudge.judge.result_document import author_view, coarse_mem_kb, points_view
 from adjudge.services.contest_access import ContestView, make_views
 from adjudge.services.viewer import Viewer
 from adjudge.store import Tx
@@ -39,7 +39,7 @@ class SubmissionAccess(StrEnum):
     RECEIPT = "receipt"
     """The source and that it was received; it stays pending, whatever happens to it."""
     VERDICT = "verdict"
-    """Also the verdict and the score."""
+    """Also the verdict, the scores of the test groups and the compiler output."""
     AUTHOR = "author"
     """Also what the problem shows of its tests."""
     JURY = "jury"
@@ -82,15 +82,17 @@ class SubmissionRights:
             return _receipt(row)
         row = self._overridden(row)
         if not self.shows_details:
-            return replace(row, time_ms=None, mem_kb=None, job_id=None, reason=None)
+            return replace(row, time_ms=None, mem_kb=None, reason=None)
         return row if row.mem_kb is None else replace(row, mem_kb=coarse_mem_kb(row.mem_kb))
 
     def document(self, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The result by test; that of an overridden verdict is left out."""
+        """The result by test, or by group; that of an overridden verdict is left out."""
         if document is None or self.is_jury:
             return document
         is_overridden = self.decision is not None and self.decision.override_verdict is not None
-        return None if is_overridden or not self.shows_details else author_view(dict(document))
+        if is_overridden or not self.shows_verdict:
+            return None
+        return author_view(dict(document)) if self.shows_details else points_view(dict(document))
 
     def runs(self, row: SubmissionRow, found: Sequence[JudgeRunRow]) -> list[JudgeRunRow]:
         """The judge runs; only the jury sees those of a rejudge batch that is not applied, and operational data."""

@@ -46,7 +46,8 @@ class ContestHeader:
     slug: str
     title: str
     status: str
-    """The stored state if it is not ``published``, else ``paused`` or the phase for the viewer."""
+    """The stored state if it is not ``published``, else ``paused`` or the phase for the viewer; the phase of a virtual
+    participation that runs."""
     countdown: Countdown | None
 
     @property
@@ -99,9 +100,14 @@ def make_header(view: ContestView) -> ContestHeader:
 
 
 def _status(view: ContestView) -> str:
-    if view.contest.state is not ContestState.PUBLISHED:
+    if view.contest.state is not ContestState.PUBLISHED and not _runs_virtually(view):
         return view.contest.state
     return "paused" if is_paused(view) else view.phase
+
+
+def _runs_virtually(view: ContestView) -> bool:
+    """Whether the viewer takes part after the contest was finalized."""
+    return view.contest.state is ContestState.FINALIZED and view.phase in (ContestPhase.RUNNING, ContestPhase.FROZEN)
 
 
 def is_paused(view: ContestView) -> bool:
@@ -111,7 +117,7 @@ def is_paused(view: ContestView) -> bool:
 
 
 def _countdown(view: ContestView) -> Countdown | None:
-    if view.contest.state not in (ContestState.DRAFT, ContestState.PUBLISHED):
+    if view.contest.state not in (ContestState.DRAFT, ContestState.PUBLISHED) and not _runs_virtually(view):
         return None
     timeline, now_us, is_running = view.times.timeline, view.times.now_us, not is_paused(view)
     ct = clock.contest_time(timeline, now_us)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adjudge.contests.formats import get_format
+from adjudge.contests.formats.homework import HomeworkConfig
+from adjudge.domain.contest import ContestFeedback, ScoreboardVisibility
 from adjudge.store.contests.models import ContestSettings
 from adjudge.web.contest_durations import format_seconds
 from adjudge.web.i18n import Translations
@@ -16,15 +18,13 @@ def list_rules(t: Translations, settings: ContestSettings, language_names: dict[
 
 
 def _rules(t: Translations, settings: ContestSettings, language_names: dict[str, str]) -> Iterator[str]:
-    yield t.label("contest_rule", settings.format)
-    config = get_format(settings.format).parse_config(settings.format_cfg)
-    penalty_min = getattr(config, "penalty_minutes", None)
-    if penalty_min is not None:
-        yield t("contest_rule.penalty", minutes=penalty_min)
+    yield from _scoring_rules(t, settings)
     if settings.window_us is not None:
         yield t("contest_rule.window", time=format_seconds(settings.window_us // 1_000_000))
     yield t.label("contest_rule", f"feedback_{settings.feedback}")
-    yield t.label("contest_rule", f"scoreboard_{settings.scoreboard_visibility}")
+    is_hidden = settings.feedback is ContestFeedback.NONE
+    shown_to = ScoreboardVisibility.HIDDEN if is_hidden else settings.scoreboard_visibility
+    yield t.label("contest_rule", f"scoreboard_{shown_to}")
     if settings.allowed_languages is not None:
         names = ", ".join(language_names.get(item, item) for item in settings.allowed_languages)
         yield t("contest_rule.languages", languages=names)
@@ -37,3 +37,17 @@ def _rules(t: Translations, settings: ContestSettings, language_names: dict[str,
         yield t("contest_rule.teams", most=settings.max_team_members)
     if settings.rated:
         yield t("contest_rule.rated")
+
+
+def _scoring_rules(t: Translations, settings: ContestSettings) -> Iterator[str]:
+    config = get_format(settings.format).parse_config(settings.format_cfg)
+    if isinstance(config, HomeworkConfig):
+        yield t.label("contest_rule", config.counts)
+        if config.deadline_us is not None:
+            per_day, most = config.late_penalty_percent_per_day, config.late_penalty_cap_percent
+            yield t("contest_rule.late_penalty", percent=per_day, most=most)
+        return
+    yield t.label("contest_rule", settings.format)
+    penalty_min = getattr(config, "penalty_minutes", None)
+    if penalty_min is not None:
+        yield t("contest_rule.penalty", minutes=penalty_min)

@@ -146,6 +146,12 @@ def test_drafts_and_private_contests_are_missing(phase: ContestPhase) -> None:
         ("own_submissions", OWN, "frozen", {"feedback": ContestFeedback.NONE}, Access.RECEIPT),
         ("own_submissions", OWN, "ended", {"feedback": ContestFeedback.NONE}, FULL),
         ("own_submissions", OWN, "thawed", {"feedback": ContestFeedback.NONE}, FULL),
+        *(
+            (route, viewer, phase, {"feedback": ContestFeedback.NONE}, NONE)
+            for route in ("scoreboard", "other_verdicts")
+            for viewer in (ViewerClass.VISITOR, ViewerClass.PARTICIPANT)
+            for phase in ("running", "frozen", "ended")
+        ),
         ("own_row", OWN, "running", {"feedback": ContestFeedback.NONE}, NONE),
         ("own_row", OWN, "frozen", {"feedback": ContestFeedback.NONE}, NONE),
         ("scoreboard", V, "running", {"scoreboard_visibility": ScoreboardVisibility.PARTICIPANTS}, NONE),

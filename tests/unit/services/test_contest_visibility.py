@@ -222,8 +222,9 @@ async def test_team_sees_its_submissions_by_feedback(
         row = (await client.get(f"/api/v1/submissions/{submission_id}", params={"wait": 30})).json()
         assert (row["verdict"], row["status"]) == (verdict, "accepted" if verdict else "pending")
         assert (row["time_ms"] is not None) is shows_details
-        results = (await client.get(f"/api/v1/submissions/{submission_id}/results")).json()
-        assert (results["document"] is not None) is shows_details
+        document = (await client.get(f"/api/v1/submissions/{submission_id}/results")).json()["document"]
+        assert (document is not None) is (verdict is not None)
+        assert bool(document and document["cases"]) is shows_details
         runs = (await client.get(f"/api/v1/submissions/{submission_id}/judge-runs")).json()["items"]
         assert (len(runs) == 1) is shows_details
         assert (await client.get(f"/api/v1/judge-runs/{job_id}")).status_code == (200 if shows_details else 404)

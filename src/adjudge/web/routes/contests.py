@@ -11,6 +11,8 @@ from fastapi.responses import Response
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.contests import clock
+from adjudge.contests.formats import get_format
+from adjudge.contests.formats.homework import HomeworkConfig
 from adjudge.contests.times import participant_clock
 from adjudge.domain.contest import ContestPhase
 from adjudge.domain.permissions import Permission
@@ -94,11 +96,21 @@ async def _description(view: ContestView) -> str:
 
 
 def _times(view: ContestView) -> dict[str, int | None]:
-    """Start, freeze and end as timestamps."""
+    """Start, freeze and end for the viewer as timestamps."""
     timeline = view.times.timeline
     own = None if view.participant is None else participant_clock(view.participant)
+    own_start = None if own is None else own.started_at
     return {
-        "starts_at": timeline.starts_at,
+        "starts_at": timeline.starts_at if own_start is None else own_start,
+        "deadline_at": _deadline_at(view, own or clock.ParticipantClock()),
         "freezes_at": clock.freezes_at(timeline),
         "ends_at": clock.ends_at(timeline, own),
     }
+
+
+def _deadline_at(view: ContestView, own: clock.ParticipantClock) -> int | None:
+    """The deadline of a homework; None with a clock of one's own, which starts at another time."""
+    config = get_format(view.contest.settings.format).parse_config(view.contest.settings.format_cfg)
+    if not isinstance(config, HomeworkConfig) or config.deadline_us is None or own.started_at is not None:
+        return None
+    return clock.timestamp_of(view.times.timeline, config.deadline_us + own.delay_us + own.extra_us)

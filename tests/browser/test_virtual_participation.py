@@ -1,0 +1,54 @@
+"""After a contest: a virtual participation with its own clock and row, then practice without one."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import OpenTab
+from tests.browser.contest_steps import act, board_row, create_contest, end_now, register, started_ago, submit
+from tests.browser.seed_data import SUM
+from tests.support.installation import Installation
+
+SLUG = "last-year"
+
+
+async def test_virtual_participation_and_practice(embedded: Installation, open_tab: OpenTab) -> None:
+    embedded.user("host", "setter", display_name="The Host")
+    embedded.user("on-time", display_name="On Time")
+    embedded.user("next-year", display_name="Next Year")
+    host, first, later = [await open_tab(embedded, name) for name in ("host", "on-time", "next-year")]
+    start = started_ago(minutes=50)
+    fields: dict[str, str | bool] = {"duration_us": "2:00:00", "allows_virtual": True, "allows_practice": True}
+    jury = await create_contest(host, SLUG, "Last year", ["sum", "hostile"], start=start, fields=fields)
+    await register(first, SLUG)
+    await submit(first, SLUG, "A", SUM)
+    await end_now(jury, SLUG)
+    await act(jury, SLUG, "Finalize")
+
+    page = await later.open(f"/contests/{SLUG}")
+    header = page.locator("#contest-header")
+    await expect(header.locator(".badge")).to_have_text("Finalized")
+    await page.get_by_role("link", name="Your participation").click()
+    await page.get_by_role("button", name="Start a virtual participation").click()
+    await expect(header).to_contain_text(re.compile(r"Ends in 0:(49|50):"))
+    await expect(header.locator(".badge")).to_have_text("Running")
+    await expect(page.locator("main")).to_contain_text("You take part as Next Year. (virtual)")
+    await submit(later, SLUG, "A", "print(0)", "Wrong answer")
+    await submit(later, SLUG, "A", SUM)
+    await later.open(f"/contests/{SLUG}/scoreboard")
+    row = board_row(page, "Next Year")
+    await expect(row).to_contain_text("virtual")
+    await expect(row.locator("td.cell").first).to_contain_text("2")
+    await expect(row.locator("td.cell small")).to_have_text(["0"])  # minutes of its own clock
+    await expect(row.locator("td.rank")).to_have_text("")
+    await expect(board_row(page, "On Time").locator("td.rank")).to_have_text("1")
+    await expect(board_row(page, "On Time").locator("td.cell.first small")).to_have_text("50")
+
+    practising = await first.open(f"/contests/{SLUG}/register")
+    await practising.get_by_role("button", name="Practise").click()
+    await submit(first, SLUG, "B", SUM)
+    await first.open(f"/contests/{SLUG}/scoreboard")
+    await expect(practising.locator("tbody[data-rows] tr")).to_have_count(2)
+    await expect(board_row(practising, "On Time").locator(".total")).to_have_text("1")
