@@ -9,7 +9,7 @@ SOURCES := src tests bench fuzz scripts hatch_build.py
 # Without bytecode every process that a test starts compiles hundreds of files again, before it does anything.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test fast lint fmt docs screenshots simulate fuzz test-cgroup2 lock build clean ready ready-dev test-servers
+.PHONY: help up test fast lint fmt docs screenshots simulate simulate-contest fuzz test-cgroup2 lock build clean ready ready-dev test-servers
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z0-9%-]+):.*## (.*)/  make \1\t\2/' | sed 's/%/NAME/' | expand -t 22
@@ -46,6 +46,9 @@ bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 take
 
 simulate: ready-dev ## Run the simulator (SEEDS=1-200; SEEDS=chains:17 replays one seed)
 	@$(PYTHON) -m tests.simulation $(or $(SEEDS),1-200)
+
+simulate-contest: ready-dev test-servers ## Run a contest of 1,000 teams twice, once with a killed worker (ARGS="--teams 100 --submissions 500")
+	@$(PYTHON) -m tests.rehearsal $(ARGS)
 
 fuzz: ready-dev ## Fuzz the launcher, the report parser and the package readers (ARGS="--seconds 30")
 	@$(PYTHON) -m fuzz.run $(ARGS)

@@ -9,15 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from adjudge.contests import lifecycle
-from adjudge.contests.cell_json import EMPTY_CELL, encode_cell
-from adjudge.contests.folding import fold_cell, group_by_cell, load_rules
+from adjudge.contests.cell_json import EMPTY_CELL
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Tx
 from adjudge.store.accounts import users
 from adjudge.store.contests import participants, queries, scoreboard_log
-from adjudge.store.contests import scoreboard as scoreboard_store
 from adjudge.store.contests.models import ContestProblem, ContestRow, ContestSettings, NewParticipant
 from adjudge.store.contests.scoreboard import JURY, PUBLIC
 from adjudge.store.jobs.models import JobResult
@@ -26,11 +24,10 @@ from adjudge.store.judging.models import Judgement, NewSubmission, SubmissionIds
 from adjudge.store.problems import commands as problem_commands
 from adjudge.store.problems import models as problem_models
 from tests.support.store_harness import NOON_US, StoreHarness, fence_of
+from tests.support.stored_scoreboards import Board, recomputed_board, stored_board, without_empty_rows
 
 T = TypeVar("T")
 MINUTE_US = 60_000_000
-Board = dict[str, tuple[tuple[int, int, int], dict[str, str]]]
-"""Participant → sort keys and cells that are not empty."""
 
 
 def icpc_settings(**changes: Any) -> ContestSettings:
@@ -107,42 +104,16 @@ class ContestFixture:
 
     async def stored(self, view: str) -> Board:
         """A view of the scoreboard as stored; rows without anything are left out."""
-        found = await self.store.database.read(lambda tx: scoreboard_log.snapshot(tx, self.contest_id, view))
-        cells: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        for cell in found.cells:
-            if cell.cell != EMPTY_CELL:
-                cells[cell.participant_id][cell.problem_id] = cell.cell
-        keys = {row.participant_id: (row.k1, row.k2, row.k3) for row in found.rows}
-        return _without_empty({item: (keys.get(item, (0, 0, 0)), cells[item]) for item in {*keys, *cells}})
+        return await self.store.database.read(lambda tx: stored_board(tx, self.contest_id, view))
 
     async def recomputed(self, view: str) -> Board:
         """A view of the scoreboard, computed from the submissions alone."""
-
-        async def read(tx: Tx) -> Board:
-            rules = await load_rules(tx, self.contest_id)
-            people = await participants.page(tx, self.contest_id, limit=1_000)
-            rows = group_by_cell(await scoreboard_store.submissions_of_participants(tx, [item.id for item in people]))
-            board: Board = {}
-            for item in people:
-                cells = {
-                    problem_id: fold_cell(rules, item, problem, rows.get((item.id, problem_id), ()))[view == PUBLIC]
-                    for problem_id, problem in rules.problems.items()
-                }
-                keys = rules.format.combine(rules.config, cells.values(), item.penalty_adjust_sec)
-                texts = {key: encode_cell(cell) for key, cell in cells.items()}
-                board[item.id] = tuple(keys), {key: text for key, text in texts.items() if text != EMPTY_CELL}  # type: ignore[assignment]  # RowKeys has three fields
-            return _without_empty(board)
-
-        return await self.store.database.read(read)
+        return await self.store.database.read(lambda tx: recomputed_board(tx, self.contest_id, view))
 
     async def check(self) -> None:
         """Assert that the stored scoreboard equals its recomputation, in both views."""
         for view in (JURY, PUBLIC):
             assert await self.stored(view) == await self.recomputed(view), view
-
-
-def _without_empty(board: Board) -> Board:
-    return {key: row for key, row in sorted(board.items()) if row != ((0, 0, 0), {})}
 
 
 class BoardReader:
@@ -197,7 +168,7 @@ class BoardReader:
             if text != EMPTY_CELL:
                 cells[participant_id][problem_id] = text
         everybody = {*self.keys, *cells}
-        return _without_empty({item: (self.keys.get(item, (0, (0, 0, 0)))[1], cells[item]) for item in everybody})
+        return without_empty_rows({item: (self.keys.get(item, (0, (0, 0, 0)))[1], cells[item]) for item in everybody})
 
 
 async def make_contest(

@@ -115,7 +115,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),
         contest_groups.router(s.contest_groups),
-        contest_accounts.router(s.contest_accounts),
+        contest_accounts.router(s.contest_accounts, s.contest_tokens),
         contest_jury.router(s.contest_submissions, s.jury_submissions),
         contest_problems.router(s.contest_problems),
         ratings.router(s.ratings),

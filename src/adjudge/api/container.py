@@ -28,6 +28,7 @@ from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contest_submissions import ContestSubmissionService
+from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
@@ -109,6 +110,7 @@ class Services:
     contest_groups: ContestGroupService
     contest_accounts: ContestAccountService
     team_imports: TeamImportService
+    contest_tokens: ContestTokenService
     scoreboards: ScoreboardService
     scoreboard_exports: ScoreboardExportService
     awards: AwardService

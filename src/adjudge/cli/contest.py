@@ -9,6 +9,7 @@ from rich.table import Table
 from adjudge.cli.connection import open_client
 from adjudge.cli.contest_accounts import ACCOUNT_COMMANDS
 from adjudge.cli.contest_balloons import balloons
+from adjudge.cli.contest_clarifications import CLARIFICATION_COMMANDS
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
 from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
@@ -33,6 +34,7 @@ for _command in (
     *ACCOUNT_COMMANDS,
     *SCOREBOARD_COMMANDS,
     balloons,
+    *CLARIFICATION_COMMANDS,
     simulate,
 ):
     command.add_command(_command)

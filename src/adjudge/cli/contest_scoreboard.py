@@ -78,16 +78,21 @@ def _view(jury: bool) -> str:  # a flag of the command line
     return "jury" if jury else "public"
 
 
-def _print(found: ScoreboardRead) -> None:
+def scoreboard_table(found: ScoreboardRead, *, limit: int | None = None) -> Table:
+    """The first rows of a scoreboard."""
     totals = ("solved", "penalty") if found.is_pass_fail else ("score",)
     table = Table("rank", "participant", *totals, *(item.label for item in found.problems))
-    for row in found.rows:
+    for row in found.rows[:limit]:
         penalty = str((row.penalty_sec or 0) // 60)
         scores = (str(row.solved), penalty) if found.is_pass_fail else (f"{row.score:g}",)
         rank = "" if row.rank is None else str(row.rank)
         table.add_row(rank, escape(row.name), *scores, *(_cell(item) for item in row.cells))
+    return table
+
+
+def _print(found: ScoreboardRead) -> None:
     console = make_console()
-    console.print(table)
+    console.print(scoreboard_table(found))
     if found.frozen_min is not None:
         console.print(f"Frozen with {found.frozen_min} minutes remaining.")
 

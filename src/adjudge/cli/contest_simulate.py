@@ -6,69 +6,59 @@ import asyncio
 import ipaddress
 import json
 import time
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 import click
-from rich.table import Table
 
 from adjudge.cli.connection import LoginStore, report_api_errors
 from adjudge.cli.options import json_option, server_option
-from adjudge.cli.output import make_console
-from adjudge.client import AsyncClient
-from adjudge.client.requests import fetch, path, post
-from adjudge.client.transport import shared_transport
-from adjudge.contests.simulation import PlannedSubmission, SimulatedProgram, plan_submissions
+from adjudge.cli.simulation_report import print_summary, summarize, summary_document
+from adjudge.cli.simulation_run import SimulationOptions, SimulationProgress, run_simulation
+from adjudge.contests.simulation import SimulatedProgram, plan_simulation
 from adjudge.domain.errors import InvalidInput
-from adjudge.schema.contest_participants import AccountCardRead, TeamImportRead
 
 _LANGUAGES: Final = {".py": "python3", ".cpp": "cpp", ".c": "c"}
 _REJECTED: Final = ("wrong_answer", "run_time_error")
-_CONNECTIONS: Final = 64
-_SHOWN: Final = 20
-_SLACK_SEC: Final = 600
-"""The contest lasts longer than the plan, so that a slow server refuses no submission."""
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationRow:
-    """What a team reached, from the verdicts of its submissions."""
-
-    team: str
-    solved: int
-    rejected: int
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationSummary:
-    """The result of a simulation."""
-
-    contest: str
-    teams: int
-    submissions: int
-    unjudged: int
-    submitted_per_sec: float
-    judged_per_sec: float
-    verdicts: dict[str, int]
-    rows: list[SimulationRow]
+_DEFAULT_SEC: Final = 60.0
+_REPORT_SEC: Final = 10.0
+_INTERRUPTED: Final = 130
 
 
 @click.command()
 @click.argument("contest")
 @click.option("--teams", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Number of teams.")
-@click.option("--duration", type=click.FloatRange(1, 86_400), default=60.0, show_default=True, help="Seconds.")
+@click.option(
+    "--submissions",
+    type=click.IntRange(1, 1_000_000),
+    help="Number of submissions. Default: what the teams manage, about 4 each.",
+)
+@click.option("--duration", type=click.FloatRange(1, 86_400), help="Seconds of submitting. Default: 60.")
+@click.option("--rate", type=click.FloatRange(0.01, 10_000), help="Mean submissions per second, instead of --duration.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same submissions.")
 @click.option(
     "--problems",
+    "folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path("examples/problems"),
     show_default=True,
     help="Folder of packages with programs of the jury; the problems must be published on the server.",
+)
+@click.option("--problem", "chosen", multiple=True, help="Use only this problem of the folder. May be repeated.")
+@click.option(
+    "--language", "languages", multiple=True, help="Use only programs in this language. May be repeated. Default: all."
+)
+@click.option("--login", "with_logins", is_flag=True, help="Every team logs in with its password; slow by intention.")
+@click.option("--resume", "is_resumed", is_flag=True, help="Continue an interrupted simulation with the same options.")
+@click.option(
+    "--timeout",
+    "timeout_sec",
+    type=click.FloatRange(1, 86_400),
+    default=3_600.0,
+    show_default=True,
+    help="Seconds to wait for verdicts after the last submission.",
 )
 @click.option("--host-is-mine", is_flag=True, help="Allow a server that is not on this machine.")
 @json_option
@@ -77,32 +67,83 @@ def simulate(
     *,
     contest: str,
     teams: int,
-    duration: float,
+    submissions: int | None,
+    duration: float | None,
+    rate: float | None,
     seed: int,
-    problems: Path,
+    folder: Path,
+    chosen: tuple[str, ...],
+    languages: tuple[str, ...],
+    with_logins: bool,
+    is_resumed: bool,
+    timeout_sec: float,
     host_is_mine: bool,
     as_json: bool,
     server: str | None,
 ) -> None:
     """Create the private contest CONTEST and let simulated teams take part in it.
 
-    Accounts of the teams are created with the contest. The command uses programs of the jury and needs permission to
-    create contests. Raise accounts.login_per_min on the server for more than 30 teams.
+    Teams submit programs of the jury, read the scoreboard and ask the jury, whose answers are simulated too. Their
+    accounts are created with the contest. Needs permission to create contests. Exits with 1 if a submission was lost
+    or the scoreboard is not what the verdicts give.
     """
+    if duration is not None and rate is not None:
+        raise InvalidInput("--rate and --duration: give one of them.", field="rate")
+    if with_logins and is_resumed:
+        raise InvalidInput("--login: not possible with --resume; the passwords were shown once.", field="login")
     url, login = LoginStore().find(server)
     check_host(url, host_is_mine=host_is_mine)
-    programs = load_programs(problems)
-    plan = plan_submissions(seed=seed, teams=teams, programs=programs, duration_sec=duration)
-    with report_api_errors(url):
-        summary = asyncio.run(
-            run_simulation(url, login.token, contest, teams=teams, duration_sec=duration, programs=programs, plan=plan)
-        )
+    programs = choose_programs(load_programs(folder), chosen, languages)
+    plan = plan_simulation(seed=seed, teams=teams, programs=programs, submissions=submissions)
+    duration_sec = len(plan.submissions) / rate if rate is not None else duration or _DEFAULT_SEC
+    options = SimulationOptions(contest, plan, duration_sec, is_resumed, with_logins, timeout_sec)
+    progress = SimulationProgress()
+    try:
+        with report_api_errors(url):
+            asyncio.run(_run(url, login.token, options, progress))
+    except KeyboardInterrupt:
+        click.echo(f"\nInterrupted. {describe_rest(options, progress)}", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    except click.exceptions.Exit:
+        click.echo(f"adjudge: {describe_rest(options, progress)}", err=True)
+        raise
+    summary = summarize(options, progress)
     if as_json:
-        click.echo(json.dumps(asdict(summary), indent=2))
+        click.echo(json.dumps(summary_document(summary, progress.scoreboard), indent=2))
     else:
-        _print(summary)
-    if summary.unjudged:
-        raise click.ClickException(f"{summary.unjudged} submissions have no verdict.")
+        print_summary(summary, progress.scoreboard)
+    if summary.problems:
+        raise click.ClickException("; ".join(summary.problems) + ".")
+
+
+async def _run(url: str, token: str, options: SimulationOptions, progress: SimulationProgress) -> None:
+    reports = asyncio.create_task(_report(options, progress))
+    try:
+        await run_simulation(url, token, options, progress)
+    finally:
+        reports.cancel()
+
+
+async def _report(options: SimulationOptions, progress: SimulationProgress) -> None:
+    """Say on stderr how far the simulation is."""
+    start, planned = time.monotonic(), len(options.plan.submissions)
+    while True:
+        await asyncio.sleep(_REPORT_SEC)
+        counts = f"{len(progress.accepted)} of {planned} submitted, {len(progress.ended)} judged"
+        errors = f", {progress.errors.total()} errors" if progress.errors else ""
+        click.echo(f"{time.monotonic() - start:.0f} s: {counts}{errors}", err=True)
+
+
+def describe_rest(options: SimulationOptions, progress: SimulationProgress) -> str:
+    """What an unfinished simulation leaves on the server, and what to do with it."""
+    name = options.contest
+    if not progress.is_created:
+        return "Nothing was created on the server."
+    counts = f"{len(progress.accepted)} of {len(options.plan.submissions)} submissions, {len(progress.ended)} judged"
+    return (
+        f"The contest {name} with its accounts stays on the server: {counts}. Continue with the same options and "
+        f"--resume, or end it with `adjudge contest cancel {name}`."
+    )
 
 
 def check_host(url: str, *, host_is_mine: bool) -> None:
@@ -136,110 +177,30 @@ def load_programs(folder: Path) -> dict[str, list[SimulatedProgram]]:
     return found
 
 
-async def run_simulation(
-    url: str,
-    token: str,
-    contest: str,
-    *,
-    teams: int,
-    duration_sec: float,
-    programs: Mapping[str, object],
-    plan: Sequence[PlannedSubmission],
-) -> SimulationSummary:
-    """Create the contest, submit as planned, wait for all verdicts."""
-    transport = shared_transport(_CONNECTIONS)
-    try:
-        organiser = AsyncClient(url, token, transport=transport)
-        cards = await _prepare(organiser, contest, teams, duration_sec, programs)
-        gate = asyncio.Semaphore(_CONNECTIONS)
-
-        async def log_in(card: AccountCardRead) -> AsyncClient:
-            async with gate:
-                made = await AsyncClient(url, transport=transport).login(
-                    card.username, card.password, token_name=contest, expires_in_days=1
-                )
-            return AsyncClient(url, made.secret, transport=transport)
-
-        clients = await asyncio.gather(*(log_in(card) for card in cards))
-        await organiser.contest_start(contest)
-        start = time.monotonic()
-        ids = await asyncio.gather(*(_submit(clients[item.team], gate, contest, start, item) for item in plan))
-        submitted_sec = time.monotonic() - start
-        ended = await organiser.wait(ids)
-        judged_sec = time.monotonic() - start
-    finally:
-        await transport.aclose()
-    verdicts = [None if item.verdict is None else str(item.verdict) for item in ended]
-    return SimulationSummary(
-        contest=contest,
-        teams=teams,
-        submissions=len(plan),
-        unjudged=verdicts.count(None),
-        submitted_per_sec=round(len(plan) / submitted_sec, 1),
-        judged_per_sec=round(len(plan) / judged_sec, 1),
-        verdicts=dict(sorted(Counter(item for item in verdicts if item is not None).items())),
-        rows=count_rows(plan, verdicts, teams),
-    )
-
-
-async def _prepare(
-    organiser: AsyncClient, contest: str, teams: int, duration_sec: float, problems: Mapping[str, object]
-) -> list[AccountCardRead]:
-    """Create and publish the contest with its teams; return their accounts in the order of the teams."""
-    later = datetime.now(UTC) + timedelta(days=1)
-    await organiser.contest_create(
-        {
-            "slug": contest,
-            "title": f"Rehearsal {contest}",
-            "duration_sec": duration_sec + _SLACK_SEC,
-            "starts_at": later.isoformat(timespec="milliseconds"),
-            "visibility": "private",
-            "registration": "list",
-        }
-    )
-    await organiser.contest_set_problems(contest, [{"problem": slug} for slug in sorted(problems)])
-    names = [f"{contest}-{number:05}" for number in range(teams)]
-    teams_file = [{"id": name, "name": name} for name in names]
-    accounts_file = [{"id": name, "username": name, "type": "team", "team_id": name} for name in names]
-    files = {"teams.json": teams_file, "accounts.json": accounts_file}
-    request = post(
-        path("contests", contest, "participants", action="import"),
-        {"files": [{"name": name, "text": json.dumps(rows)} for name, rows in files.items()]},
-    )
-    made = await organiser.run_operation(fetch(TeamImportRead, request, organiser.retry))
-    await organiser.contest_publish(contest)
-    return sorted(made.accounts, key=lambda card: card.username)
-
-
-async def _submit(
-    client: AsyncClient, gate: asyncio.Semaphore, contest: str, start: float, item: PlannedSubmission
-) -> str:
-    """Submit one program at its time; return the id of the submission."""
-    await asyncio.sleep(max(0.0, start + item.at_sec - time.monotonic()))
-    async with gate:
-        made = await client.submit(item.problem, item.program.language, item.program.source, contest=contest)
-    return made.submission_id
-
-
-def count_rows(plan: Sequence[PlannedSubmission], verdicts: Sequence[str | None], teams: int) -> list[SimulationRow]:
-    """Solved problems and rejected submissions before them, best teams first."""
-    solved: defaultdict[int, set[str]] = defaultdict(set)
-    rejected: Counter[int] = Counter()
-    for item, verdict in zip(plan, verdicts, strict=True):
-        if verdict == "AC":
-            solved[item.team].add(item.problem)
-        elif verdict is not None and item.problem not in solved[item.team]:
-            rejected[item.team] += 1
-    rows = [SimulationRow(f"team {team + 1}", len(solved[team]), rejected[team]) for team in range(teams)]
-    return sorted(rows, key=lambda row: (-row.solved, row.rejected))
-
-
-def _print(summary: SimulationSummary) -> None:
-    console = make_console()
-    console.print(f"Contest {summary.contest}: {summary.teams} teams, {summary.submissions} submissions.")
-    console.print(f"Submitted {summary.submitted_per_sec}/s, judged {summary.judged_per_sec}/s.")
-    console.print(", ".join(f"{verdict} {count}" for verdict, count in summary.verdicts.items()))
-    table = Table("team", "solved", "rejected")
-    for row in summary.rows[:_SHOWN]:
-        table.add_row(row.team, str(row.solved), str(row.rejected))
-    console.print(table)
+def choose_programs(
+    programs: dict[str, list[SimulatedProgram]], problems: Sequence[str], languages: Sequence[str]
+) -> dict[str, list[SimulatedProgram]]:
+    """The programs of some problems and languages; empty: all. Each problem must keep an accepted program."""
+    for name in problems:
+        if name not in programs:
+            raise InvalidInput(
+                f"problem: {name[:64]!r} has no accepted program in the folder; choose from {', '.join(programs)}.",
+                field="problem",
+            )
+    for name in languages:
+        if name not in _LANGUAGES.values():
+            raise InvalidInput(
+                f"language: {name[:64]!r} cannot be simulated; choose from {', '.join(_LANGUAGES.values())}.",
+                field="language",
+            )
+    found = {
+        slug: [item for item in programs[slug] if not languages or item.language in languages]
+        for slug in dict.fromkeys(problems or programs)
+    }
+    for slug, items in found.items():
+        if not any(item.is_accepted for item in items):
+            raise InvalidInput(
+                f"language: {slug} has no accepted program in {', '.join(languages)}; leave it out with --problem.",
+                field="language",
+            )
+    return found

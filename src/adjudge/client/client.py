@@ -12,7 +12,9 @@ from adjudge import __version__
 from adjudge.client import account as account_operations
 from adjudge.client import chain_runs as chain_runs_operations
 from adjudge.client import chains as chains_operations
+from adjudge.client import clarifications as clarifications_operations
 from adjudge.client import contest_balloons as contest_balloons_operations
+from adjudge.client import contest_jury as contest_jury_operations
 from adjudge.client import contest_participants as contest_participants_operations
 from adjudge.client import contests as contests_operations
 from adjudge.client import executions as executions_operations
@@ -164,6 +166,16 @@ class Operations:
     contest_renew_passwords = _Operation(contest_participants_operations.contest_renew_passwords)
     contest_disable_accounts = _Operation(contest_participants_operations.contest_disable_accounts)
     contest_enable_accounts = _Operation(contest_participants_operations.contest_enable_accounts)
+    contest_create_tokens = _Operation(contest_participants_operations.contest_create_tokens)
+    contest_submissions = _Operation(contest_jury_operations.contest_submissions)
+    clarifications = _Operation(clarifications_operations.clarifications)
+    clarification_ask = _Operation(clarifications_operations.clarification_ask)
+    clarification_answer = _Operation(clarifications_operations.clarification_answer)
+    clarification_claim = _Operation(clarifications_operations.clarification_claim)
+    clarification_close = _Operation(clarifications_operations.clarification_close)
+    clarifications_unread = _Operation(clarifications_operations.clarifications_unread)
+    clarifications_mark_read = _Operation(clarifications_operations.clarifications_mark_read)
+    announce = _Operation(clarifications_operations.announce)
     chains = _Operation(chains_operations.chains)
     chain = _Operation(chains_operations.chain)
     chain_version = _Operation(chains_operations.chain_version)

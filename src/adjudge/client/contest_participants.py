@@ -13,6 +13,7 @@ from adjudge.schema.contest_participants import (
     AccountCardRead,
     AccountsChanged,
     ContestAccountRead,
+    ContestAccountTokenRead,
     ContestGroupRead,
     ContestInvitationCreated,
     ContestInvitationRead,
@@ -193,3 +194,12 @@ def contest_enable_accounts(
     """Enable the accounts, or all without a role in the contest."""
     request = post(path("contests", name, "accounts", action="enable"), {"names": list(names), "reason": reason})
     return (yield from fetch(AccountsChanged, request, retry))
+
+
+def contest_create_tokens(
+    retry: ClientRetryPolicy, name: str, *, label: str = "rehearsal", expires_in_hours: float = 24.0
+) -> Program[tuple[ContestAccountTokenRead, ...]]:
+    """Create a token for each account that was made for the contest, by user name; needs the role organiser."""
+    body = {"name": label, "expires_in_hours": expires_in_hours}
+    where = path("contests", name, "accounts", action="create-tokens")
+    return (yield from fetch_list(ContestAccountTokenRead, post(where, body), retry))

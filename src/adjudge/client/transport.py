@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
@@ -136,6 +137,15 @@ def _map_errors() -> Iterator[None]:
         raise UnreachableError(f"No response: {what}", was_sent=not isinstance(error, _NEVER_SENT)) from error
 
 
-def shared_transport(connections: int) -> httpx.AsyncBaseTransport:
+class SharedTransport(httpx.AsyncHTTPTransport):
     """Connections that several ``AsyncClient`` objects share, for a process that acts for many users."""
-    return httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=connections))
+
+    def __init__(self, connections: int) -> None:
+        super().__init__(limits=httpx.Limits(max_connections=connections))
+        self.statuses: Counter[int] = Counter()
+        """Number of responses by HTTP status, those to requests that were retried included."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        self.statuses[response.status_code] += 1
+        return response

@@ -196,3 +196,19 @@ class TeamImportRead(ResponseModel):
     items: list[TeamImportItem]
     findings: list[TeamImportFinding]
     accounts: list[AccountCardRead] = field(metadata=doc("New accounts whose passwords were generated."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContestAccountTokenRead(ResponseModel):
+    """A token of an account that was made for a contest; the secret is shown once."""
+
+    username: str
+    participant: str = field(metadata=doc("Code of the participant for whom the account submits."))
+    secret: str = field(metadata=doc(examples=["adj_…"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContestAccountTokenList(ResponseModel):
+    """New tokens, by user name."""
+
+    items: list[ContestAccountTokenRead]

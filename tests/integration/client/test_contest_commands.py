@@ -140,3 +140,62 @@ def test_canceled_contest_stays_canceled(contest: str) -> None:
     assert shown("cancel", contest, "--reason", "no rooms")["state"] == "canceled"
     again = run("publish", contest)
     assert (again.exit_code, "canceled" in again.stderr) == (3, True)
+
+
+def log_in(server: RunningServer, name: str) -> None:
+    answer = CliRunner().invoke(main, ["login", server.url, "--name", name], input=f"{PASSWORD}\n")
+    assert answer.exit_code == 0, answer.output
+
+
+def test_clarifications_are_asked_answered_and_announced(contest: str, server: RunningServer) -> None:
+    for command in (("publish", contest), ("participants", "add", contest, "--user", "bob", "--code", "bob")):
+        assert run(*command).exit_code == 0
+    assert run("start", contest).exit_code == 0
+    log_in(server, "bob")
+    asked = shown("clarifications", "ask", contest, "May n be 0?", "--problem", "S")
+    assert (asked["number"], asked["audience"], asked["problem"]) == (1, "jury", "S")
+    unknown = run("clarifications", "ask", contest, "?", "--problem", "Q")
+    assert (unknown.exit_code, "there is no problem 'Q'" in unknown.stderr) == (3, True)
+    forbidden = run("clarifications", "announce", contest, "I won.")
+    assert forbidden.exit_code == 3
+    log_in(server, "ada")
+    assert [item["number"] for item in shown("clarifications", "list", contest, "--open")] == [1]
+    assert run("clarifications", "claim", contest, "1").output == "1: claimed by ada\n"
+    assert "claimed by ada" in run("clarifications", "list", contest).output
+    assert run("clarifications", "answer", contest, "1", "No.").output == "2: sent to bob\n"
+    assert shown("clarifications", "list", contest, "--open") == []
+    missing = run("clarifications", "answer", contest, "9", "No.")
+    assert (missing.exit_code, "no clarification 9" in missing.stderr) == (3, True)
+    assert run("clarifications", "announce", contest, "Lunch.").output == "3: sent to all\n"
+    both = run("clarifications", "announce", contest, "x", "--participant", "bob", "--group", "g")
+    assert (both.exit_code, "give one of them" in both.stderr) == (3, True)
+    log_in(server, "bob")
+    seen = shown("clarifications", "list", contest, "--mark-read")
+    assert [(item["number"], item["body"], item["reply_to"]) for item in seen] == [
+        (3, "Lunch.", None),
+        (2, "No.", 1),
+        (1, "May n be 0?", None),
+    ]
+    assert not any(item["is_unread"] for item in shown("clarifications", "list", contest))
+
+
+def test_simulation_names_what_to_fix(contest: str, server: RunningServer, tmp_path: Path) -> None:
+    for slug in ("sum", "other"):
+        folder = tmp_path / "packages" / slug / "submissions" / "accepted"
+        folder.mkdir(parents=True)
+        (folder / "right.py").write_text("print(1)")
+    simulate = ("simulate", "rehearsal", "--teams", "2", "--problems", str(tmp_path / "packages"))
+    missing = run(*simulate)
+    assert (missing.exit_code, "other not published" in missing.stderr) == (3, True)
+    unknown = run(*simulate, "--resume")
+    assert (unknown.exit_code, "NOT_FOUND" in unknown.stderr) == (3, True)
+    waiting = run("simulate", contest, *simulate[2:], "--resume")
+    assert (waiting.exit_code, "spring is not running (draft)" in waiting.stderr) == (3, True)
+    both = run(*simulate, "--rate", "2", "--duration", "5")
+    assert (both.exit_code, "--rate and --duration" in both.stderr) == (3, True)
+    taken = run("simulate", contest, *simulate[2:], "--problem", "sum")
+    assert (taken.exit_code, "Nothing was created" in taken.stderr) == (3, True)
+    log_in(server, "bob")
+    forbidden = run(*simulate, "--problem", "sum")
+    assert (forbidden.exit_code, "FORBIDDEN" in forbidden.stderr) == (3, True)
+    assert "Nothing was created on the server." in forbidden.stderr

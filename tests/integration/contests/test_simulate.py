@@ -1,113 +1,112 @@
-"""``adjudge contest simulate`` against a running installation whose worker is killed in the middle."""
+"""A simulated contest against real processes whose worker is killed in the middle, and one that is resumed."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from adjudge.cli.contest_simulate import SimulationSummary, count_rows, load_programs, run_simulation
-from adjudge.contests.load_board import load_board
-from adjudge.contests.simulation import PlannedSubmission, SimulatedProgram, plan_submissions
-from adjudge.store import Tx, open_database
-from adjudge.store.contests import queries
-from adjudge.store.contests.scoreboard import JURY
-from tests.support.chain_fixture import zip_folder
+from adjudge.cli.contest_simulate import choose_programs, load_programs
+from adjudge.cli.simulation_report import summarize
+from adjudge.cli.simulation_run import SimulationOptions, SimulationProgress, run_simulation
+from adjudge.client import NotFoundError
+from adjudge.contests.simulation import SimulationPlan, plan_simulation
+from adjudge.domain.errors import InvalidInput
+from tests.rehearsal.rehearsal import Rehearsal, compare, open_rehearsal
 from tests.support.databases import PostgresDatabases
-from tests.support.installation import AdjudgeProcess, Installation, start_distributed
+from tests.support.problem_packages import EXAMPLES
 from tests.support.servers import RedisServer
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "problems"
+pytestmark = pytest.mark.slow
 TEAMS = 12
 DURATION_SEC = 4.0
-FIELDS = ("shout",)
+PROBLEMS = ("multiples", "shout")
 
 
-def cheap_programs() -> dict[str, list[SimulatedProgram]]:
-    """Programs that need no compiler."""
-    found = load_programs(EXAMPLES)
-    return {slug: [item for item in found[slug] if item.language == "python3"] for slug in FIELDS}
-
-
-async def solved_in_database(url: str, contest: str) -> list[int]:
-    """Solved problems of all teams as the stored scoreboard has them, best first."""
-
-    async def read(tx: Tx) -> list[int]:
-        board = (await load_board(tx, await queries.find_contest(tx, contest), JURY)).board
-        return sorted((row.keys.k1 for row in board.rows), reverse=True)
-
-    async with open_database(url, migrate=False) as database:
-        return await database.read(read)
-
-
-def simulate(installation: Installation, contest: str, plan: list[PlannedSubmission]) -> SimulationSummary:
-    token = installation.admin.headers["Authorization"].removeprefix("Bearer ")
-    return asyncio.run(
-        run_simulation(
-            installation.url,
-            token,
-            contest,
-            teams=TEAMS,
-            duration_sec=DURATION_SEC,
-            programs=cheap_programs(),
-            plan=plan,
-        )
-    )
-
-
-@pytest.mark.slow
-def test_killed_worker_changes_no_scoreboard_and_loses_nothing(
-    tmp_path: Path, postgres_databases: PostgresDatabases, redis_server: RedisServer
-) -> None:
-    plan = plan_submissions(seed=7, teams=TEAMS, programs=cheap_programs(), duration_sec=DURATION_SEC)
-    verdicts = ["AC" if item.program.is_accepted else "WA" for item in plan]
-    wanted = count_rows(plan, verdicts, TEAMS)
+@pytest.fixture(scope="module")
+def rehearsal(
+    tmp_path_factory: pytest.TempPathFactory, postgres_databases: PostgresDatabases, redis_server: RedisServer
+) -> Iterator[Rehearsal]:
+    """An installation with two workers."""
     with (
         postgres_databases.fresh() as url,
-        start_distributed(
-            tmp_path,
+        open_rehearsal(
+            tmp_path_factory.mktemp("rehearsal"),
             url,
-            redis_server.url,
+            redis_server,
+            None,
             job_lease_sec=2,
             job_heartbeat_sec=0.5,
             job_reclaim_interval_sec=0.5,
-            retry_max_retries=5,
-        ) as installation,
+            login_per_min=2,
+        ) as found,
     ):
-        for slug in FIELDS:
-            installation.publish(zip_folder(EXAMPLES / slug), slug=slug)
-        calm = simulate(installation, "calm", plan)
-        worker = installation.processes[2]
-        replacement: list[AdjudgeProcess] = []
+        found.publish(PROBLEMS)
+        yield found
 
-        async def crash() -> None:
-            await asyncio.sleep(DURATION_SEC / 2)
-            worker.kill()
-            replacement.append(AdjudgeProcess(["worker"], installation.environment, tmp_path))
 
-        async def both() -> SimulationSummary:
-            token = installation.admin.headers["Authorization"].removeprefix("Bearer ")
-            running = run_simulation(
-                installation.url,
-                token,
-                "crash",
-                teams=TEAMS,
-                duration_sec=DURATION_SEC,
-                programs=cheap_programs(),
-                plan=plan,
-            )
-            found, _ = await asyncio.gather(running, crash())
-            return found
+@pytest.fixture(scope="module")
+def plan() -> SimulationPlan:
+    """Programs that need no compiler."""
+    programs = choose_programs(load_programs(EXAMPLES), PROBLEMS, ["python3"])
+    return plan_simulation(seed=7, teams=TEAMS, programs=programs, submissions=20)
 
-        try:
-            crashed = asyncio.run(both())
-        finally:
-            for process in replacement:
-                process.stop()
-        assert (calm.unjudged, crashed.unjudged) == (0, 0)
-        assert calm.submissions == crashed.submissions == len(plan)
-        assert calm.rows == crashed.rows
-        assert [row.solved for row in calm.rows] == [row.solved for row in wanted]
-        boards = [asyncio.run(solved_in_database(url, contest)) for contest in ("calm", "crash")]
-        assert boards[0] == boards[1] == [row.solved for row in wanted]
+
+def simulate(
+    rehearsal: Rehearsal, contest: str, plan: SimulationPlan, *, is_resumed: bool = False, stop_after: int | None = None
+) -> SimulationProgress:
+    """Run a simulation; with ``stop_after`` it is interrupted when so many submissions are accepted."""
+    token = rehearsal.installation.admin.headers["Authorization"].removeprefix("Bearer ")
+    progress = SimulationProgress()
+    options = SimulationOptions(contest, plan, DURATION_SEC, is_resumed)
+
+    async def run() -> None:
+        running = asyncio.create_task(run_simulation(rehearsal.installation.url, token, options, progress))
+        while stop_after is not None and len(progress.accepted) < stop_after:
+            await asyncio.sleep(0.01)
+        if stop_after is not None:
+            running.cancel()
+        await asyncio.wait([running])
+        if not running.cancelled():
+            running.result()
+
+    asyncio.run(run())
+    return progress
+
+
+def test_killed_worker_changes_no_scoreboard_and_loses_nothing(rehearsal: Rehearsal, plan: SimulationPlan) -> None:
+    undisturbed = rehearsal.run("calm", plan, DURATION_SEC)
+    disturbed = rehearsal.run("crash", plan, DURATION_SEC, kill=True)
+    assert compare(undisturbed, disturbed) == []
+    assert undisturbed.repeated == 0
+    assert disturbed.summary.unexpected == 0
+    assert disturbed.summary.result_hash == undisturbed.summary.result_hash
+    assert disturbed.summary.accepted == len(plan.submissions) == 20
+
+
+def test_interrupted_simulation_is_resumed_without_duplicates(rehearsal: Rehearsal, plan: SimulationPlan) -> None:
+    first = simulate(rehearsal, "resumed", plan, stop_after=5)
+    assert 5 <= len(first.accepted) < len(plan.submissions)
+    second = simulate(rehearsal, "resumed", plan, is_resumed=True)
+    assert first.accepted.items() <= second.accepted.items()
+    summary = summarize(SimulationOptions("resumed", plan, DURATION_SEC), second)
+    assert (summary.problems, summary.errors) == ([], {})
+    assert len(second.listed) == len(plan.submissions)
+
+
+def test_resuming_needs_a_running_contest_and_the_same_teams(rehearsal: Rehearsal, plan: SimulationPlan) -> None:
+    with pytest.raises(NotFoundError):
+        simulate(rehearsal, "unknown", plan, is_resumed=True)
+    body = {"slug": "draft", "title": "Draft", "duration_sec": 3_600}
+    assert rehearsal.installation.admin.post("/api/v1/contests", json=body).status_code == 201
+    with pytest.raises(InvalidInput, match=r"draft is not running \(draft\)"):
+        simulate(rehearsal, "draft", plan, is_resumed=True)
+
+
+def test_unknown_problem_creates_nothing(rehearsal: Rehearsal) -> None:
+    programs = choose_programs(load_programs(EXAMPLES), ["shout", "paving"], [])
+    missing = plan_simulation(seed=1, teams=2, programs=programs)
+    with pytest.raises(InvalidInput, match="paving not published"):
+        simulate(rehearsal, "missing", missing)
+    assert rehearsal.installation.admin.get("/api/v1/contests/missing").status_code == 404

@@ -136,3 +136,27 @@ async def test_thousand_teams_in_one_import(published: PublishedProblem) -> None
         assert len(done["items"]) == 1_000
         page = await ok(await organiser.get(f"{ROOT}/spring/participants", params={"limit": 1_000}))
         assert len(page["items"]) == 1_000
+
+
+async def test_organiser_gets_tokens_of_the_accounts_that_were_made_for_the_contest(
+    published: PublishedProblem, store: StoreHarness
+) -> None:
+    async with published.user_client("setter") as organiser, published.user_client("contestant") as other:
+        await new_contest(organiser)
+        await ok(await organiser.post(IMPORT, json=files(teams=TEAMS, groups=GROUPS, accounts=ACCOUNTS)))
+        own = (await ok(await other.get("/api/v1/me")))["name"]
+        account = json.dumps([{"username": own, "type": "team", "team_id": "2"}])
+        await ok(await organiser.post(IMPORT, json={"files": [{"name": "accounts.json", "text": account}]}))
+        body = {"name": "rehearsal", "expires_in_hours": 2}
+        tokens = f"{ROOT}/spring/accounts:create-tokens"
+        assert (await other.post(tokens, json=body)).status_code == 404
+        made = (await ok(await organiser.post(tokens, json=body)))["items"]
+        # Neither a judge, nor an account of somebody else, nor one that is bound to a network.
+        assert [(item["username"], item["participant"]) for item in made] == [("team-002", "2")]
+        header = {"Authorization": f"Bearer {made[0]['secret']}"}
+        assert (await ok(await other.get("/api/v1/me", headers=header)))["name"] == "team-002"
+        unused = (await ok(await organiser.post(tokens, json=body)))["items"][0]
+        await store.clock.advance(3 * HOUR_MS)
+        header = {"Authorization": f"Bearer {unused['secret']}"}
+        assert (await other.get("/api/v1/me", headers=header)).status_code == 401
+        assert (await organiser.post(tokens, json={"expires_in_hours": 0})).status_code in (400, 422)

@@ -12,16 +12,24 @@ from adjudge.api.schema.contest_participants import (
     AccountNames,
     AccountsCreate,
     AccountsSwitch,
+    ContestTokensCreate,
     read_account,
     read_card,
 )
-from adjudge.schema.contest_participants import AccountCardList, AccountsChanged, ContestAccountPage
+from adjudge.schema.contest_participants import (
+    AccountCardList,
+    AccountsChanged,
+    ContestAccountPage,
+    ContestAccountTokenList,
+    ContestAccountTokenRead,
+)
 from adjudge.services.contest_accounts import ContestAccountService
+from adjudge.services.contest_tokens import ContestTokenService
 
 _MAX_LIMIT = 1_000
 
 
-def router(accounts: ContestAccountService) -> APIRouter:
+def router(accounts: ContestAccountService, tokens: ContestTokenService) -> APIRouter:
     """Routes of accounts."""
     routes = APIRouter(prefix="/contests", tags=["contest participants"])
 
@@ -70,5 +78,15 @@ def router(accounts: ContestAccountService) -> APIRouter:
     async def enable(contest: str, body: AccountsSwitch, viewer: Member) -> AccountsChanged:
         changed = await accounts.set_disabled(viewer, contest, disabled=False, names=body.names, reason=body.reason)
         return AccountsChanged(changed=changed)
+
+    @routes.post(
+        "/{contest}/accounts:create-tokens",
+        status_code=201,
+        summary="Create an API token for each account of a participant",
+        description="For rehearsals. Accounts with a role, disabled ones and those bound to a network get none.",
+    )
+    async def create_tokens(contest: str, body: ContestTokensCreate, viewer: Member) -> ContestAccountTokenList:
+        made = await tokens.create_tokens(viewer, contest, name=body.name, expires_in_hours=body.expires_in_hours)
+        return ContestAccountTokenList(items=[ContestAccountTokenRead.of(item) for item in made])
 
     return routes

@@ -183,6 +183,13 @@ class TeamImportRequest(ApiModel):
     files: list[TeamFile] = Field(min_length=1, max_length=20)
 
 
+class ContestTokensCreate(ApiModel):
+    """New tokens of the accounts that were made for a contest."""
+
+    name: str = Field("rehearsal", max_length=100, description="Name of each token.")
+    expires_in_hours: float = Field(24.0, gt=0, le=168, description="Lifetime of the tokens.")
+
+
 class ContestInvite(ApiModel):
     """A new invitation."""
 

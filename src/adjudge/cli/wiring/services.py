@@ -35,6 +35,7 @@ from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_submit import ContestSubmitCheck
+from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
@@ -168,6 +169,7 @@ def compose_services(
         contest_invitations=ContestInvitationService(database, contest_access, new_id),
         contest_groups=ContestGroupService(database, contest_access, new_id),
         contest_accounts=ContestAccountService(database, contest_access, passwords, credentials, new_id),
+        contest_tokens=ContestTokenService(database, new_id),
         team_imports=TeamImportService(database, passwords, accounts.password_min_length, new_id),
         scoreboards=scoreboards,
         scoreboard_exports=ScoreboardExportService(database, scoreboards, awards),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from adjudge.domain.errors import NotFound
@@ -75,6 +76,24 @@ INSERT = Statement(
     INSERT INTO api_tokens (id, user_id, name, token_hash, scopes, created_at, expires_at)
     VALUES (:id, :user_id, :name, :token_hash, :scopes, {now}, {now} + CAST(:ttl_us AS bigint))
     """,
+)
+
+INSERT_MANY = Statement(
+    "api_tokens.insert_many",
+    "Insert API tokens of several users.",
+    """
+    INSERT INTO api_tokens (id, user_id, name, token_hash, scopes, created_at, expires_at)
+    SELECT given_id, given_user_id, given_name, given_token_hash, given_scopes, {now}, {now} + given_ttl_us
+    FROM {given}
+    """,
+    input_columns={
+        "given_id": "text",
+        "given_user_id": "text",
+        "given_name": "text",
+        "given_token_hash": "text",
+        "given_scopes": "jsonb",
+        "given_ttl_us": "bigint",
+    },
 )
 
 SELECT_PRINCIPAL = Statement(
@@ -151,6 +170,16 @@ def digest_secret(secret: str) -> str:
 
 async def insert(tx: Tx, token: NewApiToken) -> None:
     await tx.execute(INSERT, token_hash=digest_secret(token.secret), **column_values(token))
+
+
+async def insert_many(tx: Tx, tokens: Sequence[NewApiToken]) -> None:
+    """Insert tokens of several users in one statement."""
+    rows = [
+        (item.id, item.user_id, item.name, digest_secret(item.secret), json.dumps(item.scopes), item.ttl_us)
+        for item in tokens
+    ]
+    if rows:
+        await tx.execute(INSERT_MANY, rows)
 
 
 async def find_principal(tx: Tx, secret: str) -> Principal | None:

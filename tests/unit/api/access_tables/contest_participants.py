@@ -17,6 +17,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("PATCH", "/api/v1/contests/{contest}/participants/{participant}"): USERS,
     ("DELETE", "/api/v1/contests/{contest}/participants/{participant}"): USERS,
     ("POST", "/api/v1/contests/{contest}/participants:import"): USERS,
+    ("POST", "/api/v1/contests/{contest}/accounts:create-tokens"): USERS,
     ("GET", "/api/v1/contests/{contest}/groups"): ALL,
     ("PUT", "/api/v1/contests/{contest}/groups"): USERS,
     ("POST", "/api/v1/contests/{contest}/groups/{group}:times"): USERS,
