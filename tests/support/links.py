@@ -14,7 +14,8 @@ from fastapi.dependencies.models import Dependant
 from starlette.routing import compile_path
 
 from adjudge import settings as settings_source
-from adjudge.api.app import API_ROOT, OPENAPI_PATH, build_routes
+from adjudge.api.app import OPENAPI_PATH, build_routes
+from adjudge.api.routing import API_ROOT
 from adjudge.web.app import install
 from tests.support.shared_routes import lookup_services
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 
@@ -15,7 +16,7 @@ from adjudge.api import errors
 from adjudge.api.auth import known_by, make_authenticator
 from adjudge.api.cached_problems import CachedProblems
 from adjudge.api.container import Services
-from adjudge.api.middleware import OpenStreams, RequestLimits, RequestMiddleware
+from adjudge.api.middleware import RequestLimits, RequestMiddleware, RouteIndex
 from adjudge.api.openapi import build_openapi
 from adjudge.api.routes import (
     account,
@@ -52,9 +53,9 @@ from adjudge.api.routes import (
     users,
     webhooks,
 )
-from adjudge.api.schema.base import ErrorResponse
+from adjudge.api.routing import API_ROOT, ERROR_RESPONSES
+from adjudge.api.sse import OpenStreams
 
-API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import)$")
 """Paths of packages and of files for chain runs, which are streamed. Other bodies are held in memory."""
@@ -68,9 +69,9 @@ _CORS_HEADERS: Final = [
     "X-Auth-Token",
     "X-Request-Id",
 ]
-_PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    "default": {"model": ErrorResponse, "description": "Error with a stable code (RFC 9457); see the error reference."}
-}
+
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+"""Metrics, logs and trace ids are those of ``observe``; FastAPI would look for its own providers at every request."""
 
 
 def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
@@ -84,7 +85,7 @@ def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
     )
     app.router.routes.extend(routes or build_routes(services))
     has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
-    app.include_router(metrics.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
+    app.router.routes.extend(metrics.metrics_router(settings.server.metrics_access, has_proxy=has_proxy).routes)
     errors.install_error_handlers(app)
     _add_middleware(app, services)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
@@ -93,11 +94,8 @@ def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
 
 def build_routes(services: Services) -> Sequence[BaseRoute]:
     """Build all routes under ``API_ROOT``, which is most of the work of building an application."""
-    app = _new_fastapi()
-    already = len(app.router.routes)
     s = services
-    # Routes are tried in this order, so the most used come first. No two of them match the same path.
-    for router in (
+    routers = (
         submissions.router(s.languages, s.submissions, s.submitter),
         submission_files.router(s.sources),
         problems.router(s.problems),
@@ -132,22 +130,24 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         ops.router(s.ops),
         secrets.router(s.secrets),
         metrics.router(),
-    ):
-        app.include_router(router, prefix=API_ROOT)
-    app.include_router(judge0.router(s.judge0))
-    return app.router.routes[already:]
+        judge0.router(s.judge0),
+    )
+    return [route for router in routers for route in router.routes]
 
 
 def _new_fastapi() -> FastAPI:
-    return FastAPI(
+    app = FastAPI(
         title="Adjudge",
         version=__version__,
         summary="Online judge and job chain engine.",
         openapi_url=OPENAPI_PATH,
         docs_url=None,
         redoc_url=None,
-        responses=_PROBLEM_RESPONSE,
+        responses=ERROR_RESPONSES,
+        telemetry=_NO_TELEMETRY,
     )
+    app.router.middleware_stack = RouteIndex(app.router)
+    return app
 
 
 def _add_middleware(app: FastAPI, services: Services) -> None:

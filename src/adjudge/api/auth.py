@@ -49,10 +49,11 @@ def client_address(request: Request) -> str:
 
 async def current_viewer(request: Request) -> Viewer:
     """The viewer of the request, authenticated once per request."""
-    known: Viewer | None = getattr(request.state, "viewer", None)
+    state: dict[str, Any] = request.scope["state"]
+    known: Viewer | None = state.get("viewer")
     if known is None:
         authenticate: Authenticate = request.app.state.authenticate
-        known = request.state.viewer = await authenticate(request)
+        known = state["viewer"] = await authenticate(request)
     return known
 
 

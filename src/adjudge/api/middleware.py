@@ -1,4 +1,4 @@
-"""The outermost middleware: request ids, limits, the log line, security headers, and a response to every error.
+"""The outermost middleware (request ids, limits, the log line, security headers, errors), and the index of routes.
 
 Limits of one request:
 
@@ -23,10 +23,12 @@ from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adjudge.api.errors import error_response, internal_error_response
 from adjudge.api.json_values import SMALL_BYTES, check_json_values
+from adjudge.api.sse import OpenStreams
 from adjudge.domain.errors import AdjudgeError, BodyTooLarge, TimedOut
 from adjudge.domain.ids import IdFactory, new_id, parse_traceparent, trace_id_from
 from adjudge.observe import logs
@@ -77,27 +79,6 @@ class RequestLimits:
     def is_upload(self, scope: Scope) -> bool:
         """Whether the path of this request accepts file uploads."""
         return self.uploads.match(scope["path"]) is not None
-
-
-class OpenStreams:
-    """The open event streams, so that the server can shut down without waiting for their clients."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[object]] = set()
-        self.are_closing = False
-
-    def add(self, task: asyncio.Task[object]) -> None:
-        """Register a stream that has started; at shutdown it is canceled at once."""
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        if self.are_closing:
-            task.cancel()
-
-    def close(self) -> None:
-        """Cancel all streams, and every stream that is added later."""
-        self.are_closing = True
-        for task in self._tasks:
-            task.cancel()
 
 
 class ResponseComplete(Exception):
@@ -358,3 +339,63 @@ def _wait_sec(scope: Scope) -> float:
     query: bytes = scope.get("query_string", b"")
     match = _WAIT.search(query) if query else None
     return float(match[1]) if match else 0.0
+
+
+class RouteIndex:
+    """Finds the route of a request by the start of its path; the router of the framework tries one after another.
+
+    Of several routes that match, the first one added is called, as by the router. If none matches, the router responds.
+    """
+
+    def __init__(self, router: Router) -> None:
+        self._routes = router.routes
+        self._app = router.app
+        self._indexed = 0
+        self._slashes = 0
+        """The most slashes in a prefix."""
+        self._by_prefix: dict[str, list[tuple[int, BaseRoute]]] = {}
+        """Routes with parameters, by the part of their path before the segment of the first parameter."""
+        self._by_path: dict[str, list[BaseRoute]] = {}
+        """All routes that may match the path of a route without parameters."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._indexed < len(self._routes):
+            self._build()
+        if scope["type"] == "http":
+            path: str = scope["path"]
+            for route in self._by_path.get(path) or self._by_parameters(path):
+                match, matched = route.matches(scope)
+                if match is Match.FULL:
+                    scope.update(matched)
+                    await route.handle(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
+
+    def _by_parameters(self, path: str) -> list[BaseRoute]:
+        return [route for _, route in sorted(self._with_prefix_of(path))]
+
+    def _with_prefix_of(self, path: str) -> list[tuple[int, BaseRoute]]:
+        found: list[tuple[int, BaseRoute]] = []
+        end = 0
+        for _ in range(self._slashes):
+            end = path.find("/", end) + 1
+            if not end:
+                break
+            found += self._by_prefix.get(path[:end], ())
+        return found
+
+    def _build(self) -> None:
+        self._by_prefix = {}
+        literal: dict[str, list[tuple[int, BaseRoute]]] = {}
+        for number, route in enumerate(self._routes):
+            path = route.path if isinstance(route, Route) else "/{}"
+            start, parameter, _ = path.partition("{")
+            if parameter:
+                self._by_prefix.setdefault(start[: start.rindex("/") + 1], []).append((number, route))
+            else:
+                literal.setdefault(path, []).append((number, route))
+        self._slashes = max((prefix.count("/") for prefix in self._by_prefix), default=0)
+        self._by_path = {
+            path: [route for _, route in sorted(own + self._with_prefix_of(path))] for path, own in literal.items()
+        }
+        self._indexed = len(self._routes)

@@ -37,6 +37,27 @@ class _SseConnection:
     """Has no deadline until the credential becomes invalid; then it expires immediately."""
 
 
+class OpenStreams:
+    """The open event streams, so that the server can shut down without waiting for their clients."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+        self.are_closing = False
+
+    def add(self, task: asyncio.Task[object]) -> None:
+        """Register a stream that has started; at shutdown it is canceled at once."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self.are_closing:
+            task.cancel()
+
+    def close(self) -> None:
+        """Cancel all streams, and every stream that is added later."""
+        self.are_closing = True
+        for task in self._tasks:
+            task.cancel()
+
+
 class SseConnections:
     """The open event streams of one process."""
 

@@ -104,10 +104,10 @@ def install(app: FastAPI, services: Services) -> None:
         rejudge.router(pages, services.languages, services.rejudges),
         ops.router(pages, services.submissions, services.ops),
         secrets.router(pages, services.secrets),
+        _former_paths(pages),
+        _not_found(pages),
     ):
-        app.include_router(router)
-    app.include_router(_former_paths(pages))
-    app.include_router(_not_found(pages))
+        app.router.routes.extend(router.routes)
 
 
 def _former_paths(pages: PageRenderer) -> APIRouter:

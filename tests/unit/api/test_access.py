@@ -12,7 +12,8 @@ import pytest
 from fastapi import FastAPI, routing
 from fastapi.responses import Response
 
-from adjudge.api.app import API_ROOT, OPENAPI_PATH
+from adjudge.api.app import OPENAPI_PATH
+from adjudge.api.routing import API_ROOT
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import ROLE_PERMISSIONS, Permission, Role
 from tests.support.asgi_app import AsgiApp

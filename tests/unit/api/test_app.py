@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from adjudge import __version__
 from adjudge.api.errors import MEDIA_TYPE, error_code_table
@@ -63,6 +64,11 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://adjudge") as client:
         yield client
+
+
+def test_every_route_is_in_the_index(app: FastAPI) -> None:
+    """An included router is tried for every request; see ADR 0112."""
+    assert {type(route).__name__ for route in app.routes if not isinstance(route, Route)} == set()
 
 
 async def test_live_does_not_depend_on_any_part(client: httpx.AsyncClient, part: _Part) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route, Router
 
 from adjudge.api.app import create_app
 from adjudge.api.errors import MEDIA_TYPE
+from adjudge.api.middleware import RouteIndex
 from adjudge.api.schema.base import ApiModel
 from adjudge.observe import logs
 from tests.support.asgi_app import make_services
@@ -212,3 +214,55 @@ async def test_streams_get_a_reconnect_event_when_the_server_stops(app: FastAPI)
     app.state.streams.close()
     await request
     assert sent[-1] == {"type": "http.response.body", "body": b"event: reconnect\ndata: {}\n\n"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "answer"),
+    [
+        ("GET", "/things", "GET /things"),
+        ("POST", "/things", "POST /things"),
+        ("GET", "/things/one", "GET /things/{name}"),
+        ("GET", "/things/new", "GET /things/{name}"),
+        ("POST", "/things/new", "POST /things/new"),
+        ("GET", "/things/one/parts/new", "GET /things/{name}/parts/new"),
+        ("GET", "/things/one/parts/two", "GET /things/{name}/parts/{part}"),
+        ("GET", "/things/one:close", "GET /things/{name}:close"),
+        ("GET", "/other/a/b", "GET /{path:path}"),
+        ("GET", "/things/", "GET /{path:path}"),
+    ],
+)
+async def test_the_index_finds_the_route_that_was_added_first(method: str, path: str, answer: str) -> None:
+    routes = [
+        ("GET", "/things/{name}:close"),
+        ("GET", "/things"),
+        ("POST", "/things"),
+        ("GET", "/things/{name}"),
+        ("GET", "/things/new"),
+        ("POST", "/things/new"),
+        ("GET", "/things/{name}/parts/new"),
+        ("GET", "/things/{name}/parts/{part}"),
+        ("GET", "/{path:path}"),
+    ]
+    router = Router([_route(*found) for found in routes])
+    for app in (RouteIndex(router), router):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://adjudge") as client:
+            assert (await client.request(method, path)).text == answer
+
+
+async def test_the_router_responds_to_what_the_index_does_not_find() -> None:
+    router = Router([_route("GET", "/things"), _route("GET", "/things/{name}")])
+    index = RouteIndex(router)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=index), base_url="http://adjudge") as client:
+        assert (await client.get("/nothing")).status_code == 404
+        assert (await client.get("/x" + "/" * 10_000)).status_code == 404
+        assert (await client.post("/things")).status_code == 405
+        assert (await client.get("/added")).status_code == 404
+        router.routes.append(_route("GET", "/added"))
+        assert (await client.get("/added")).text == "GET /added"
+
+
+def _route(method: str, path: str) -> Route:
+    async def respond(_request: Request) -> PlainTextResponse:
+        return PlainTextResponse(f"{method} {path}")
+
+    return Route(path, respond, methods=[method])

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path
 
 from adjudge.api.auth import require_permission
 from adjudge.api.routes.login import account_read
+from adjudge.api.routing import api_router
 from adjudge.api.schema.account import AccountUpdate, PasswordChangeRequest, TokenCreate
 from adjudge.domain.permissions import Permission
 from adjudge.schema.account import AccountRead, SessionList, SessionRead, TokenCreated, TokenList, TokenRead
@@ -19,7 +20,7 @@ Id = Annotated[str, Path(max_length=64)]
 
 
 def router(accounts: AccountService) -> APIRouter:
-    routes = APIRouter(tags=["account"])
+    routes = api_router("account")
 
     @routes.get("/me", summary="Get your account and permissions")
     async def me(viewer: Own) -> AccountRead:

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from adjudge.api.auth import require_permission
 from adjudge.api.responses import file_response
 from adjudge.api.routes.chains import Controller
+from adjudge.api.routing import api_router
 from adjudge.domain.permissions import Permission
 from adjudge.schema.chain_runs import FileCreated
 from adjudge.services.chain_run_files import ChainRunFileService
@@ -20,7 +21,7 @@ _FILE_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "
 
 
 def router(run_files: ChainRunFileService) -> APIRouter:
-    routes = APIRouter(tags=["runs"])
+    routes = api_router("runs")
 
     @routes.post(
         "/files",

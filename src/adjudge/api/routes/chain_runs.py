@@ -14,6 +14,7 @@ from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.chains import Controller, IdempotencyKey
 from adjudge.api.routes.events import encode_event
+from adjudge.api.routing import api_router
 from adjudge.api.schema.chain_runs import DecisionRequest, NodeActionRequest, ReasonRequired, RerunRequest, StopBody
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.domain.errors import InvalidInput
@@ -48,7 +49,7 @@ _APPROVERS: Final = (
 
 
 def router(chain_runs: ChainRunService, connections: SseConnections) -> APIRouter:
-    routes = APIRouter(tags=["runs"])
+    routes = api_router("runs")
     _add_reading(routes, chain_runs, connections)
     _add_nodes(routes, chain_runs)
     _add_control(routes, chain_runs)

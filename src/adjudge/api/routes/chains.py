@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Request
 
 from adjudge.api.auth import require_permission
+from adjudge.api.routing import api_router
 from adjudge.api.schema.chain_runs import ChainRunCreate
 from adjudge.api.schema.chains import ChainApplyRequest, ChainCreate, ChainUpdate, TriggerCreate, TriggerUpdate
 from adjudge.chains.definition_file import ChainDefinition as ChainFile
@@ -48,7 +49,7 @@ IdempotencyKey = Annotated[
 
 
 def router(chains: ChainService, chain_runs: ChainRunService, chain_triggers: ChainTriggerService) -> APIRouter:
-    routes = APIRouter(tags=["chains"])
+    routes = api_router("chains")
     _add_definitions(routes, chains)
     _add_actions(routes, chains, chain_runs)
     _add_triggers(routes, chain_triggers)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from adjudge.api.pagination import DEFAULT_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.contests import Member
+from adjudge.api.routing import api_router
 from adjudge.api.schema.contest_participants import (
     AccountNames,
     AccountsCreate,
@@ -31,7 +32,7 @@ _MAX_LIMIT = 1_000
 
 def router(accounts: ContestAccountService, tokens: ContestTokenService) -> APIRouter:
     """Routes of accounts."""
-    routes = APIRouter(prefix="/contests", tags=["contest participants"])
+    routes = api_router("contest participants", "/contests")
 
     @routes.get("/{contest}/accounts", summary="List the accounts that were made for a contest")
     async def page(

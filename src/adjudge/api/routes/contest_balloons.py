@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.domain.permissions import Permission
 from adjudge.schema.balloons import BalloonPage, BalloonRead
 from adjudge.services.balloons import BalloonDetail, BalloonFilter, BalloonService
@@ -19,7 +20,7 @@ Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
 
 def router(balloons: BalloonService) -> APIRouter:
     """All routes."""
-    routes = APIRouter(prefix="/contests/{contest}/balloons", tags=["contests"])
+    routes = api_router("contests", "/contests/{contest}/balloons")
 
     @routes.get(
         "",

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.clarifications import (
     Announcement,
     CannedAnswerCreate,
@@ -33,7 +34,7 @@ Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
 
 def router(clarifications: ClarificationService) -> APIRouter:
     """Questions, answers, announcements and canned answers."""
-    routes = APIRouter(prefix="/contests/{contest}", tags=["contests"])
+    routes = api_router("contests", "/contests/{contest}")
     _add_reading_routes(routes, clarifications)
     _add_jury_routes(routes, clarifications)
     _add_canned_routes(routes, clarifications)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from adjudge.api.routes.contests import Member, Reader
+from adjudge.api.routing import api_router
 from adjudge.api.schema.contest_participants import ContestGroupsUpdate, GroupTimes, OrganizationBody
 from adjudge.api.schema.contests import to_us
 from adjudge.schema.contest_participants import (
@@ -19,7 +20,7 @@ from adjudge.services.contest_groups import ContestGroupService
 
 def router(groups: ContestGroupService) -> APIRouter:
     """Routes of groups and organisations."""
-    routes = APIRouter(prefix="/contests", tags=["contest participants"])
+    routes = api_router("contest participants", "/contests")
 
     @routes.get("/{contest}/groups", summary="List groups of participants")
     async def list_groups(contest: str, viewer: Reader) -> ContestGroupList:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.contest_jury import (
     IgnoreRequest,
     JuryRejudgeRequest,
@@ -38,7 +39,7 @@ _MICROSECONDS = 1_000_000
 
 def router(submissions: ContestSubmissionService, reader: JurySubmissionService) -> APIRouter:
     """All routes of the jury on submissions."""
-    routes = APIRouter(prefix="/contests/{contest}/jury", tags=["contests"])
+    routes = api_router("contests", "/contests/{contest}/jury")
     _add_read_routes(routes, reader)
     _add_decision_routes(routes, submissions)
     _add_confirmed_routes(routes, submissions)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from adjudge.api.pagination import DEFAULT_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.contests import Member, Reader
+from adjudge.api.routing import api_router
 from adjudge.api.schema.contest_participants import (
     ContestInvite,
     ContestRegister,
@@ -47,7 +48,7 @@ def router(
     imports: TeamImportService,
 ) -> APIRouter:
     """All routes of participants."""
-    routes = APIRouter(prefix="/contests", tags=["contest participants"])
+    routes = api_router("contest participants", "/contests")
     _add_registration_routes(routes, registrations)
     _add_team_routes(routes, registrations)
     _add_list_routes(routes, participants)

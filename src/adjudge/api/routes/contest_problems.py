@@ -11,6 +11,7 @@ from adjudge.api.accept_language import statement_languages
 from adjudge.api.auth import require_permission
 from adjudge.api.responses import file_response
 from adjudge.api.routes.problems import FILE, Lang
+from adjudge.api.routing import api_router
 from adjudge.api.schema.base import decode_json
 from adjudge.api.schema.contests import read_problem
 from adjudge.domain.permissions import Permission
@@ -24,7 +25,7 @@ Reader = Annotated[Viewer, require_permission(Permission.CONTEST_READ)]
 
 def router(problems: ContestProblemService) -> APIRouter:
     """Routes that read one problem of a contest."""
-    routes = APIRouter(prefix="/contests", tags=["contests"])
+    routes = api_router("contests", "/contests")
 
     @routes.get(
         "/{contest}/problems/{label}",

@@ -14,6 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from adjudge.api.auth import require_permission
 from adjudge.api.responses import packed_response
 from adjudge.api.routes.events import STREAM, LastEventId
+from adjudge.api.routing import api_router
 from adjudge.api.schema.base import encode_json
 from adjudge.api.schema.scoreboard import AwardsUpdate, read_awards, read_statistics
 from adjudge.api.sse import EventStreamResponse, SseConnections
@@ -64,7 +65,7 @@ def router(
     connections: SseConnections,
 ) -> APIRouter:
     """All routes."""
-    routes = APIRouter(prefix="/contests/{contest}", tags=["scoreboards"])
+    routes = api_router("scoreboards", "/contests/{contest}")
     _add_row_routes(routes, scoreboards, exports)
     _add_stream_route(routes, scoreboards, connections)
     _add_export_routes(routes, scoreboards, exports)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.contests import (
     ContestCloneRequest,
     ContestCreate,
@@ -53,7 +54,7 @@ Admin = Annotated[Viewer, require_permission(Permission.CONTEST_ADMIN)]
 
 def router(contests: ContestService, lifecycle: ContestLifecycleService) -> APIRouter:
     """All routes of the settings and the lifecycle of contests."""
-    routes = APIRouter(prefix="/contests", tags=["contests"])
+    routes = api_router("contests", "/contests")
     _add_settings_routes(routes, contests)
     _add_role_routes(routes, contests)
     _add_state_routes(routes, lifecycle)

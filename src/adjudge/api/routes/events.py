@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header
 from fastapi.responses import StreamingResponse
 
 from adjudge.api.auth import require_permission
+from adjudge.api.routing import api_router
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.domain.permissions import Permission
 from adjudge.services.submission_events import Stream, StreamEvent, SubmissionEventService
@@ -29,7 +30,7 @@ LastEventId = Annotated[
 
 def router(events: SubmissionEventService, connections: SseConnections) -> APIRouter:
     """Streams of one submission, of the user's own submissions, and of all submissions."""
-    routes = APIRouter(tags=["events"])
+    routes = api_router("events")
 
     @routes.get(
         "/submissions/{submission_id}/events",

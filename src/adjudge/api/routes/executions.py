@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.submissions import IdempotencyKey, request_context
+from adjudge.api.routing import api_router
 from adjudge.api.schema.executions import ExecutionBatchCreate, ExecutionCreate
 from adjudge.domain.permissions import Permission
 from adjudge.schema.executions import ExecutionList, ExecutionPage, ExecutionRead, ExecutionRunRead
@@ -21,7 +22,7 @@ Wait = Annotated[float, Query(ge=0, le=WAIT_MOST_SEC, description="Seconds to wa
 
 
 def router(executions: ExecutionService) -> APIRouter:
-    routes = APIRouter(tags=["executions"])
+    routes = api_router("executions")
 
     @routes.post(
         "/executions",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from fastapi import APIRouter, Request
 
+from adjudge.api.routing import api_router
 from adjudge.api.schema.base import LivenessRead, ReadinessRead
 from adjudge.domain.errors import Unavailable
 from adjudge.services import health
@@ -14,7 +15,7 @@ from adjudge.services.health import Check
 
 def router(checks: Mapping[str, Check]) -> APIRouter:
     """Routes for load balancers and supervisors."""
-    routes = APIRouter(prefix="/health", tags=["health"])
+    routes = api_router("health", "/health")
 
     @routes.get("/live", summary="Liveness probe")
     async def live() -> LivenessRead:

@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from adjudge.api.auth import require_permission
 from adjudge.api.errors import get_request_id, handle_error
 from adjudge.api.routes.submissions import request_context
+from adjudge.api.routing import ERROR_RESPONSES
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.services.judge0 import API_VERSION, InvalidSubmission, Judge0Service
@@ -39,6 +40,7 @@ _FIELD_NAMES: Final = {
 }
 _ERROR_CONTENT: Final = {"application/json": {"schema": {"type": ["object", "array"]}}}
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
+    **ERROR_RESPONSES,
     "4XX": {"description": "Error in Judge0's form.", "content": _ERROR_CONTENT},
     "5XX": {"description": "Error in Judge0's form.", "content": _ERROR_CONTENT},
 }

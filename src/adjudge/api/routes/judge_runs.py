@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.auth import require_permission
+from adjudge.api.routing import api_router
 from adjudge.api.schema.submissions import ReasonRequest
 from adjudge.domain.permissions import Permission
 from adjudge.schema.submissions import (
@@ -30,7 +31,7 @@ Staff = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)]
 
 
 def router(submissions: SubmissionService) -> APIRouter:
-    routes = APIRouter(tags=["judge-runs"])
+    routes = api_router("judge-runs")
 
     @routes.get("/submissions/{submission_id}/judge-runs", summary="List the judge runs of a submission")
     async def of_submission(submission_id: str, viewer: Reader) -> JudgeRunList:

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.responses import conditional_response, request_etag
+from adjudge.api.routing import api_router
 from adjudge.domain.permissions import Permission
 from adjudge.schema.problems import LanguageList, LanguageTemplateRead
 from adjudge.services.languages import LanguageService
@@ -18,7 +19,7 @@ Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 
 
 def router(language_service: LanguageService) -> APIRouter:
-    routes = APIRouter(prefix="/languages", tags=["languages"])
+    routes = api_router("languages", "/languages")
 
     @routes.get("", summary="List languages", responses={200: {"model": LanguageList}, 304: {"description": "Known"}})
     async def list_languages(_viewer: Reader, request: Request) -> Response:

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from adjudge.api.auth import client_address, require_permission
 from adjudge.api.cookies import SESSION_COOKIE, delete_cookie, set_cookie
 from adjudge.api.csrf import check_origin, csrf_token
+from adjudge.api.routing import api_router
 from adjudge.api.schema.account import LoginRequest, RegisterRequest, TokenLoginRequest
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
 from adjudge.domain.permissions import ALL_SCOPES, Permission
@@ -22,7 +23,7 @@ from adjudge.store.accounts.users import UserRow
 
 def router(credentials: CredentialCache, accounts: AccountService, logins: LoginService) -> APIRouter:
     """Public routes, except logout; attempts are limited by user name and address."""
-    routes = APIRouter(tags=["login"])
+    routes = api_router("login")
 
     @routes.get("/login", summary="List login methods")
     async def methods() -> LoginMethods:

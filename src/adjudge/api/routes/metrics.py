@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from adjudge import __version__
 from adjudge.api.auth import client_address, current_viewer
+from adjudge.api.routing import ERROR_RESPONSES, api_router
 from adjudge.api.schema.base import VersionRead
 from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission
@@ -20,7 +21,7 @@ _PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Hos
 
 
 def router() -> APIRouter:
-    routes = APIRouter(tags=["health"])
+    routes = api_router("health")
 
     @routes.get("/version", summary="Get the version")
     async def version() -> VersionRead:
@@ -35,7 +36,7 @@ def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: b
     Behind a proxy on the same host every request comes from a loopback address, so with a proxy that does not grant
     access.
     """
-    routes = APIRouter(tags=["about"])
+    routes = APIRouter(tags=["about"], responses=ERROR_RESPONSES)
 
     text = {"description": "Metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 

@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse
 from adjudge.api.cookies import SESSION_COOKIE, cookie_name, delete_cookie, set_cookie
 from adjudge.api.csrf import safe_redirect_path
 from adjudge.api.routes.login import client_info
+from adjudge.api.routing import api_router
 from adjudge.domain.errors import LoginFailed, NotFound
 from adjudge.services.login import LoginService
 from adjudge.services.oidc import OidcProvider
@@ -21,7 +22,7 @@ _CALLBACK: Final = "/api/v1/login/oidc/callback"
 
 def router(logins: LoginService) -> APIRouter:
     """The start and the callback of a login. A browser follows both, so both respond with a redirect."""
-    routes = APIRouter(tags=["login"])
+    routes = api_router("login")
 
     @routes.get(
         "/login/oidc", status_code=303, response_class=RedirectResponse, summary="Start an OpenID Connect login"

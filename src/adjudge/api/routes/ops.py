@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 from adjudge import __version__
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.ops import DeadLetterRequest
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
@@ -46,7 +47,7 @@ _TIMESTAMPS: Final = frozenset(
 
 
 def router(ops: OpsService) -> APIRouter:
-    routes = APIRouter(prefix="/ops", tags=["ops"])
+    routes = api_router("ops", "/ops")
     _add_state(routes, ops)
     _add_dead_letters(routes, ops)
     _add_history(routes, ops)

@@ -14,6 +14,7 @@ from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.events import STREAM, encode_stream
 from adjudge.api.routes.problems import Cursor, Limit
+from adjudge.api.routing import api_router
 from adjudge.api.schema.problems import import_read
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.api.uploads import open_upload
@@ -44,7 +45,7 @@ _UPLOAD: Final = {
 
 
 def router(imports: ProblemImportService, connections: SseConnections) -> APIRouter:
-    routes = APIRouter(tags=["problems"])
+    routes = api_router("problems")
 
     @routes.post(
         "/problems:import",

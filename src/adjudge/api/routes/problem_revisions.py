@@ -13,6 +13,7 @@ from adjudge.api.pagination import DEFAULT_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.responses import conditional_response, request_etag
 from adjudge.api.routes.problem_imports import Writer, import_accepted
 from adjudge.api.routes.problems import NOT_MODIFIED, Cursor, Lang, Limit, Name, Reader
+from adjudge.api.routing import api_router
 from adjudge.api.schema.problems import ProblemUpdate, PublishRequest, RollbackRequest, WithdrawRequest
 from adjudge.domain.permissions import Permission
 from adjudge.schema.problems import (
@@ -36,7 +37,7 @@ Number = Annotated[int, Path(ge=1, le=2**53, description="Revision number.")]
 
 
 def router(problems: ProblemService, revisions: ProblemRevisionService, imports: ProblemImportService) -> APIRouter:
-    routes = APIRouter(tags=["problems"])
+    routes = api_router("problems")
     _add_management(routes, revisions)
     _add_revisions(routes, problems, revisions, imports)
     return routes

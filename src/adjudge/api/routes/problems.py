@@ -11,6 +11,7 @@ from adjudge.api.accept_language import statement_languages
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor
 from adjudge.api.responses import conditional_response, file_response, request_etag
+from adjudge.api.routing import api_router
 from adjudge.domain.permissions import Permission
 from adjudge.domain.problem_metadata import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
 from adjudge.schema.problems import (
@@ -42,7 +43,7 @@ FILE: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def router(problems: ProblemService) -> APIRouter:
-    routes = APIRouter(tags=["problems"])
+    routes = api_router("problems")
     _add_reading(routes, problems)
     _add_files(routes, problems)
     return routes

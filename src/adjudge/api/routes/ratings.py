@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.ratings import read_history, read_ranked
 from adjudge.domain.permissions import Permission
 from adjudge.schema.ratings import RatingHistoryRead, RatingPage
@@ -18,7 +19,7 @@ Reader = Annotated[Viewer, require_permission(Permission.CONTEST_READ)]
 
 
 def router(ratings: RatingService) -> APIRouter:
-    routes = APIRouter(tags=["ratings"])
+    routes = api_router("ratings")
 
     @routes.get("/ratings", summary="List users by rating, best first")
     async def ranking(

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.rejudge import RejudgeApplyRequest, RejudgeCreate
 from adjudge.api.schema.submissions import ReasonRequest
 from adjudge.domain.permissions import Permission
@@ -33,7 +34,7 @@ Cursor = Annotated[str | None, Query(max_length=2048)]
 
 
 def router(languages: Languages, rejudges: RejudgeService) -> APIRouter:
-    routes = APIRouter(prefix="/rejudge-batches", tags=["rejudge"])
+    routes = api_router("rejudge", "/rejudge-batches")
 
     @routes.post(
         "",

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.auth import require_permission
+from adjudge.api.routing import api_router
 from adjudge.api.schema.chains import SecretBody
 from adjudge.domain.permissions import Permission
 from adjudge.schema.chains import SecretInfo, SecretList
@@ -17,7 +18,7 @@ Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 
 
 def router(secrets: SecretService) -> APIRouter:
-    routes = APIRouter(tags=["secrets"])
+    routes = api_router("secrets")
 
     @routes.get("/secrets", summary="The names of secrets that chains may use")
     async def listed(_viewer: Writer) -> SecretList:

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from starlette.datastructures import FormData, UploadFile
 
 from adjudge.api.auth import require_permission
+from adjudge.api.routing import api_router
 from adjudge.api.schema.submissions import SubmissionFileCreate
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
@@ -48,7 +49,7 @@ _TEXT: Final = "text/plain; charset=utf-8"
 
 def router(sources: SubmissionSourceService) -> APIRouter:
     """Routes that read the files of a submission."""
-    routes = APIRouter(tags=["submissions"])
+    routes = api_router("submissions")
 
     @routes.get(
         "/submissions/{submission_id}/source",

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.users import InvitationCreate, ReasonBody, UserCreate, UserUpdate
 from adjudge.domain.permissions import Permission, Role
 from adjudge.schema.account import UserRead
@@ -24,7 +25,7 @@ _AFTER_ALL_IDS: Final = "g"
 
 
 def router(users: UserService) -> APIRouter:
-    routes = APIRouter(tags=["users"])
+    routes = api_router("users")
     _add_users(routes, users)
     _add_invitations(routes, users)
     return routes

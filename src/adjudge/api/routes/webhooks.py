@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.webhooks import WebhookCreate, WebhookUpdate
 from adjudge.domain.permissions import Permission
 from adjudge.schema.webhooks import DeliveryPage, DeliveryQueued, DeliveryRead, WebhookCreated, WebhookList, WebhookRead
@@ -18,7 +19,7 @@ Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 
 
 def router(webhooks: WebhookService) -> APIRouter:
-    routes = APIRouter(prefix="/webhooks", tags=["webhooks"])
+    routes = api_router("webhooks", "/webhooks")
 
     @routes.post(
         "",
