@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 
 from adjudge.domain.errors import InvalidInput
@@ -23,6 +24,8 @@ _LONGEST_US: Final = 10**15
 """Upper bound (31 years) of the time to fill a bucket: sums with the clock of Redis stay below 2^53, exact in Lua."""
 _SWEEP_AT: Final = 10_000
 """Number of buckets in a process above which the full ones are dropped."""
+
+_MAX_FILL_TIMES: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +55,21 @@ class BucketRequest:
     @property
     def cost_us(self) -> int:
         """Time to refill the requested tokens, rounded down, so that a full bucket grants its whole burst."""
-        return self._fill_us(self.amount, round_up=False)
+        return _fill_us(self.amount, self.rate_per_sec, round_up=False)
 
     @property
     def fill_time_us(self) -> int:
         """Time to fill the bucket from empty, rounded up."""
-        return self._fill_us(self.burst, round_up=True)
+        return _fill_us(self.burst, self.rate_per_sec, round_up=True)
 
-    def _fill_us(self, tokens: float, *, round_up: bool) -> int:
-        """Divide exactly, as fractions of integers: a float quotient may be off by a microsecond."""
-        (tokens_over, tokens_under), (rate_over, rate_under) = (
-            tokens.as_integer_ratio(),
-            self.rate_per_sec.as_integer_ratio(),
-        )
-        over, under = tokens_over * rate_under * _SECOND_US, tokens_under * rate_over
-        return min(-(-over // under) if round_up else over // under, _LONGEST_US)
+
+@lru_cache(_MAX_FILL_TIMES)
+def _fill_us(tokens: float, rate_per_sec: float, *, round_up: bool) -> int:
+    """Divide exactly, as fractions of integers: a float quotient may be off by a microsecond."""
+    tokens_over, tokens_under = tokens.as_integer_ratio()
+    rate_over, rate_under = rate_per_sec.as_integer_ratio()
+    over, under = tokens_over * rate_under * _SECOND_US, tokens_under * rate_over
+    return min(-(-over // under) if round_up else over // under, _LONGEST_US)
 
 
 class TokenBuckets(Protocol):

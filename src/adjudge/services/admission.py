@@ -13,6 +13,7 @@ import ipaddress
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 from typing import Final
 
@@ -257,8 +258,7 @@ class AdmissionController:
         if limits.user_per_sec:
             wants.append(_bucket_request(f"submit:user:{user_id}", limits.user_per_sec, limits.user_burst, count))
         if limits.address_per_sec:
-            key = f"submit:address:{hashed_bucket_key(client_network(address))}"
-            wants.append(_bucket_request(key, limits.address_per_sec, limits.address_burst, count))
+            wants.append(_bucket_request(_address_key(address), limits.address_per_sec, limits.address_burst, count))
         wait_sec = max(await self._buckets.take_many(wants), default=0.0) if wants else 0.0
         if wait_sec > 0:
             raise RateLimited(retry_after_sec=ceil(wait_sec))
@@ -329,6 +329,11 @@ def client_network(address: str) -> str:
 def hashed_bucket_key(private: str) -> str:
     """A hashed key, so that Redis does not store addresses and names."""
     return hashlib.sha256(private.encode(errors="surrogatepass")).hexdigest()[:24]
+
+
+@lru_cache(_MAX_USAGE_ENTRIES)
+def _address_key(address: str) -> str:
+    return f"submit:address:{hashed_bucket_key(client_network(address))}"
 
 
 def _bucket_request(key: str, rate_per_sec: float, burst: int, count: int) -> BucketRequest:

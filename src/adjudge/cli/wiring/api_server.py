@@ -18,8 +18,9 @@ import uvicorn
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.api.app import API_ROOT, create_app
+from adjudge.api.app import create_app
 from adjudge.api.container import Services
+from adjudge.api.routing import API_ROOT
 from adjudge.api.sse import SseConnections
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.two_tier import open_cache
@@ -40,7 +41,6 @@ from adjudge.services.event_feed import EventFeed
 from adjudge.services.health import component_checks
 from adjudge.services.oidc import OidcProvider
 from adjudge.services.passwords import PasswordHashing
-from adjudge.services.rate_limit import FallbackBuckets
 from adjudge.services.scoreboard_feed import ScoreboardFeed
 from adjudge.services.scoreboard_rows import encode_change
 from adjudge.services.viewer import CredentialCache
@@ -79,7 +79,7 @@ async def open_services(
     """The services of a server, on the drivers that its process shares with other roles."""
     async with (
         open_registry(settings, database) as registry,
-        open_buckets(settings) as shared,
+        open_buckets(settings) as buckets,
         inline_dispatch(settings, database, stream),
         open_cache(
             database,
@@ -89,7 +89,6 @@ async def open_services(
             max_bytes=settings.cache.bytes,
         ) as cache,
     ):
-        buckets = FallbackBuckets(shared)
         sampler = LoadSampler(database, registry, count_to=settings.admission.high_watermark + 1)
         admission = AdmissionController(settings.admission, database, buckets, sampler)
         engine, feed = make_engine(settings), EventFeed(database)

@@ -14,6 +14,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.observe.logs import get_logger
 from adjudge.registry import Registry
 from adjudge.registry.database import DatabaseRegistry
+from adjudge.services.rate_limit import FallbackBuckets
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database
 from adjudge.store.engine.connect import sqlite_path
@@ -121,11 +122,12 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
 
 @asynccontextmanager
 async def open_buckets(settings: Settings) -> AsyncIterator[TokenBuckets]:
-    """Shared through Redis if configured, else in-process."""
+    """Shared through Redis if configured, while it is available, else in-process."""
     url, environment = settings.jobs.redis_url.reveal(), settings.server.environment
     buckets: TokenBuckets = MemoryTokenBuckets()
     if url:
-        buckets = RedisTokenBuckets(url, environment=environment, timeout_sec=settings.jobs.redis_timeout_sec)
+        timeout_sec = settings.jobs.redis_timeout_sec
+        buckets = FallbackBuckets(RedisTokenBuckets(url, environment=environment, timeout_sec=timeout_sec))
     try:
         yield buckets
     finally:
