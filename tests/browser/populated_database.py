@@ -99,6 +99,8 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/scoreboard/{participant}/{label}": f"/contests/hostile/scoreboard/{participant['id']}/A",
         "/contests/{slug}/resolver": "/contests/hostile/resolver",
         "/contests/{slug}/balloons": "/contests/hostile/balloons",
+        "/contests/{slug}/prints": "/contests/hostile/prints",
+        "/contests/{slug}/prints/{number}": "/contests/hostile/prints/1",
         "/contests/{slug}/clarifications": "/contests/hostile/clarifications",
         "/contests/{slug}/clarifications/{clarification_id}": f"/contests/hostile/clarifications/{question_id}",
         "/ratings": "/ratings",
@@ -140,7 +142,7 @@ def populate(installation: Installation) -> CreatedObjects:
 def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     """A running contest; return a participant and a question."""
     body = {"slug": "hostile", "title": HOSTILE[:200], "description": HOSTILE, "duration_sec": 18_000}
-    body |= {"balloons_enabled": True, "freeze_balloon_minimum": 3}
+    body |= {"balloons_enabled": True, "freeze_balloon_minimum": 3, "printing_enabled": True}
     _posted(installation.admin, "/api/v1/contests", body)
     problems = {"problems": [{"problem": "sum", "alias": HOSTILE[:200], "rgb": "#e11d48"}, {"problem": "twice"}]}
     installation.admin.put("/api/v1/contests/hostile/problems", json=problems).raise_for_status()
@@ -156,6 +158,8 @@ def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     entry = {"user": "contestant", "name": HOSTILE[:100]}
     participant = _posted(installation.admin, "/api/v1/contests/hostile/participants", entry)
     asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})
+    printed = {"content": HOSTILE * 20, "file_name": "hostile.txt"}
+    _posted(installation.admin, "/api/v1/contests/hostile/prints", printed)
     _posted(installation.admin, "/api/v1/contests/hostile/announcements", {"body": HOSTILE})
     return participant, asked["id"]
 

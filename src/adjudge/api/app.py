@@ -29,6 +29,7 @@ from adjudge.api.routes import (
     contest_groups,
     contest_jury,
     contest_participants,
+    contest_prints,
     contest_problems,
     contest_scoreboard,
     contests,
@@ -109,6 +110,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         contests.router(s.contests, s.contest_lifecycle),
         contest_clarifications.router(s.clarifications),
         contest_balloons.router(s.balloons),
+        contest_prints.router(s.prints),
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),

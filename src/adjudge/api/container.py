@@ -39,6 +39,7 @@ from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.ops import OpsService
 from adjudge.services.participants import ParticipantService
+from adjudge.services.prints import PrintService
 from adjudge.services.problem_imports import ProblemImportService
 from adjudge.services.problem_revisions import ProblemRevisionService
 from adjudge.services.problem_stats import ProblemStatsService
@@ -115,3 +116,4 @@ class Services:
     scoreboard_exports: ScoreboardExportService
     awards: AwardService
     balloons: BalloonService
+    prints: PrintService

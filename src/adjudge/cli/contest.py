@@ -13,6 +13,7 @@ from adjudge.cli.contest_clarifications import CLARIFICATION_COMMANDS
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
 from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
+from adjudge.cli.contest_prints import prints
 from adjudge.cli.contest_problems import PROBLEM_COMMANDS
 from adjudge.cli.contest_scoreboard import SCOREBOARD_COMMANDS
 from adjudge.cli.contest_settings import SETTINGS_COMMANDS
@@ -35,6 +36,7 @@ for _command in (
     *SCOREBOARD_COMMANDS,
     balloons,
     *CLARIFICATION_COMMANDS,
+    prints,
     simulate,
 ):
     command.add_command(_command)

@@ -16,6 +16,7 @@ from adjudge.client import clarifications as clarifications_operations
 from adjudge.client import contest_balloons as contest_balloons_operations
 from adjudge.client import contest_jury as contest_jury_operations
 from adjudge.client import contest_participants as contest_participants_operations
+from adjudge.client import contest_prints as contest_prints_operations
 from adjudge.client import contests as contests_operations
 from adjudge.client import executions as executions_operations
 from adjudge.client import problem_imports as problem_imports_operations
@@ -176,6 +177,13 @@ class Operations:
     clarifications_unread = _Operation(clarifications_operations.clarifications_unread)
     clarifications_mark_read = _Operation(clarifications_operations.clarifications_mark_read)
     announce = _Operation(clarifications_operations.announce)
+    contest_prints = _Operation(contest_prints_operations.contest_prints)
+    contest_print = _Operation(contest_prints_operations.contest_print)
+    contest_print_text = _Operation(contest_prints_operations.contest_print_text)
+    contest_print_pages = _Operation(contest_prints_operations.contest_print_pages)
+    contest_claim_print = _Operation(contest_prints_operations.contest_claim_print)
+    contest_finish_print = _Operation(contest_prints_operations.contest_finish_print)
+    contest_requeue_print = _Operation(contest_prints_operations.contest_requeue_print)
     chains = _Operation(chains_operations.chains)
     chain = _Operation(chains_operations.chain)
     chain_version = _Operation(chains_operations.chain_version)

@@ -20,8 +20,8 @@ from adjudge.executors.contests import CONTEST_CFG
 from adjudge.executors.impersonation import find_contest_as
 from adjudge.services.awards import award_rules, with_stored
 from adjudge.store import Database, Tx
+from adjudge.store.contests import awards as award_store
 from adjudge.store.contests import queries as contest_queries
-from adjudge.store.contests import staff
 from adjudge.store.contests.models import ContestRow
 from adjudge.store.contests.queries import ExportedSubmission
 from adjudge.store.contests.scoreboard import JURY
@@ -73,7 +73,7 @@ async def _documents(tx: Tx, contest: ContestRow) -> dict[str, bytes]:
     board = (await load_board(tx, contest, JURY)).board
     times = await load_times(tx, contest)
     rows = final_ranks(board, award_rules(contest))
-    given = with_stored(board, contest, await staff.awards(tx, contest.id))
+    given = with_stored(board, contest, await award_store.awards(tx, contest.id))
     ended_at = times.ends_for_all_at if times.has_ended_for_all else None
     state = StateTimes(
         started=contest.settings.starts_at,

@@ -12,7 +12,7 @@ from adjudge.domain.permissions import Permission
 from adjudge.executors.impersonation import find_contest_as
 from adjudge.services.awards import with_stored
 from adjudge.store import Database, Tx
-from adjudge.store.contests import staff
+from adjudge.store.contests import awards as award_store
 from adjudge.store.contests.activity_models import AwardRow
 
 _ROLES = (ContestRole.ORGANISER, ContestRole.JUDGE)
@@ -53,7 +53,7 @@ class ContestRejudgePreviewExecutor:
 
 async def _read(tx: Tx, batch_id: str) -> list[tuple[ScoreboardPreview, list[AwardRow]]]:
     """The changes of each contest, with its edited awards."""
-    return [(item, await staff.awards(tx, item.contest.id)) for item in await preview(tx, batch_id)]
+    return [(item, await award_store.awards(tx, item.contest.id)) for item in await preview(tx, batch_id)]
 
 
 def _document(item: ScoreboardPreview, stored: Sequence[AwardRow]) -> dict[str, Any]:

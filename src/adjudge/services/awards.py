@@ -13,7 +13,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.services.scoreboard import BoardAccess, ScoreboardService
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
-from adjudge.store.contests import staff
+from adjudge.store.contests import awards as award_store
 from adjudge.store.contests.activity_models import AwardRow
 from adjudge.store.contests.models import ContestRow
 from adjudge.store.contests.scoreboard import JURY
@@ -55,14 +55,14 @@ class AwardService:
         contest_id = found.contest.contest.id
 
         async def write(tx: Tx) -> None:
-            known = [item.code for item in await staff.awards(tx, contest_id)]
+            known = [item.code for item in await award_store.awards(tx, contest_id)]
             kept = {item.id for item in edited}
-            await staff.delete_awards(tx, contest_id, [code for code in known if code not in kept])
+            await award_store.delete_awards(tx, contest_id, [code for code in known if code not in kept])
             rows = [
                 AwardRow(contest_id, item.id, item.citation, item.participant_ids, managed=False, ordinal=position)
                 for position, item in enumerate(edited)
             ]
-            await staff.upsert_awards(tx, rows)
+            await award_store.upsert_awards(tx, rows)
             details = {"edited": [item.id for item in edited]}
             await audit_log.record(
                 tx,
@@ -77,7 +77,7 @@ class AwardService:
         return await self.list_awards(found)
 
     async def _stored(self, contest_id: str) -> list[AwardRow]:
-        return await self.database.read(lambda tx: staff.awards(tx, contest_id))
+        return await self.database.read(lambda tx: award_store.awards(tx, contest_id))
 
 
 def with_stored(board: Board, contest: ContestRow, stored: Sequence[AwardRow]) -> list[Award]:

@@ -38,7 +38,6 @@ _READ_AHEAD: Final = 500
 _RESERVED_SLUGS: Final = frozenset({"new"})
 _UNSUPPORTED: Final = (
     "contest_only",
-    "printing_enabled",
     "materials_public",
 )
 """Settings whose features do not exist yet; they are refused instead of having no effect."""

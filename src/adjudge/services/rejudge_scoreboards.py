@@ -20,7 +20,7 @@ from adjudge.services.awards import with_stored
 from adjudge.services.submission_access import find_hidden_contests_of_batch
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
-from adjudge.store.contests import staff
+from adjudge.store.contests import awards as award_store
 from adjudge.store.contests.activity_models import AwardRow
 
 
@@ -30,7 +30,7 @@ async def preview_scoreboards(database: Database, viewer: Viewer, batch_id: str)
     async def read(tx: Tx) -> list[tuple[ScoreboardPreview, list[AwardRow]]]:
         hidden = await find_hidden_contests_of_batch(tx, viewer, batch_id)
         found = await rejudge_preview.preview(tx, batch_id, hidden_contests=hidden)
-        return [(item, await staff.awards(tx, item.contest.id)) for item in found]
+        return [(item, await award_store.awards(tx, item.contest.id)) for item in found]
 
     return [_read(preview, stored) for preview, stored in await database.read(read)]
 

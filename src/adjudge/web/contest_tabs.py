@@ -9,6 +9,7 @@ from typing import Final
 from adjudge.contests.visibility import Access
 from adjudge.services.balloons import STAFF as BALLOON_STAFF
 from adjudge.services.contest_access import ContestView
+from adjudge.services.prints import sees_queue
 from adjudge.services.scoreboard import board_access
 
 
@@ -38,6 +39,10 @@ def _delivers_balloons(view: ContestView) -> bool:
     return view.contest.settings.balloons_enabled and not view.roles.isdisjoint(BALLOON_STAFF)
 
 
+def _prints(view: ContestView) -> bool:
+    return view.contest.settings.printing_enabled and (bool(view.participants) or sees_queue(view))
+
+
 def _sees_scoreboard(view: ContestView) -> bool:
     found = board_access(view, is_jury=False)
     return view.sees_all or found.rows is not Access.NONE or found.own is not Access.NONE
@@ -52,6 +57,7 @@ TABS: Final = (
     ContestTab("/participants", "people.participants", _everyone),
     ContestTab("/balloons", "contest.tab_balloons", _delivers_balloons),
     ContestTab("/jury", "contest.tab_jury", lambda view: view.is_jury),
+    ContestTab("/prints", "contest.tab_prints", _prints),
     ContestTab("/settings", "contest.tab_settings", _organisers),
 )
 """In the order of the page: those for everyone, then those for staff."""

@@ -102,7 +102,16 @@ def _contest(
     client: httpx.Client, made: Callable[[str, dict[str, Any]], dict[str, Any]], user_id: str
 ) -> dict[str, str]:
     """Ids of a running contest and of what belongs to it."""
-    made("/contests", {"slug": "spring", "title": "Spring", "duration_sec": 18_000, "balloons_enabled": True})
+    made(
+        "/contests",
+        {
+            "slug": "spring",
+            "title": "Spring",
+            "duration_sec": 18_000,
+            "balloons_enabled": True,
+            "printing_enabled": True,
+        },
+    )
     client.put("/api/v1/contests/spring/problems", json={"problems": [{"problem": "sum"}]}).raise_for_status()
     starts_at = made("/contests/spring:start", {})["starts_at"]
     made("/contests/spring:publish", {})
@@ -114,8 +123,10 @@ def _contest(
     team = {"name": "Null Pointers", "code": "team42", "groups": ["north"], "members": [user_id]}
     announced = made("/contests/spring/announcements", {"body": "Welcome."})
     answer = made("/contests/spring/canned-answers", {"title": "No", "body": "No comment."})
+    printed = made("/contests/spring/prints", {"content": "int main() {}"})
     return {
         "contest": "spring",
+        "print_number": str(printed["number"]),
         "clarification_id": announced["id"],
         "answer_id": answer["id"],
         "interval_id": interval["id"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from adjudge.cli import main
+from adjudge.cli.connection import open_client
 from adjudge.domain.permissions import Role
 from adjudge.domain.timestamps import format_timestamp, parse_timestamp
 from adjudge.services.users import UserSpec
 from tests.support.http_server import RunningServer
-from tests.support.published_problem import publish_problem
+from tests.support.published_problem import PublishedProblem, publish_problem
 
 pytestmark = pytest.mark.slow
 HOUR_US = 3_600_000_000
@@ -45,12 +47,17 @@ def shown(*argv: str) -> Any:
 
 
 @pytest.fixture
-def contest(server: RunningServer, tmp_path: Path) -> str:
+def published(server: RunningServer) -> PublishedProblem:
+    return server.do(publish_problem(server.api))
+
+
+@pytest.fixture
+def contest(server: RunningServer, published: PublishedProblem, tmp_path: Path) -> str:
     """A draft with one problem, created from files by an admin."""
     for name, role in (("ada", Role.ADMIN), ("bob", Role.CONTESTANT)):
         order = UserSpec(name, role, None, password=PASSWORD, must_change_password=False)
         server.do(server.api.services.users.create_user(order, actor="test"))
-    server.do(publish_problem(server.api))
+    assert published.slug == "sum"
     login = CliRunner().invoke(main, ["login", server.url, "--name", "ada"], input=f"{PASSWORD}\n")
     assert login.exit_code == 0, login.output
     (tmp_path / "contest.yaml").write_text(SETTINGS)
@@ -199,3 +206,56 @@ def test_simulation_names_what_to_fix(contest: str, server: RunningServer, tmp_p
     forbidden = run(*simulate, "--problem", "sum")
     assert (forbidden.exit_code, "FORBIDDEN" in forbidden.stderr) == (3, True)
     assert "Nothing was created on the server." in forbidden.stderr
+
+
+def test_print_server_takes_jobs_once_and_puts_failed_ones_back(
+    contest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown("edit", contest, "--printing-enabled")
+    for command in ("publish", "start"):
+        shown(command, contest)
+    source, folder = tmp_path / "main.cpp", tmp_path / "spool"
+    source.write_text("int main() {}\n")
+    folder.mkdir()
+    sent = run("prints", "send", contest, str(source))
+    assert sent.output == "Print job 1: 1 pages\n"
+    with monkeypatch.context() as patched:
+
+        def full(*_: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        patched.setattr(Path, "write_bytes", full)
+        assert run("prints", "take", contest, "--folder", str(folder)).exit_code != 0
+    assert [item["state"] for item in shown("prints", "list", contest)] == ["pending"]
+    taken = run("prints", "take", contest, "--folder", str(folder))
+    assert taken.output.split() == [str(folder / "0001-staff.txt")]
+    assert (folder / "0001-staff.txt").read_text() == "#1  ada  main.cpp  1/1\n\nint main() {}\n\f"
+    assert run("prints", "take", contest, "--folder", str(folder)).output == ""
+    assert run("prints", "done", contest, "1").output == "1: done\n"
+    assert run("prints", "done", contest, "1", "--undo").output == "1: pending\n"
+
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", stop)
+    followed = run("prints", "take", contest, "--folder", str(folder), "--follow", "--done")
+    assert "0001-staff.txt" in followed.output
+    assert [item["state"] for item in shown("prints", "list", contest, "--state", "all")] == ["done"]
+    assert sorted(path.name for path in folder.iterdir()) == ["0001-staff.txt"]
+
+
+def test_balloons_are_delivered(contest: str, server: RunningServer, published: PublishedProblem) -> None:
+    shown("edit", contest, "--balloons-enabled")
+    for command in ("publish", "start"):
+        shown(command, contest)
+    with open_client(None) as client:
+        client.contest_register(contest)
+        made = client.submit("S", "cpp", "int main() {}", contest=contest)
+    server.do(published.finish(made.job_id))
+    (item,) = shown("balloons", "list", contest)
+    assert (item["problem"], item["color"], item["total"]) == ("S", "red", 1)
+    delivered = run("balloons", "deliver", contest, item["participant"], "S")
+    assert delivered.output == f"{item['participant']} S: delivered\n"
+    assert shown("balloons", "list", contest) == []
+    assert run("balloons", "collect", contest, item["participant"], "S").exit_code != 0
+    assert run("balloons", "deliver", contest, item["participant"], "S", "--undo").output.endswith("waiting\n")

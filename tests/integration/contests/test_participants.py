@@ -12,7 +12,7 @@ from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx
 from adjudge.store.accounts import users
-from adjudge.store.contests import clarifications, commands, participants, queries, staff, teams
+from adjudge.store.contests import awards, clarifications, commands, participants, queries, teams
 from adjudge.store.contests.activity_models import AwardRow, NewClarification
 from adjudge.store.contests.models import ContestGroupRow, NewParticipant, OrganizationRow, TeamRow
 from adjudge.store.contests.scoreboard import PUBLIC
@@ -146,36 +146,12 @@ async def test_clarifications_reach_their_recipients(store: StoreHarness) -> Non
     assert await store.database.read(unread) == 1
 
 
-async def test_prints_are_claimed_once(store: StoreHarness) -> None:
-    fixture = await make_contest(store, people=1)
-    (participant_id,) = fixture.participants
-    user_id, print_id = fixture.users[participant_id], new_id()
-    await fixture.transact(
-        lambda tx: staff.insert_print(
-            tx,
-            fixture.contest_id,
-            print_id,
-            participant_id=participant_id,
-            user_id=user_id,
-            file_name="a.cpp",
-            language="cpp",
-            body="int main;",
-        )
-    )
-    await fixture.transact(lambda tx: staff.claim_print(tx, fixture.contest_id, print_id, claimed_by=user_id))
-    with pytest.raises(Conflict):
-        await fixture.transact(lambda tx: staff.claim_print(tx, fixture.contest_id, print_id, claimed_by=user_id))
-    done = await fixture.transact(lambda tx: staff.finish_print(tx, fixture.contest_id, print_id, state="done"))
-    assert done.finished_at == store.clock.now_us
-    assert await store.database.read(lambda tx: staff.prints(tx, fixture.contest_id, limit=5, only_open=True)) == []
-
-
 async def test_awards_are_replaced_by_code(store: StoreHarness) -> None:
     fixture = await make_contest(store, people=1)
     award = AwardRow(fixture.contest_id, "gold-medal", "Gold", (fixture.participants[0],))
     edited = replace(award, citation="Gold medal", managed=False)
-    await fixture.transact(lambda tx: staff.upsert_awards(tx, [award]))
-    await fixture.transact(lambda tx: staff.upsert_awards(tx, [edited]))
-    assert await store.database.read(lambda tx: staff.awards(tx, fixture.contest_id)) == [edited]
-    await fixture.transact(lambda tx: staff.delete_awards(tx, fixture.contest_id, ["gold-medal"]))
-    assert await store.database.read(lambda tx: staff.awards(tx, fixture.contest_id)) == []
+    await fixture.transact(lambda tx: awards.upsert_awards(tx, [award]))
+    await fixture.transact(lambda tx: awards.upsert_awards(tx, [edited]))
+    assert await store.database.read(lambda tx: awards.awards(tx, fixture.contest_id)) == [edited]
+    await fixture.transact(lambda tx: awards.delete_awards(tx, fixture.contest_id, ["gold-medal"]))
+    assert await store.database.read(lambda tx: awards.awards(tx, fixture.contest_id)) == []

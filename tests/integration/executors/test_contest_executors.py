@@ -25,7 +25,8 @@ from adjudge.store import Tx
 from adjudge.store.accounts import users
 from adjudge.store.chains.models import NewChainRun
 from adjudge.store.chains.triggers import now_us
-from adjudge.store.contests import commands, participants, queries, staff
+from adjudge.store.contests import awards as award_store
+from adjudge.store.contests import commands, participants, queries
 from adjudge.store.contests.activity_models import AwardRow
 from adjudge.store.contests.models import ContestProblem, ContestRow, ContestSettings, NewParticipant
 from adjudge.store.contests.scoreboard import PUBLIC
@@ -140,7 +141,7 @@ async def test_contest_close_chain_finalizes_exports_and_thaws(
     only_extra = {"awards_cfg": {"gold": 0, "silver": 0, "bronze": 0}, "bronze_extra": 1}
     contest = await make_contest(system, await publish(system, "shout", broken), **only_extra)
     edited = AwardRow(contest.id, "winner", "Chosen", (contest.people["south"][0],), managed=False, ordinal=0)
-    await system.database.transact(lambda tx: staff.upsert_awards(tx, [edited]))
+    await system.database.transact(lambda tx: award_store.upsert_awards(tx, [edited]))
     assert [await contest.submit("north", RIGHT), await contest.submit("south", WRONG)] == ["WA", "WA"]
     assert await contest.phase() is ContestPhase.FROZEN
     await publish(system, "shout")

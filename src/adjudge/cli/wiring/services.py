@@ -49,6 +49,7 @@ from adjudge.services.oidc import OidcProvider
 from adjudge.services.ops import OpsService
 from adjudge.services.participants import ParticipantService
 from adjudge.services.passwords import PasswordHashing
+from adjudge.services.prints import PrintService
 from adjudge.services.problem_imports import ProblemImportService
 from adjudge.services.problem_revisions import ProblemRevisionService
 from adjudge.services.problem_stats import ProblemStatsService
@@ -175,4 +176,5 @@ def compose_services(
         scoreboard_exports=ScoreboardExportService(database, scoreboards, awards),
         awards=awards,
         balloons=BalloonService(database, scoreboard_feed),
+        prints=PrintService(database, new_id),
     )

@@ -141,19 +141,47 @@ class BalloonRow:
 
 
 @dataclass(frozen=True, slots=True)
+class NewPrint:
+    """A print job to be created; its number comes from the counter of the contest."""
+
+    id: str
+    contest_id: str
+    participant_id: str | None
+    """None: the staff prints for itself."""
+    user_id: str
+    file_name: str
+    body: str
+    size_bytes: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
 class PrintRow:
     """A print job without its text."""
 
     id: str
     contest_id: str
+    number: int
     participant_id: str | None
+    participant_code: str | None
+    participant_name: str | None
+    location: str | None
     user_id: str
+    user_name: str
     file_name: str
-    language: str | None
+    size_bytes: int
+    pages: int
     state: str
+    """``pending``, ``printing`` (claimed) or ``done``."""
     claimed_by: str | None
+    """The name of the user."""
     created_at: int
     finished_at: int | None
+
+    @property
+    def owner(self) -> str:
+        """Whom the print is for: the participant, or the member of the staff."""
+        return self.participant_name or self.user_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from adjudge.store.engine.columns import (
 )
 
 CLARIFICATION_AUDIENCES = ("jury", "participant", "groups", "all")
-PRINT_STATES = ("pending", "printing", "done", "failed")
+PRINT_STATES = ("pending", "printing", "done")
 
 contest_counters = Table(
     "contest_counters",
@@ -37,6 +37,7 @@ contest_counters = Table(
     integer_column("next_number", 1),
     timestamp_column("last_received_at"),
     integer_column("next_clarification", 1),
+    integer_column("next_print", 1),
 )
 
 contest_submissions = Table(
@@ -149,19 +150,22 @@ prints = Table(
     METADATA,
     id_column(),
     foreign_key("contest_id", "contests", ondelete="CASCADE"),
+    integer_column("number", None),
     foreign_key("participant_id", "participants", nullable=True, ondelete="CASCADE"),
     foreign_key("user_id", "users"),
     text_column("file_name"),
-    text_column("language", nullable=True),
     text_column("body"),
+    integer_column("size_bytes", None),
+    integer_column("pages", None),
     text_column("state", default="pending"),
     foreign_key("claimed_by", "users", nullable=True),
     timestamp_column("created_at"),
     timestamp_column("finished_at", nullable=True),
+    UniqueConstraint("contest_id", "number"),
     check_one_of("state", PRINT_STATES),
-    CheckConstraint("(finished_at IS NOT NULL) = (state IN ('done', 'failed'))", name="finished_at_exactly_when"),
-    Index(None, "contest_id", "id"),
-    Index(None, "participant_id", "id"),
+    CheckConstraint("(finished_at IS NOT NULL) = (state = 'done')", name="finished_at_exactly_when"),
+    CheckConstraint("(claimed_by IS NULL) = (state = 'pending')", name="claimed_by_exactly_when"),
+    Index(None, "participant_id", "created_at"),
 )
 
 awards = Table(

@@ -1,4 +1,4 @@
-"""Routes of balloon staff. They are ordinary users: the service checks their role in the contest."""
+"""Routes of balloon and print staff. They are ordinary users: the service checks their role in the contest."""
 
 from tests.unit.api.access_tables import USERS
 
@@ -9,4 +9,11 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:deliver"): USERS,
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:undo"): USERS,
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:collect"): USERS,
+    ("GET", f"{_CONTEST}/prints"): USERS,
+    ("POST", f"{_CONTEST}/prints"): USERS,
+    ("GET", f"{_CONTEST}/prints/{{print_number}}/text"): USERS,
+    ("GET", f"{_CONTEST}/prints/{{print_number}}/pages"): USERS,
+    ("POST", f"{_CONTEST}/prints/{{print_number}}:claim"): USERS,
+    ("POST", f"{_CONTEST}/prints/{{print_number}}:finish"): USERS,
+    ("POST", f"{_CONTEST}/prints/{{print_number}}:requeue"): USERS,
 }

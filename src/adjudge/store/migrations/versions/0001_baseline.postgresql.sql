@@ -597,6 +597,7 @@ CREATE TABLE contest_counters (
     next_number BIGINT DEFAULT '1' NOT NULL,
     last_received_at BIGINT NOT NULL,
     next_clarification BIGINT DEFAULT '1' NOT NULL,
+    next_print BIGINT DEFAULT '1' NOT NULL,
     CONSTRAINT contest_counters_pkey PRIMARY KEY (contest_id),
     CONSTRAINT contest_counters_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
 )
@@ -969,27 +970,29 @@ CREATE INDEX participant_members_user_id ON participant_members (user_id)
 CREATE TABLE prints (
     id TEXT NOT NULL,
     contest_id TEXT NOT NULL,
+    number BIGINT NOT NULL,
     participant_id TEXT,
     user_id TEXT NOT NULL,
     file_name TEXT NOT NULL,
-    language TEXT,
     body TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    pages BIGINT NOT NULL,
     state TEXT DEFAULT 'pending' NOT NULL,
     claimed_by TEXT,
     created_at BIGINT NOT NULL,
     finished_at BIGINT,
     CONSTRAINT prints_pkey PRIMARY KEY (id),
-    CONSTRAINT prints_state_known CHECK (state = ANY ('{pending,printing,done,failed}')),
-    CONSTRAINT prints_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (state IN ('done', 'failed'))),
+    CONSTRAINT prints_contest_id_number_key UNIQUE (contest_id, number),
+    CONSTRAINT prints_state_known CHECK (state = ANY ('{pending,printing,done}')),
+    CONSTRAINT prints_finished_at_exactly_when CHECK ((finished_at IS NOT NULL) = (state = 'done')),
+    CONSTRAINT prints_claimed_by_exactly_when CHECK ((claimed_by IS NULL) = (state = 'pending')),
     CONSTRAINT prints_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
     CONSTRAINT prints_participant_id_fkey FOREIGN KEY(participant_id) REFERENCES participants (id) ON DELETE CASCADE,
     CONSTRAINT prints_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id),
     CONSTRAINT prints_claimed_by_fkey FOREIGN KEY(claimed_by) REFERENCES users (id)
 )
 
-CREATE INDEX prints_contest_id_id ON prints (contest_id, id)
-
-CREATE INDEX prints_participant_id_id ON prints (participant_id, id)
+CREATE INDEX prints_participant_id_created_at ON prints (participant_id, created_at)
 
 CREATE TABLE problem_imports (
     id TEXT NOT NULL,
