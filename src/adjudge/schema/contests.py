@@ -87,9 +87,9 @@ class ContestDetail(ContestRead):
     thaw_at: Timestamp | None
     finalized_at: Timestamp | None
     end_of_updates_at: Timestamp | None
-    version: int
+    version: int | None = field(metadata=doc("For the staff of the contest: changes may be hidden from others."))
     created_at: Timestamp
-    updated_at: Timestamp
+    updated_at: Timestamp | None = field(metadata=doc("For the staff of the contest."))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from adjudge.domain.problem_metadata import parse_difficulty, parse_tags, parse_
 from adjudge.domain.text_diff import MOST_STEPS, Budget, unified
 from adjudge.services.problem_detail import read_text
 from adjudge.services.problems import ProblemService, can_view_draft
+from adjudge.services.submission_access import find_hidden_contests
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.chains import triggers as chain_triggers
@@ -251,11 +252,13 @@ class ProblemRevisionService:
         )
 
     async def tests(self, viewer: Viewer, name: str, number: int) -> list[case_stats.CaseStats]:
+        """Statistics of the tests, without contests that are not over and whose jury the viewer does not belong to."""
         problem = await self._with_drafts(viewer, name)
 
         async def read(tx: Tx) -> list[case_stats.CaseStats]:
             row = await problem_queries.find_revision_by_number(tx, problem.id, number)
-            return await case_stats.of_revision(tx, problem_id=problem.id, revision_id=row.id)
+            hidden = await find_hidden_contests(tx, viewer, owned_problem_id=problem.id, by_result=False)
+            return await case_stats.of_revision(tx, problem_id=problem.id, revision_id=row.id, hidden_contests=hidden)
 
         return await self.database.read(read)
 

@@ -275,6 +275,8 @@ def read_contest_detail(view: ContestView) -> ContestDetail:
         settings=ContestSettingsRead.of(settings, **durations),
         contest_time_sec=to_sec(clock.contest_time(timeline, times.now_us)),
         freezes_at=format_timestamp(clock.freezes_at(timeline)),
+        version=contest.version if view.sees_all else None,
+        updated_at=format_timestamp(contest.updated_at) if view.sees_all else None,
     )
 
 
