@@ -78,7 +78,7 @@ INFORMATION = (
     since_start("message-to-group", JURY | {"other"}),
     always("canned-body", JURY),
     always("invitation-note", JURY),
-    Information("rejudge-reason", NOBODY, NOBODY, NOBODY, SETTER),
+    since_start("rejudge-reason", JURY, SETTER),
     since_start("source-of-author", TEAM | JURY, SETTER),
     since_start("source-of-ghost", JURY, SETTER),
     since_start("secret answer is 42", JURY, SETTER),  # a message of the checker
@@ -117,7 +117,7 @@ def paths_of(world: ContestWorld) -> list[str]:
         "problem": ["sum", "zirkon"],
         "user": ["user-author"],
         "batch_id": [world.batch_id or missing],
-        "number": ["1"],
+        "number": ["1", "3"],
         "path": ["1.in"],
     }
     found: list[str] = []
