@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 _REQUESTS: Final = 32
 """Requests of teams at a time."""
+_WAITS: Final = 32
+"""Submissions whose verdicts are awaited at a time."""
 _OTHER_CONNECTIONS: Final = 8
 _LOGINS: Final = 4
 _SLACK_SEC: Final = 3_600
@@ -41,6 +43,9 @@ _SLACK_SEC: Final = 3_600
 _LONG_POLL_SEC: Final = 20.0
 _JURY_SEC: Final = 2.0
 _ROWS: Final = 500
+_BOARD_SEC: Final = 30.0
+"""How long the scoreboard of the server may show a verdict later than the submission."""
+_BOARD_POLL_SEC: Final = 0.5
 _RETRY: Final = ClientRetryPolicy(RetryPolicy(max_retries=60, base_ms=250, cap_ms=5_000), longest_wait_sec=120)
 _TOKEN_HOURS: Final = 48.0
 
@@ -87,7 +92,7 @@ class SimulationProgress:
 
 async def run_simulation(url: str, token: str, options: SimulationOptions, progress: SimulationProgress) -> None:
     """Create or resume the contest, act as planned, wait for all verdicts, read the results."""
-    transport = SharedTransport(_REQUESTS + _OTHER_CONNECTIONS)
+    transport = SharedTransport(_REQUESTS + _WAITS + _OTHER_CONNECTIONS)
     progress.statuses = transport.statuses
 
     def connect(secret: str | None) -> AsyncClient:
@@ -296,14 +301,22 @@ class _Simulation:
             await asyncio.sleep(_JURY_SEC)
 
     async def _collect_verdicts(self, accepted: asyncio.Queue[int | None]) -> None:
-        """Wait for the verdicts in the order of submissions, until the time after the last one is over."""
-        while (index := await accepted.get()) is not None:
-            submission_id = self.progress.accepted[index]
-            while not self._is_late():
-                found = await self.organiser.submission(submission_id, wait_sec=_LONG_POLL_SEC)
-                if found.is_finished:
-                    self.progress.ended[index] = found
-                    break
+        """Wait for the verdicts, several at a time: one at a time would be slower than the judging."""
+
+        async def collect() -> None:
+            while (index := await accepted.get()) is not None:
+                await self._wait_for_verdict(index)
+            accepted.put_nowait(None)  # for the next one
+
+        await asyncio.gather(*(collect() for _ in range(_WAITS)))
+
+    async def _wait_for_verdict(self, index: int) -> None:
+        """Wait until a submission is judged, or the time after the last submission is over."""
+        while not self._is_late():
+            found = await self.organiser.submission(self.progress.accepted[index], wait_sec=_LONG_POLL_SEC)
+            if found.is_finished:
+                self.progress.ended[index] = found
+                return
 
     def _is_late(self) -> bool:
         return self.submitted_at is not None and time.monotonic() > self.submitted_at + self.options.timeout_sec
@@ -332,14 +345,30 @@ class _Simulation:
             cursor = page.next
             if cursor is None:
                 break
+        progress.scoreboard = await self._read_board()
+        until = time.monotonic() + _BOARD_SEC
+        while _has_pending(progress.scoreboard) and not self._has_unjudged() and time.monotonic() < until:
+            await asyncio.sleep(_BOARD_POLL_SEC)
+            progress.scoreboard = await self._read_board()
+
+    async def _read_board(self) -> ScoreboardRead:
+        """All rows of the jury's view."""
+        contest = self.options.contest
         first = await self.organiser.scoreboard(contest, view="jury", limit=_ROWS)
         rows = list(first.rows)
         while len(rows) < first.total:
-            page_of_rows = await self.organiser.scoreboard(contest, view="jury", offset=len(rows), limit=_ROWS)
-            if not page_of_rows.rows:
+            page = await self.organiser.scoreboard(contest, view="jury", offset=len(rows), limit=_ROWS)
+            if not page.rows:
                 break
-            rows += page_of_rows.rows
-        progress.scoreboard = replace(first, rows=rows)
+            rows += page.rows
+        return replace(first, rows=rows)
+
+    def _has_unjudged(self) -> bool:
+        return len(self.progress.ended) < len(self.progress.accepted)
+
+
+def _has_pending(board: ScoreboardRead) -> bool:
+    return any(cell.pending for row in board.rows for cell in row.cells)
 
 
 def _team_name(contest: str, team: int) -> str:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +30,12 @@ pytestmark = pytest.mark.slow
 TEAMS = 12
 DURATION_SEC = 4.0
 PROBLEMS = ("multiples", "shout")
+MAIN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets processes in the background ignore it
+from adjudge.cli import main
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -53,25 +67,37 @@ def plan() -> SimulationPlan:
     return plan_simulation(seed=7, teams=TEAMS, programs=programs, submissions=20)
 
 
+@pytest.fixture
+def command(rehearsal: Rehearsal, tmp_path: Path) -> list[str]:
+    """The beginning of a command line whose process is logged in as the admin."""
+    token = rehearsal.installation.admin.headers["Authorization"].removeprefix("Bearer ")
+    (tmp_path / "adjudge").mkdir()
+    logins = {rehearsal.installation.url: {"token": token}}
+    (tmp_path / "adjudge" / "logins.json").write_text(json.dumps(logins))
+    return [sys.executable, "-c", MAIN, "contest", "simulate"]
+
+
+def start(command: Sequence[str], tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start ``adjudge contest simulate``."""
+    chosen = [part for slug in PROBLEMS for part in ("--problem", slug)]
+    return subprocess.Popen(
+        [*command, *arguments, "--problems", str(EXAMPLES), *chosen, "--language", "python3", "--json"],
+        env=os.environ | {"XDG_CONFIG_HOME": str(tmp_path)},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def simulate(
-    rehearsal: Rehearsal, contest: str, plan: SimulationPlan, *, is_resumed: bool = False, stop_after: int | None = None
+    rehearsal: Rehearsal, contest: str, plan: SimulationPlan, *, is_resumed: bool = False, with_logins: bool = False
 ) -> SimulationProgress:
-    """Run a simulation; with ``stop_after`` it is interrupted when so many submissions are accepted."""
+    """Run a simulation in this process."""
     token = rehearsal.installation.admin.headers["Authorization"].removeprefix("Bearer ")
     progress = SimulationProgress()
-    options = SimulationOptions(contest, plan, DURATION_SEC, is_resumed)
-
-    async def run() -> None:
-        running = asyncio.create_task(run_simulation(rehearsal.installation.url, token, options, progress))
-        while stop_after is not None and len(progress.accepted) < stop_after:
-            await asyncio.sleep(0.01)
-        if stop_after is not None:
-            running.cancel()
-        await asyncio.wait([running])
-        if not running.cancelled():
-            running.result()
-
-    asyncio.run(run())
+    options = SimulationOptions(contest, plan, DURATION_SEC, is_resumed, with_logins)
+    asyncio.run(run_simulation(rehearsal.installation.url, token, options, progress))
     return progress
 
 
@@ -85,14 +111,36 @@ def test_killed_worker_changes_no_scoreboard_and_loses_nothing(rehearsal: Rehear
     assert disturbed.summary.accepted == len(plan.submissions) == 20
 
 
-def test_interrupted_simulation_is_resumed_without_duplicates(rehearsal: Rehearsal, plan: SimulationPlan) -> None:
-    first = simulate(rehearsal, "resumed", plan, stop_after=5)
-    assert 5 <= len(first.accepted) < len(plan.submissions)
-    second = simulate(rehearsal, "resumed", plan, is_resumed=True)
-    assert first.accepted.items() <= second.accepted.items()
-    summary = summarize(SimulationOptions("resumed", plan, DURATION_SEC), second)
-    assert (summary.problems, summary.errors) == ([], {})
-    assert len(second.listed) == len(plan.submissions)
+def test_interrupted_simulation_is_resumed_without_duplicates(
+    rehearsal: Rehearsal, command: list[str], tmp_path: Path
+) -> None:
+    options = ("resumed", "--teams", "8", "--submissions", "15", "--duration", "6")
+    running = start(command, tmp_path, *options)
+    listed, admin = "/api/v1/contests/resumed/jury/submissions", rehearsal.installation.admin
+    while running.poll() is None and len(admin.get(listed).json().get("items", ())) < 3:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert "The contest resumed with its accounts stays on the server" in said
+    assert "--resume" in said
+    before = {item["submission_id"] for item in admin.get(listed).json()["items"]}
+    assert 3 <= len(before) < 15
+    again = start(command, tmp_path, *options, "--resume")
+    found, said = again.communicate(timeout=120)
+    assert again.returncode == 0, said
+    summary = json.loads(found)
+    assert (summary["accepted"], summary["problems"], summary["errors"]) == (15, [], {})
+    assert summary["scoreboard"][0]["rank"] == 1
+    after = {item["submission_id"] for item in admin.get(listed, params={"limit": 100}).json()["items"]}
+    assert (len(after), before < after) == (15, True)
+
+
+def test_teams_log_in_with_their_passwords(rehearsal: Rehearsal, plan: SimulationPlan) -> None:
+    few = replace(plan, teams=3, submissions=tuple(item for item in plan.submissions if item.team < 3), questions=())
+    progress = simulate(rehearsal, "logins", few, with_logins=True)
+    summary = summarize(SimulationOptions("logins", few, DURATION_SEC), progress)
+    assert (summary.problems, summary.accepted) == ([], len(few.submissions))
 
 
 def test_resuming_needs_a_running_contest_and_the_same_teams(rehearsal: Rehearsal, plan: SimulationPlan) -> None:
