@@ -11,6 +11,7 @@ from pydantic import Field
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routing import api_router
 from adjudge.api.schema.base import ApiModel
 from adjudge.domain.permissions import Permission
 from adjudge.schema.prints import PrintPage, PrintRead
@@ -34,7 +35,7 @@ class PrintCreate(ApiModel):
 
 def router(prints: PrintService) -> APIRouter:
     """All routes."""
-    routes = APIRouter(prefix="/contests/{contest}/prints", tags=["contests"])
+    routes = api_router("contests", "/contests/{contest}/prints")
     _add_routes(routes, prints)
     _add_staff_routes(routes, prints)
     return routes
