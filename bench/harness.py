@@ -140,15 +140,16 @@ def interleave(contenders: Mapping[str, Callable[[], float]], rounds: int) -> di
 
 def interleave_async(contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int) -> dict[str, float]:
     """Do the same for coroutines, on one loop."""
+    return asyncio.run(interleave_here(contenders, rounds))
 
-    async def run() -> dict[str, float]:
-        seen: dict[str, list[float]] = {name: [] for name in contenders}
-        for number in range(rounds):
-            for name in _order(list(contenders), number):
-                seen[name].append(await contenders[name]())
-        return {name: median(figures) for name, figures in seen.items()}
 
-    return asyncio.run(run())
+async def interleave_here(contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int) -> dict[str, float]:
+    """Do the same on the running loop."""
+    seen: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        for name in _order(list(contenders), number):
+            seen[name].append(await contenders[name]())
+    return {name: median(figures) for name, figures in seen.items()}
 
 
 def _order(names: list[str], number: int) -> list[str]:

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -24,7 +24,7 @@ from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, S
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.packages.load import Package, load_package
 from adjudge.sandbox import Sandbox
-from bench.harness import Bench, Goal, sized
+from bench.harness import Bench, Goal, interleave_here, sized
 from bench.peers import PEERS, install, last_line
 
 PEER = PEERS / "dmoj"
@@ -207,16 +207,6 @@ async def add_pairs(bench: Bench, ours: AdjudgeJudge, rounds: int) -> None:
     figures = await interleave_here({"two at once": two, "one alone": one}, rounds)
     goal = Goal(limit=1.3) if (os.cpu_count() or 1) > 1 else None
     bench.compare("two submissions on two CPUs", figures, "two at once", "one alone", unit="ms", goal=goal)
-
-
-async def interleave_here(contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int) -> dict[str, float]:
-    """Do as ``harness.interleave_async`` does, on the loop that our judge's agents live on."""
-    seen: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds):
-        names = list(contenders)
-        for name in names[::-1] if number % 2 else names:
-            seen[name].append(await contenders[name]())
-    return {name: median(figures) for name, figures in seen.items()}
 
 
 async def add_growth(bench: Bench, judge: Judge, folder: Path) -> None:

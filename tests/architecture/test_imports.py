@@ -29,6 +29,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"concurrency", "schema"}),
     frozenset({"store", "stream", "blobs", "registry", "cache", "sandbox", "client"}),
     frozenset({"chains", "judge", "contests", "packages"}),
+    frozenset({"evaluation"}),
     frozenset({"services"}),
     frozenset({"api", "web", "worker", "relay", "executors"}),
     frozenset({"cli"}),

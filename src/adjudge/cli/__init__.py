@@ -56,6 +56,7 @@ _SUMMARIES: Final = {
     "contest": "Manage contests on a server.",
     "dlq": "Manage dead letters: jobs that failed on their last attempt.",
     "doctor": "Check whether the sandbox works on this machine.",
+    "eval": "Evaluate many programs on their tests: JSON Lines in, JSON Lines out.",
     "gc": "Delete stored files that nothing refers to.",
     "judge": "Judge a solution against a problem package, without a server.",
     "languages": "List languages, their installed versions and missing packages.",

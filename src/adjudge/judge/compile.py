@@ -171,10 +171,7 @@ class Compiler:
         With a ``turn``, the compiler runs inside it, and only programs compiled inside a turn are reused: a source can
         write what its compiler observed into the program.
         """
-        version = await self.languages.version(language, self._box)
-        toolchain = self.languages.toolchain(language)
-        if not toolchain.usable:
-            raise LanguageMissing(f"{language.name} is not available here: {toolchain.missing}.", language=language.id)
+        version, toolchain = await self._toolchain(language)
         try:
             layout = layout_sources(language, source, extra, entry_point)
             spec = self._spec(toolchain, layout, flags, limits or CompileLimits())
@@ -200,6 +197,35 @@ class Compiler:
                     _write(staged, layout.files)
                 artifact = await asyncio.to_thread(self._cache.put, key, staged)
             return ready(artifact, cached=False, report=report)
+
+    async def script(self, language: Language, source: ProgramSource) -> Executable | None:
+        """A script that runs from the working directory: nothing is checked or cached. None for other languages.
+
+        For many programs that run once: a cache entry and the check of the syntax cost more than the run.
+        """
+        if language.keep:
+            return None
+        version, toolchain = await self._toolchain(language)
+        layout = layout_sources(language, source)
+        values, lists = _placeholders(layout)
+        return Executable(
+            language=language.id,
+            version=version,
+            directory=Path(),
+            command=tuple(toolchain.argv(_run_command(language, layout), {**values, "dir": "."}, lists)),
+            mounts=toolchain.mounts,
+            env=sandbox_env(language.run_env),
+            out_of_memory_messages=tuple(sign.encode() for sign in language.out_of_memory),
+            files=tuple(InputFile(file.name, file.data, file.is_executable) for file in layout.files),
+        )
+
+    async def _toolchain(self, language: Language) -> tuple[str, Toolchain]:
+        """The version and the tools of a language; raises if it cannot be used here."""
+        version = await self.languages.version(language, self._box)
+        toolchain = self.languages.toolchain(language)
+        if not toolchain.usable:
+            raise LanguageMissing(f"{language.name} is not available here: {toolchain.missing}.", language=language.id)
+        return version, toolchain
 
     async def _run(self, spec: SandboxRunSpec, what: str, turn: Turn | None = None) -> SandboxRunReport:
         # The turn first: waiting for it must not block a compilation slot, nor a running compilation wait for a turn.
