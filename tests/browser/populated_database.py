@@ -101,6 +101,9 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/balloons": "/contests/hostile/balloons",
         "/contests/{slug}/prints": "/contests/hostile/prints",
         "/contests/{slug}/prints/{number}": "/contests/hostile/prints/1",
+        "/contests/{slug}/awards": "/contests/hostile/awards",
+        "/contests/{slug}/statistics": "/contests/hostile/statistics",
+        "/contests/{slug}/participants/{code}/photo": "/contests/hostile/participants/hostile-team/photo",
         "/contests/{slug}/clarifications": "/contests/hostile/clarifications",
         "/contests/{slug}/clarifications/{clarification_id}": f"/contests/hostile/clarifications/{question_id}",
         "/ratings": "/ratings",
@@ -157,6 +160,10 @@ def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     _posted(installation.admin, "/api/v1/contests/hostile/jury/submissions/2:override", decision)
     entry = {"user": "contestant", "name": HOSTILE[:100]}
     participant = _posted(installation.admin, "/api/v1/contests/hostile/participants", entry)
+    team = {"code": "hostile-team", "name": HOSTILE[:100]}
+    _posted(installation.admin, "/api/v1/contests/hostile/participants", team)
+    award = {"citation": HOSTILE[:200], "participant_ids": [participant["id"]]}
+    installation.admin.put("/api/v1/contests/hostile/awards/hostile", json=award).raise_for_status()
     asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})
     printed = {"content": HOSTILE * 20, "file_name": "hostile.txt"}
     _posted(installation.admin, "/api/v1/contests/hostile/prints", printed)

@@ -29,6 +29,7 @@ from adjudge.api.routes import (
     contest_groups,
     contest_jury,
     contest_participants,
+    contest_photos,
     contest_prints,
     contest_problems,
     contest_scoreboard,
@@ -114,12 +115,13 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),
+        contest_photos.router(s.team_photos),
         contest_groups.router(s.contest_groups),
         contest_accounts.router(s.contest_accounts, s.contest_tokens),
         contest_jury.router(s.contest_submissions, s.jury_submissions),
         contest_problems.router(s.contest_problems),
         ratings.router(s.ratings),
-        contest_scoreboard.router(s.scoreboards, s.scoreboard_exports, s.awards, s.connections),
+        contest_scoreboard.router(s.scoreboards, s.scoreboard_exports, s.awards, s.contest_statistics, s.connections),
         rejudge.router(s.languages, s.rejudges),
         webhooks.router(s.webhooks),
         languages.router(s.language_service),

@@ -27,6 +27,7 @@ from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
+from adjudge.services.contest_statistics import ContestStatisticsService
 from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
@@ -55,6 +56,7 @@ from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmitService
 from adjudge.services.team_import import TeamImportService
+from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import CredentialCache
 from adjudge.services.webhooks import WebhookService
@@ -111,9 +113,11 @@ class Services:
     contest_groups: ContestGroupService
     contest_accounts: ContestAccountService
     team_imports: TeamImportService
+    team_photos: TeamPhotoService
     contest_tokens: ContestTokenService
     scoreboards: ScoreboardService
     scoreboard_exports: ScoreboardExportService
     awards: AwardService
+    contest_statistics: ContestStatisticsService
     balloons: BalloonService
     prints: PrintService

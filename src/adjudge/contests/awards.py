@@ -15,6 +15,8 @@ from adjudge.contests.formats.config_fields import ConfigFields
 from adjudge.contests.ranking import EqualRankOrder, RankedRow, first_solves, rank_board
 
 MEDALS: Final = ("gold-medal", "silver-medal", "bronze-medal")
+GROUP_WINNER: Final = "group-winner-"
+"""Begins the id of the award of a group; the id of the group follows."""
 HONORS: Final = ("highest-honors", "high-honors", "honors")
 _MAX_MEDALS: Final = 10_000
 
@@ -207,7 +209,7 @@ def _world_finals_rank(
 def _group_winners(board: Board) -> Iterator[Award]:
     for group in board.groups:
         leaders = _leaders(row for row in board.rows if group.id in row.participant.group_ids)
-        yield Award(f"group-winner-{group.id}", f"Winner of {group.name}", leaders)
+        yield Award(f"{GROUP_WINNER}{group.id}", f"Winner of {group.name}", leaders)
 
 
 def _organization_winners(board: Board) -> Iterator[Award]:

@@ -50,7 +50,8 @@ class RowChange:
     """A row that changed, and its sort keys before: readers derive from them which ranks changed."""
 
     row: BoardRow
-    previous_keys: RowKeys
+    previous_keys: RowKeys | None
+    """None for a reader that resumes: what it knows of the row is not known here."""
 
 
 class LiveFirstSolves:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,20 +19,6 @@ class CountedSubmission:
     language: str
     time_us: int
     verdict: Verdict | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemCounts:
-    """What happened on one problem."""
-
-    submissions: int
-    pending: int
-    participants: int
-    """Participants who submitted."""
-    solved: int
-    """Participants who solved it."""
-    first_solved_us: int | None
-    verdicts: Mapping[Verdict, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +40,22 @@ class TimelineBucket:
 
 
 @dataclass(frozen=True, slots=True)
+class ProblemCounts:
+    """What happened on one problem."""
+
+    submissions: int
+    pending: int
+    participants: int
+    """Participants who submitted."""
+    solved: int
+    """Participants who solved it."""
+    first_solved_us: int | None
+    verdicts: Mapping[Verdict, int]
+    languages: Mapping[str, LanguageCounts]
+    timeline: tuple[TimelineBucket, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ContestStatistics:
     """All statistics."""
 
@@ -69,15 +71,20 @@ def compute_statistics(
     if bucket_us <= 0:
         raise InvalidInput("bucket_us: must be positive.", field="bucket_us")
     items = list(submissions)
-    languages = sorted({item.language for item in items})
+    end_us = max([duration_us, *(item.time_us + 1 for item in items)])
+    count = -(-end_us // bucket_us)
+    by_problem: dict[str, list[CountedSubmission]] = {name: [] for name in problem_ids}
+    for item in items:
+        if item.problem_id in by_problem:
+            by_problem[item.problem_id].append(item)
     return ContestStatistics(
-        {name: _problem_counts([item for item in items if item.problem_id == name]) for name in problem_ids},
-        {name: _language_counts([item for item in items if item.language == name]) for name in languages},
-        _timeline(items, duration_us, bucket_us),
+        {name: _problem_counts(own, count, bucket_us) for name, own in by_problem.items()},
+        _languages(items),
+        _timeline(items, count, bucket_us),
     )
 
 
-def _problem_counts(items: list[CountedSubmission]) -> ProblemCounts:
+def _problem_counts(items: list[CountedSubmission], buckets: int, bucket_us: int) -> ProblemCounts:
     accepted = [item for item in items if item.verdict is Verdict.AC]
     return ProblemCounts(
         submissions=len(items),
@@ -86,7 +93,16 @@ def _problem_counts(items: list[CountedSubmission]) -> ProblemCounts:
         solved=len({item.participant_id for item in accepted}),
         first_solved_us=min((item.time_us for item in accepted), default=None),
         verdicts=Counter(item.verdict for item in items if item.verdict is not None),
+        languages=_languages(items),
+        timeline=_timeline(items, buckets, bucket_us),
     )
+
+
+def _languages(items: list[CountedSubmission]) -> dict[str, LanguageCounts]:
+    by_language: dict[str, list[CountedSubmission]] = defaultdict(list)
+    for item in items:
+        by_language[item.language].append(item)
+    return {name: _language_counts(own) for name, own in sorted(by_language.items())}
 
 
 def _language_counts(items: list[CountedSubmission]) -> LanguageCounts:
@@ -97,10 +113,8 @@ def _language_counts(items: list[CountedSubmission]) -> LanguageCounts:
     )
 
 
-def _timeline(items: list[CountedSubmission], duration_us: int, bucket_us: int) -> tuple[TimelineBucket, ...]:
+def _timeline(items: list[CountedSubmission], buckets: int, bucket_us: int) -> tuple[TimelineBucket, ...]:
     """Count by buckets up to the end, or up to the last submission if extra time made it later."""
-    end_us = max([duration_us, *(item.time_us + 1 for item in items)])
-    count = -(-end_us // bucket_us)
     submitted = Counter(item.time_us // bucket_us for item in items)
     accepted = Counter(item.time_us // bucket_us for item in items if item.verdict is Verdict.AC)
-    return tuple(TimelineBucket(index * bucket_us, submitted[index], accepted[index]) for index in range(count))
+    return tuple(TimelineBucket(index * bucket_us, submitted[index], accepted[index]) for index in range(buckets))

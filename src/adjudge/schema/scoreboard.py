@@ -86,7 +86,9 @@ class ScoreboardRowEvent(ResponseModel):
 
     row: ScoreboardRowRead
     position: int = field(metadata=doc("Where it is listed now, from 0, among the rows of the filter."))
-    previous_keys: list[int]
+    previous_keys: list[int] | None = field(
+        metadata=doc("Null in the events that follow a reconnection: they have the row as it is now.")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,8 @@ class ScoreboardFilters(ResponseModel):
     """What the rows of a scoreboard can be filtered by."""
 
     groups: list[ScoreboardGroupRead]
-    organizations: list[ScoreboardGroupRead]
+    organizations: list[ScoreboardGroupRead] = field(metadata=doc("By name; those that match the search."))
+    organization_count: int = field(metadata=doc("All organisations of the rows."))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,19 +160,6 @@ class ResolverRead(ResponseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemStatisticsRead(ResponseModel):
-    """What happened on one problem."""
-
-    label: str
-    submissions: int
-    pending: int
-    participants: int
-    solved: int
-    first_solved_sec: int | None
-    verdicts: dict[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LanguageStatisticsRead(ResponseModel):
     """What was submitted in one language."""
 
@@ -186,6 +176,22 @@ class TimelineBucketRead(ResponseModel):
     from_sec: int
     submissions: int
     accepted: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemStatisticsRead(ResponseModel):
+    """What happened on one problem."""
+
+    label: str
+    submissions: int
+    pending: int
+    participants: int
+    solved: int
+    first_solved_sec: int | None
+    first_solved_by: str | None = field(metadata=doc("Who solved it first, by the rules of the scoreboard."))
+    verdicts: dict[str, int]
+    languages: list[LanguageStatisticsRead]
+    timeline: list[TimelineBucketRead]
 
 
 @dataclass(frozen=True, kw_only=True)

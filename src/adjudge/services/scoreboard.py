@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from adjudge.contests import clock
-from adjudge.contests.board import Board, BoardProblem
+from adjudge.contests.board import Board, BoardProblem, collation_key
 from adjudge.contests.live_board import ALL_ROWS, BoardFilter, LiveBoard, RowChange
 from adjudge.contests.times import participant_clock
 from adjudge.contests.visibility import Access, RouteClass
@@ -120,7 +120,7 @@ class ScoreboardService:
     async def page(self, found: BoardAccess, which: BoardFilter, *, offset: int, limit: int) -> ScoreboardRead:
         """A window of rows, in listing order, with the own row."""
         board = await self.feed.board(found.key) if found.key else None
-        own = await self.own_row(found, board)
+        own = await self.own_row(found, board, which)
         if board:
             check_filter(board, which)
         ranking = board.ranking(which) if board else None
@@ -141,25 +141,45 @@ class ScoreboardService:
             event_id=str(board.last if board else START),
         )
 
-    async def own_row(self, found: BoardAccess, board: LiveBoard | None) -> ScoreboardRowRead | None:
-        """The own row: with rank from the board, or in a freeze with judged cells and nothing else."""
+    async def own_row(
+        self, found: BoardAccess, board: LiveBoard | None, which: BoardFilter = ALL_ROWS
+    ) -> ScoreboardRowRead | None:
+        """The own row: with its rank among the rows of the filter; in a freeze with judged cells and without rank."""
         if found.own_id is None:
             return None
         if board is not None and found.own is Access.FULL and found.own_id in board:
             row = board.row(found.own_id)
-            return None if row is None else read_row(board, row, board.ranking().rank_of(found.own_id))
+            if row is None:
+                return None
+            is_listed = which.matches(row.participant)
+            return read_row(board, row, board.ranking(which).rank_of(found.own_id) if is_listed else None)
         jury = await self.feed.board(found.jury_key)
         row = jury.row(found.own_id)
         return None if row is None else read_row(jury, row, None, is_own=True)
 
-    async def filters(self, found: BoardAccess) -> ScoreboardFilters:
-        """The groups and organisations of the rows."""
+    async def filters(self, found: BoardAccess, *, search: str = "", limit: int = 1_000) -> ScoreboardFilters:
+        """The groups of the rows, and the organisations whose names contain ``search``."""
         if found.key is None:
-            return ScoreboardFilters(groups=[], organizations=[])
+            return ScoreboardFilters(groups=[], organizations=[], organization_count=0)
         board = await self.feed.board(found.key)
-        names = sorted(board.source.organizations.items(), key=lambda item: item[1].casefold())
-        organizations = [ScoreboardGroupRead(id=key, name=name) for key, name in names]
-        return ScoreboardFilters(groups=_groups(board), organizations=organizations)
+        known, wanted = board.source.organizations, collation_key(search)
+        names = sorted((collation_key(name), key) for key, name in known.items())
+        matching = [ScoreboardGroupRead(id=key, name=known[key]) for name, key in names if wanted in name]
+        return ScoreboardFilters(groups=_groups(board), organizations=matching[:limit], organization_count=len(known))
+
+    async def find_organization(self, found: BoardAccess, text: str) -> ScoreboardGroupRead | None:
+        """The organisation with an id or a name, or the only one whose name contains the text; None for no text."""
+        if not text or found.key is None:
+            return None
+        known = (await self.feed.board(found.key)).source.organizations
+        if text in known:
+            return ScoreboardGroupRead(id=text, name=known[text])
+        matching = (await self.filters(found, search=text)).organizations
+        equal = [item for item in matching if collation_key(item.name) == collation_key(text)]
+        if len(chosen := equal or matching) != 1:
+            count = f"{len(matching)} organisations match" if matching else "no organisation matches"
+            raise InvalidInput(f"organization: {count} {text!r}; give the whole name.", field="organization")
+        return chosen[0]
 
     async def _problems(self, found: BoardAccess, board: LiveBoard | None) -> list[ScoreboardProblemRead]:
         """The columns, with labels only for problems that the viewer does not see."""
@@ -223,7 +243,7 @@ class ScoreboardService:
     async def _current_own(self, topic: BoardTopic) -> str | None:
         board = await self.feed.board(topic.key)
         row = board.row(topic.participant_id or "")
-        return None if row is None else _own(encode_change(board, topic, RowChange(row, row.keys)))
+        return None if row is None else _own(encode_change(board, topic, RowChange(row, None)))
 
     async def _replay(self, topic: BoardTopic, start: EventOffset) -> list[str]:
         """The current rows of those that changed since ``start``, or a reset."""
@@ -243,7 +263,7 @@ class ScoreboardService:
         board = await self.feed.board(topic.key)
         rows = [row for item in changed if item and (row := board.row(item)) and topic.matches(row)]
         return [
-            f"id: {board.last}\nevent: row\ndata: {encode_change(board, topic, RowChange(row, row.keys))}\n\n"
+            f"id: {board.last}\nevent: row\ndata: {encode_change(board, topic, RowChange(row, None))}\n\n"
             for row in rows
         ]
 

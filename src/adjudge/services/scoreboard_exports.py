@@ -1,10 +1,9 @@
-"""Documents made from a scoreboard: exports, the unfreezing ceremony, statistics, and the submissions of a cell."""
+"""Documents made from a scoreboard: exports, the unfreezing ceremony, and the submissions of a cell."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 from adjudge.contests import clock, exports
@@ -16,10 +15,8 @@ from adjudge.contests.formats.base import Cell, RowKeys
 from adjudge.contests.html_export import scoreboard_html
 from adjudge.contests.ranking import rank_board
 from adjudge.contests.resolver import resolver_document, resolver_steps
-from adjudge.contests.statistics import ContestStatistics, CountedSubmission, compute_statistics
-from adjudge.contests.times import participant_clock
 from adjudge.contests.visibility import Access, RouteClass
-from adjudge.domain.contest import MINUTE_US, ParticipantKind
+from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import ContestState
 from adjudge.domain.verdict import Verdict
@@ -29,14 +26,13 @@ from adjudge.services.scoreboard import BoardAccess, ScoreboardService
 from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
-from adjudge.store.contests import participants, scoreboard
+from adjudge.store.contests import participants, scoreboard, teams
 from adjudge.store.contests import submissions as contest_submissions
 from adjudge.store.contests.activity_models import ContestSubmissionRow
 from adjudge.store.contests.models import ParticipantRow
 from adjudge.store.contests.scoreboard import JURY, PUBLIC
 
 _PAGE: Final = 1_000
-_BUCKETS: Final = 60
 NOT_FINAL: Final = "These results are not final."
 
 
@@ -116,44 +112,16 @@ class ScoreboardExportService:
 
         awards = await self.awards.list_awards(replace(found, is_jury=False))  # an audience sees the ceremony
         document = resolver_document(public, resolver_steps(public, jury, combine, awards))
+        with_photo = await self.database.read(lambda tx: teams.participants_with_photo(tx, contest_id))
+        for row in document["rows"]:
+            key = row["participant_id"]
+            row["photo"] = photo_path(found.contest.contest.slug, key) if key in with_photo else None
         return {
             **document,
             "contest": found.contest.contest.settings.title,
             "is_pass_fail": public.is_pass_fail,
             "awards": [{"id": item.id, "citation": item.citation} for item in awards],
         }
-
-    async def statistics(self, viewer: Viewer, contest: str) -> tuple[Board, ContestStatistics]:
-        """Counts by problem, language and time: for the jury, and for everybody after the thaw."""
-        view = await self.scoreboards.access.find(viewer, contest)
-        if view.access(RouteClass.STATISTICS) is Access.NONE:
-            raise NotFound("statistics", contest)
-        key = BoardKey(view.contest.id, JURY, is_complete=False)
-        board = (await self.scoreboards.feed.board(key)).board()
-        ids = [row.participant.id for row in board.rows]
-        people = {item.id: item for item in await self.database.read(lambda tx: scoreboard.read_participants(tx, ids))}
-        timeline, counted = view.times.timeline, []
-        async for row in self._all_submissions(view.contest.id):
-            if row.participant_id in people and row.ignored_at is None:
-                own = participant_clock(people[row.participant_id])
-                time_us = max(0, clock.participant_time(timeline, own, row.received_at) or 0)
-                verdict = row.override_verdict or row.verdict
-                item = CountedSubmission(row.participant_id, row.problem_id, row.language, time_us, verdict)
-                counted.append(item)
-        bucket_us = max(MINUTE_US, -(-timeline.duration_us // _BUCKETS))
-        problem_ids = [item.id for item in board.problems]
-        return board, compute_statistics(counted, problem_ids, duration_us=timeline.duration_us, bucket_us=bucket_us)
-
-    async def _all_submissions(self, contest_id: str) -> AsyncIterator[ContestSubmissionRow]:
-        before = 2**62
-        while True:
-            read = partial(contest_submissions.page, contest_id=contest_id, before=before, limit=_PAGE)
-            page = await self.database.read(read)
-            for row in page:
-                yield row
-            if len(page) < _PAGE:
-                return
-            before = page[-1].number
 
     async def list_cell(
         self, viewer: Viewer, contest: str, participant_id: str, label: str
@@ -181,6 +149,11 @@ class ScoreboardExportService:
         if person.contest_id != view.contest.id or not (is_shown or is_own or view.sees_all):
             raise NotFound("participant", participant_id)
         return person, [_listed(view, row, is_own=is_own) for row in reversed(rows)]
+
+
+def photo_path(slug: str, participant_id: str) -> str:
+    """Where the photo of a team is."""
+    return f"/api/v1/contests/{slug}/participants/{participant_id}/photo"
 
 
 def _listed(view: ContestView, row: ContestSubmissionRow, *, is_own: bool) -> ListedSubmission:

@@ -66,7 +66,7 @@ def encode_change(board: LiveBoard, topic: BoardTopic, change: RowChange) -> str
     event = ScoreboardRowEvent(
         row=read_row(board, row, ranking.rank_of(row.participant.id)),
         position=ranking.position_of(row.participant.id),
-        previous_keys=list(change.previous_keys),
+        previous_keys=None if change.previous_keys is None else list(change.previous_keys),
     )
     return _dump(asdict(event))
 

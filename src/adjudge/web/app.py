@@ -21,9 +21,11 @@ from adjudge.web.routes import (
     contest_jury_submissions,
     contest_lifecycle,
     contest_participants,
+    contest_photos,
     contest_prints,
     contest_problem_settings,
     contest_problems,
+    contest_results,
     contest_scoreboard,
     contest_settings,
     contests,
@@ -76,6 +78,8 @@ def install(app: FastAPI, services: Services) -> None:
             contest_pages, problem_page, services.contest_problems, services.own_contests, services.submitter
         ),
         contest_scoreboard.router(contest_pages, services.scoreboards, services.scoreboard_exports),
+        contest_results.router(contest_pages, services.awards, services.contest_statistics),
+        contest_photos.router(contest_pages, services.team_photos),
         contest_participants.router(
             contest_pages,
             services.contest_registrations,

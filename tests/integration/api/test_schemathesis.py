@@ -124,9 +124,13 @@ def _contest(
     announced = made("/contests/spring/announcements", {"body": "Welcome."})
     answer = made("/contests/spring/canned-answers", {"title": "No", "body": "No comment."})
     printed = made("/contests/spring/prints", {"content": "int main() {}"})
+    participant = made("/contests/spring/participants", team)["id"]
+    award = {"citation": "Best newcomer", "participant_ids": [participant]}
+    client.put("/api/v1/contests/spring/awards/best-newcomer", json=award).raise_for_status()
     return {
         "contest": "spring",
         "print_number": str(printed["number"]),
+        "award": "best-newcomer",
         "clarification_id": announced["id"],
         "answer_id": answer["id"],
         "interval_id": interval["id"],
@@ -135,7 +139,7 @@ def _contest(
         "label": "A",
         "group": "north",
         "code": "team42",
-        "participant": made("/contests/spring/participants", team)["id"],
+        "participant": participant,
     }
 
 

@@ -71,7 +71,7 @@ async def test_jury_sees_its_view_and_the_ceremony(pages: AsgiApp) -> None:
     async with pages.client(await judge_of(pages, contest)) as judge:
         page = (await judge.get(f"/contests/{contest.contest_id}/scoreboard", params={"view": "jury"})).text
         assert 'class="cell pending"' not in page
-        assert "frozen with" not in page
+        assert "frozen with 60" not in page
         ceremony = await judge.get(f"/contests/{contest.contest_id}/resolver")
         assert (ceremony.status_code, "data-resolver" in ceremony.text) == (200, True)
 

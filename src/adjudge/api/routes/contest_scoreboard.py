@@ -8,7 +8,7 @@ from contextlib import aclosing
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.auth import require_permission
@@ -16,14 +16,16 @@ from adjudge.api.responses import packed_response
 from adjudge.api.routes.events import STREAM, LastEventId
 from adjudge.api.routing import api_router
 from adjudge.api.schema.base import encode_json
-from adjudge.api.schema.scoreboard import AwardsUpdate, read_awards, read_statistics
+from adjudge.api.schema.scoreboard import AwardEdit, AwardsUpdate, read_award, read_awards, read_statistics
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.cache.entry import make_entry
+from adjudge.contests.awards import Award
 from adjudge.contests.live_board import BoardFilter
 from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.permissions import Permission
 from adjudge.schema.scoreboard import (
     AwardList,
+    AwardRead,
     CellSubmissionList,
     CellSubmissionRead,
     ContestStatisticsRead,
@@ -32,6 +34,7 @@ from adjudge.schema.scoreboard import (
     ScoreboardRead,
 )
 from adjudge.services.awards import AwardService
+from adjudge.services.contest_statistics import ContestStatisticsService
 from adjudge.services.scoreboard import ScoreboardService
 from adjudge.services.scoreboard_exports import ScoreboardExportService
 from adjudge.services.viewer import Viewer
@@ -55,6 +58,7 @@ class BoardView(StrEnum):
 
 View = Annotated[BoardView, Query(description="`jury` needs a role in the contest.")]
 Group = Annotated[str | None, Query(max_length=36)]
+AwardId = Annotated[str, Path(max_length=200, examples=["gold-medal"])]
 Kind = Annotated[ParticipantKind | None, Query()]
 
 
@@ -62,6 +66,7 @@ def router(
     scoreboards: ScoreboardService,
     exports: ScoreboardExportService,
     awards: AwardService,
+    statistics: ContestStatisticsService,
     connections: SseConnections,
 ) -> APIRouter:
     """All routes."""
@@ -70,7 +75,7 @@ def router(
     _add_stream_route(routes, scoreboards, connections)
     _add_export_routes(routes, scoreboards, exports)
     _add_award_routes(routes, scoreboards, awards)
-    _add_document_routes(routes, exports)
+    _add_document_routes(routes, exports, statistics)
     return routes
 
 
@@ -104,8 +109,16 @@ def _add_row_routes(routes: APIRouter, scoreboards: ScoreboardService, exports: 
         return packed_response(request, cached)
 
     @routes.get("/scoreboard/filters", summary="List the groups and organisations of the scoreboard")
-    async def filters(contest: str, viewer: Reader, view: View = BoardView.PUBLIC) -> ScoreboardFilters:
-        return await scoreboards.filters(await scoreboards.find(viewer, contest, is_jury=view is BoardView.JURY))
+    async def filters(
+        contest: str,
+        viewer: Reader,
+        *,
+        view: View = BoardView.PUBLIC,
+        search: Annotated[str, Query(max_length=200, description="A part of the name of an organisation.")] = "",
+        limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
+    ) -> ScoreboardFilters:
+        found = await scoreboards.find(viewer, contest, is_jury=view is BoardView.JURY)
+        return await scoreboards.filters(found, search=search, limit=limit)
 
     @routes.get(
         "/scoreboard/cells/{participant}/{label}",
@@ -219,8 +232,26 @@ def _add_award_routes(routes: APIRouter, scoreboards: ScoreboardService, awards:
     async def save(contest: str, body: AwardsUpdate, viewer: Member) -> AwardList:
         return read_awards(await awards.save(viewer, contest, body.awards()))
 
+    @routes.put(
+        "/awards/{award}", summary="Edit one award", description="It is no longer computed. Other awards do not change."
+    )
+    async def edit(contest: str, award: AwardId, body: AwardEdit, viewer: Member) -> AwardRead:
+        edited = Award(award, body.citation, tuple(body.participant_ids))
+        return read_award(await awards.edit(viewer, contest, edited))
 
-def _add_document_routes(routes: APIRouter, exports: ScoreboardExportService) -> None:
+    @routes.delete(
+        "/awards/{award}",
+        status_code=204,
+        summary="Forget the edit of an award",
+        description="It is computed again; an award that is not computed is deleted.",
+    )
+    async def reset(contest: str, award: AwardId, viewer: Member) -> None:
+        await awards.reset(viewer, contest, award)
+
+
+def _add_document_routes(
+    routes: APIRouter, exports: ScoreboardExportService, statistics: ContestStatisticsService
+) -> None:
     @routes.get(
         "/resolver",
         summary="Get the steps of the unfreezing ceremony",
@@ -234,6 +265,6 @@ def _add_document_routes(routes: APIRouter, exports: ScoreboardExportService) ->
         summary="Get the statistics of a contest",
         description="For the jury, and after the thaw for everybody.",
     )
-    async def statistics(contest: str, viewer: Reader) -> ContestStatisticsRead:
-        board, found = await exports.statistics(viewer, contest)
+    async def counts(contest: str, viewer: Reader) -> ContestStatisticsRead:
+        _, board, found = await statistics.get(viewer, contest)
         return read_statistics(board, found)

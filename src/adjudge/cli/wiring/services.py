@@ -33,6 +33,7 @@ from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
+from adjudge.services.contest_statistics import ContestStatisticsService
 from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_submit import ContestSubmitCheck
 from adjudge.services.contest_tokens import ContestTokenService
@@ -66,6 +67,7 @@ from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmissionRulesCache, SubmitService
 from adjudge.services.team_import import TeamImportService
+from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import CredentialCache
 from adjudge.services.webhooks import WebhookService
@@ -172,9 +174,11 @@ def compose_services(
         contest_accounts=ContestAccountService(database, contest_access, passwords, credentials, new_id),
         contest_tokens=ContestTokenService(database, new_id),
         team_imports=TeamImportService(database, passwords, accounts.password_min_length, new_id),
+        team_photos=TeamPhotoService(database, blobs),
         scoreboards=scoreboards,
         scoreboard_exports=ScoreboardExportService(database, scoreboards, awards),
         awards=awards,
         balloons=BalloonService(database, scoreboard_feed),
         prints=PrintService(database, new_id),
+        contest_statistics=ContestStatisticsService(database, scoreboards),
     )

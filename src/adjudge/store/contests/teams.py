@@ -99,6 +99,19 @@ TEAMS_OF_USER = Statement(
     """,
     row=TeamRow,
 )
+SET_PHOTO = Statement(
+    "teams.set_photo",
+    "Set or remove the photo of a team.",
+    "UPDATE teams SET photo_digest = :digest, version = version + 1, updated_at = {now} WHERE id = :id",
+)
+WITH_PHOTO = Statement(
+    "teams.with_photo",
+    "List the participants of a contest whose teams have a photo.",
+    """
+    SELECT participants.id FROM participants JOIN teams ON teams.id = participants.team_id
+    WHERE participants.contest_id = :contest_id AND teams.photo_digest IS NOT NULL
+    """,
+)
 ADD_MEMBERS = Statement(
     "teams.add_members",
     "Add members to teams.",
@@ -161,6 +174,16 @@ async def find_team(tx: Tx, team_id: str) -> TeamRow:
     if row is None:
         raise NotFound("team", team_id)
     return row
+
+
+async def set_photo(tx: Tx, team_id: str, digest: str | None) -> None:
+    """Set the photo of a team, or remove it."""
+    await tx.execute(SET_PHOTO, id=team_id, digest=digest)
+
+
+async def participants_with_photo(tx: Tx, contest_id: str) -> set[str]:
+    """The participants of a contest whose teams have a photo."""
+    return {row["id"] for row in await tx.fetch(WITH_PHOTO, contest_id=contest_id)}
 
 
 async def find_teams(tx: Tx, codes: Iterable[str]) -> dict[str, TeamRow]:

@@ -11,6 +11,8 @@ from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
 from adjudge.contests.live_board import BoardFilter
+from adjudge.contests.visibility import Access, RouteClass
+from adjudge.domain.contest import ContestRole
 from adjudge.domain.permissions import Permission
 from adjudge.services.scoreboard import ScoreboardService
 from adjudge.services.scoreboard_exports import ScoreboardExportService
@@ -23,8 +25,11 @@ Reader = Annotated[Viewer, require_permission(Permission.CONTEST_READ)]
 Given = Annotated[str, Query(max_length=36)]
 _ROWS: Final = 100
 """Rows in the page itself; the script loads more."""
+_ORGANIZATIONS: Final = 30
+"""Organisations that the filter lists; with more of them it is a search."""
 _TEXTS: Final = (
     "shown",
+    "frozen",
     "first",
     "solved",
     "partial",
@@ -48,24 +53,28 @@ def router(page: ContestPageRenderer, scoreboards: ScoreboardService, exports: S
         *,
         view: Given = "",
         group: Given = "",
-        organization: Given = "",
+        organization: Annotated[str, Query(max_length=200)] = "",
         projector: Given = "",
     ) -> Response:
         contest = await scoreboards.access.find(viewer, slug)
         is_jury = view == "jury"
         found = await scoreboards.find(viewer, slug, is_jury=is_jury)
-        which = BoardFilter(group or None, organization or None)
-        query = {"view": "jury" if is_jury else "", "group": group, "organization": organization}
+        chosen = await scoreboards.find_organization(found, organization)
+        which = BoardFilter(group or None, chosen.id if chosen else None)
+        query = {"view": "jury" if is_jury else "", "group": group, "organization": chosen.id if chosen else ""}
         return await page.render(
             request,
             contest,
             "scoreboard_projector.html" if projector else "scoreboard.html",
             tab="/scoreboard",
             board=await scoreboards.page(found, which, offset=0, limit=_ROWS),
-            filters=await scoreboards.filters(found),
+            filters=await scoreboards.filters(found, limit=_ORGANIZATIONS + 1),
+            most_organizations=_ORGANIZATIONS,
             is_jury=is_jury,
+            edits_awards=bool(contest.roles & {ContestRole.ORGANISER, ContestRole.JUDGE}),
+            sees_statistics=contest.access(RouteClass.STATISTICS) is not Access.NONE,
             group=group,
-            organization=organization,
+            organization=chosen,
             projector=bool(projector),
             query=urlencode({name: value for name, value in query.items() if value}),
             texts=_texts(request_translations(request)),

@@ -21,8 +21,8 @@ class Ceremony {
 
   run() {
     document.addEventListener("keydown", (event) => {
-      const forwards = event.key === " " || event.key === "ArrowRight";
-      if (!forwards && event.key !== "ArrowLeft") return;
+      const forwards = [" ", "ArrowRight", "PageDown"].includes(event.key);
+      if (!forwards && !["ArrowLeft", "PageUp"].includes(event.key)) return;
       event.preventDefault();
       if (forwards) this.forwards(); else this.backwards();
       this.render();

@@ -6,9 +6,16 @@ const HIGHLIGHT_MS = 4000;
 const RETRY_MS = 2000;
 const SCROLL_MS = 50;
 const PROJECTOR_PAUSE_MS = 6000;
+const SEARCH_MS = 200;
+const SUGGESTIONS = 20;
 
 export function start() {
   for (const root of document.querySelectorAll("[data-scoreboard]")) new Scoreboard(root).run();
+}
+
+// Whether less than `margin` pixels of the content are below what is shown.
+function isNearEnd(area, margin) {
+  return area.scrollTop + area.clientHeight >= area.scrollHeight - margin;
 }
 
 // Whether keys `a` are listed before keys `b`.
@@ -36,16 +43,19 @@ class Scoreboard {
   run() {
     this.more.addEventListener("click", () => this.loadMore());
     this.root.addEventListener("keydown", (event) => this.moveFocus(event));
-    for (const input of document.querySelectorAll("[data-board-filter]")) {
+    for (const input of document.querySelectorAll("select[data-board-filter]")) {
       input.addEventListener("change", () => input.form.requestSubmit());
     }
+    const search = document.querySelector("[data-board-search]");
+    if (search) new OrganizationSearch(search, (given) => this.url("/filters", given)).run();
     document.addEventListener("keydown", (event) => {
       const filter = document.querySelector("[data-board-filter]");
       if (event.key !== "/" || !filter || event.target.closest("input, select, textarea")) return;
       event.preventDefault();
       filter.focus();
     });
-    new IntersectionObserver((seen) => { if (seen.some((item) => item.isIntersecting)) this.loadMore(); }).observe(this.more);
+    const area = this.root.querySelector("[data-scroll]");
+    area.addEventListener("scroll", () => { if (isNearEnd(area, area.clientHeight)) this.loadMore(); }, { passive: true });
     this.load();
     if ("projector" in this.root.dataset) this.scroll();
   }
@@ -73,12 +83,20 @@ class Scoreboard {
       this.total = found.total;
       this.rows = found.rows;
       this.ownRow = found.own_row;
+      this.showNotices(found);
       this.render();
       this.follow(found.event_id);
     } catch {
       this.root.dataset.state = "reconnecting";
       setTimeout(() => this.load(), RETRY_MS);
     }
+  }
+
+  showNotices({ frozen_min: minutes, is_final: isFinal, phase }) {
+    const frozen = this.root.querySelector("[data-frozen]");
+    frozen.hidden = minutes === null;
+    if (minutes !== null) frozen.textContent = this.texts.frozen.replaceAll("{minutes}", minutes);
+    this.root.querySelector("[data-not-final]").hidden = isFinal || !["ended", "thawed"].includes(phase);
   }
 
   async loadMore() {
@@ -106,14 +124,14 @@ class Scoreboard {
     this.source.addEventListener("reconnect", () => this.load());
   }
 
-  change({ row, position, previous_keys: before }) {
+  change({ row, position, previous_keys: given }) {
     const at = this.rows.findIndex((item) => item.participant_id === row.participant_id);
+    const before = at >= 0 ? this.rows[at].keys : given;
     if (row.is_ranked) {
-      for (const item of this.rows) {
-        if (item.rank === null || item.participant_id === row.participant_id) continue;
-        const moved = isBetter(row.keys, item.keys) - isBetter(before, item.keys);
-        if (moved) { item.rank += moved; this.find(item).querySelector("[data-rank]").textContent = item.rank; }
-      }
+      // Without keys from before, the row was below all rows that are shown here; the own row may have been below it.
+      for (const item of this.rows) this.moveRank(item, row, before, this.body);
+      if (this.ownRow && before) this.moveRank(this.ownRow, row, before, this.own);
+      if (this.ownRow && !before && isBetter(row.keys, this.ownRow.keys)) { this.load(); return; }
     }
     if (at >= 0) { this.find(row)?.remove(); this.rows.splice(at, 1); }
     if (position <= this.rows.length) {
@@ -124,14 +142,23 @@ class Scoreboard {
       setTimeout(() => element.classList.remove("changed"), HIGHLIGHT_MS);
     }
     if (this.ownRow && this.ownRow.participant_id === row.participant_id && this.ownRow.rank !== null) {
-      this.ownRow = row;
+      this.ownRow = { ...row };
       this.renderOwn();
     }
     this.showMore();
   }
 
-  find(row) {
-    return this.body.querySelector(`[data-participant="${CSS.escape(row.participant_id)}"]`);
+  // Another row moved from keys `before` to those it has now: the rank of `item` may follow.
+  moveRank(item, row, before, body) {
+    if (item.rank === null || item.participant_id === row.participant_id) return;
+    const moved = isBetter(row.keys, item.keys) - (before !== null && isBetter(before, item.keys));
+    if (!moved) return;
+    item.rank += moved;
+    this.find(item, body).querySelector("[data-rank]").textContent = item.rank;
+  }
+
+  find(row, body = this.body) {
+    return body.querySelector(`[data-participant="${CSS.escape(row.participant_id)}"]`);
   }
 
   render() {
@@ -205,10 +232,36 @@ class Scoreboard {
     let restAt = 0;
     setInterval(() => {
       if (Date.now() < restAt) return;
-      const isAtEnd = area.scrollTop + area.clientHeight >= area.scrollHeight - 2;
+      const isAtEnd = isNearEnd(area, 2);
+      if (isAtEnd && this.rows.length < this.total) { this.loadMore(); return; }
       if (isAtEnd || still || area.scrollTop === 0) restAt = Date.now() + PROJECTOR_PAUSE_MS;
       area.scrollTop = isAtEnd ? 0 : area.scrollTop + (still ? area.clientHeight * 0.9 : 1);
     }, SCROLL_MS);
+  }
+}
+
+// Suggests organisations whose names contain what is typed; choosing one applies the filter.
+class OrganizationSearch {
+  constructor(input, url) {
+    this.input = input;
+    this.url = url;
+    this.timer = 0;
+  }
+
+  run() {
+    this.input.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      if ([...this.input.list.options].some((item) => item.value === this.input.value)) { this.input.form.requestSubmit(); return; }
+      this.timer = setTimeout(() => this.suggest(), SEARCH_MS);
+    });
+    this.input.addEventListener("search", () => { if (!this.input.value) this.input.form.requestSubmit(); });
+  }
+
+  async suggest() {
+    const response = await fetch(this.url({ search: this.input.value, limit: SUGGESTIONS })).catch(() => null);
+    if (!response?.ok) return;
+    const { organizations } = await response.json();
+    this.input.list.replaceChildren(...organizations.map((item) => new Option(item.name, item.name)));
   }
 }
 

@@ -16,6 +16,11 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", f"{_CONTEST}/results.tsv"): ALL,
     ("GET", f"{_CONTEST}/awards"): ALL,
     ("PUT", f"{_CONTEST}/awards"): USERS,
+    ("PUT", f"{_CONTEST}/awards/{{award}}"): USERS,
+    ("DELETE", f"{_CONTEST}/awards/{{award}}"): USERS,
+    ("GET", f"{_CONTEST}/participants/{{participant}}/photo"): ALL,
+    ("PUT", f"{_CONTEST}/participants/{{participant}}/photo"): USERS,
+    ("DELETE", f"{_CONTEST}/participants/{{participant}}/photo"): USERS,
     ("GET", f"{_CONTEST}/resolver"): ALL,
     ("GET", f"{_CONTEST}/statistics"): ALL,
 }
