@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.routes.contests import Member, Reader
+from adjudge.api.routing import api_router
 from adjudge.services.team_photos import Photo, TeamPhotoService
 
 _PICTURE: Final = {"schema": {"type": "string", "format": "binary"}}
@@ -18,7 +19,7 @@ _NO_SCRIPTS: Final = "default-src 'none'; sandbox"
 
 
 def router(photos: TeamPhotoService) -> APIRouter:
-    routes = APIRouter(prefix="/contests/{contest}/participants/{participant}", tags=["contests"])
+    routes = api_router("contests", "/contests/{contest}/participants/{participant}")
 
     @routes.get("/photo", summary="Get the photo of a team", responses={200: _FOUND}, response_class=Response)
     async def read(contest: str, participant: str, viewer: Reader) -> Response:
