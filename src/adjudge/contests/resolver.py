@@ -8,7 +8,7 @@ has what is needed to apply it and to undo it, so that a page needs no rules of 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -146,7 +146,10 @@ def step_document(step: ResolverStep, board: Board) -> dict[str, Any]:
 
 
 def resolver_document(
-    public: Board, steps: Sequence[ResolverStep], order: EqualRankOrder = EqualRankOrder.NAME
+    public: Board,
+    steps: Sequence[ResolverStep],
+    order: EqualRankOrder = EqualRankOrder.NAME,
+    photos: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the whole ceremony as JSON: the first rows in listing order, and the steps."""
     return {
@@ -159,6 +162,7 @@ def resolver_document(
                 "is_ranked": row.participant.is_ranked,
                 "keys": list(row.keys),
                 "cells": [cell_document(cell) for cell in row.cells],
+                "photo": (photos or {}).get(row.participant.id),
             }
             for row in first_state(public, order).rows
         ],

@@ -111,11 +111,9 @@ class ScoreboardExportService:
             return rules.format.combine(rules.config, cells, adjust.get(participant.id, 0))
 
         awards = await self.awards.list_awards(replace(found, is_jury=False))  # an audience sees the ceremony
-        document = resolver_document(public, resolver_steps(public, jury, combine, awards))
         with_photo = await self.database.read(lambda tx: teams.participants_with_photo(tx, contest_id))
-        for row in document["rows"]:
-            key = row["participant_id"]
-            row["photo"] = photo_path(found.contest.contest.slug, key) if key in with_photo else None
+        photos = {item: photo_path(found.contest.contest.slug, item) for item in with_photo}
+        document = resolver_document(public, resolver_steps(public, jury, combine, awards), photos=photos)
         return {
             **document,
             "contest": found.contest.contest.settings.title,
