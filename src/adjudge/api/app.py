@@ -118,7 +118,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         contest_photos.router(s.team_photos),
         contest_groups.router(s.contest_groups),
         contest_accounts.router(s.contest_accounts, s.contest_tokens),
-        contest_jury.router(s.contest_submissions, s.jury_submissions),
+        contest_jury.router(s.contest_submissions, s.jury_submissions, s.judging_pauses),
         contest_problems.router(s.contest_problems),
         ratings.router(s.ratings),
         contest_scoreboard.router(s.scoreboards, s.scoreboard_exports, s.awards, s.contest_statistics, s.connections),

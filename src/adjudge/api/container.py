@@ -34,6 +34,7 @@ from adjudge.services.contests import ContestService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.judge0 import Judge0Service
+from adjudge.services.judging_pause import JudgingPauseService
 from adjudge.services.jury_dashboard import JuryDashboardService
 from adjudge.services.jury_submissions import JurySubmissionService
 from adjudge.services.languages import LanguageService
@@ -101,6 +102,7 @@ class Services:
     reauthentication: ReauthenticationService
     contest_submissions: ContestSubmissionService
     jury_submissions: JurySubmissionService
+    judging_pauses: JudgingPauseService
     jury_dashboard: JuryDashboardService
     contest_problems: ContestProblemService
     own_contests: OwnContestService

@@ -104,10 +104,6 @@ def _check_spec(spec: ContestProblemSpec, field: str, languages: Languages) -> N
         raise InvalidInput(f"{field}.rgb: expected #rrggbb.", field=f"{field}.rgb")
     if not _LABEL.fullmatch(spec.label or ""):
         raise InvalidInput(f"{field}.label: must match [A-Za-z0-9][A-Za-z0-9_-]{{0,35}}.", field=f"{field}.label")
-    if spec.judging_paused:
-        raise InvalidInput(
-            f"{field}.judging_paused: not supported yet; set accepts to false.", field=f"{field}.judging_paused"
-        )
     if spec.points_micro < 0:
         raise InvalidInput(f"{field}.points: must not be negative.", field=f"{field}.points")
     opens, closes = spec.opens_ct_us, spec.closes_ct_us

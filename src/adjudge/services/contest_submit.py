@@ -34,6 +34,7 @@ class ContestSubmission:
     problem_id: str
     revision_id: str
     allowed_languages: tuple[str, ...] | None
+    is_judging_paused: bool
 
     def check_language(self, language: Language, known: Languages, field: str) -> None:
         """Reject a language that the contest does not allow, by id, alias or code."""
@@ -67,6 +68,7 @@ class ContestSubmitCheck:
                 row.problem.problem_id,
                 row.problem.revision_id,
                 row.problem.allowed_languages or view.contest.settings.allowed_languages,
+                row.problem.judging_paused,
             )
 
         return await self.database.read(look)

@@ -17,9 +17,9 @@ from adjudge.services.contest_access import ContestView, find_view
 from adjudge.services.jury_submissions import JURY
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
-from adjudge.store.contests import jury_dashboard
+from adjudge.store.contests import jury_dashboard, queries
 from adjudge.store.contests.jury_dashboard import AbsentParticipant, SubmissionCount
-from adjudge.store.contests.models import ParticipantRow
+from adjudge.store.contests.models import ContestProblemRow, ParticipantRow
 from adjudge.store.ops.audit_log import AuditLogRow
 
 _LISTED: Final = 20
@@ -49,6 +49,7 @@ class JuryDashboard:
     counts: JudgingCounts
     open_questions: Sequence[ClarificationDetail]
     """Those that nobody has claimed first, then by age."""
+    problems: Sequence[ContestProblemRow]
     absent: Sequence[AbsentParticipant]
     blockers: Sequence[Blocker]
     """What keeps the contest from being finalized; empty before its start."""
@@ -75,6 +76,7 @@ class JuryDashboardService:
                 view,
                 _count(await jury_dashboard.count_submissions(tx, contest.id)),
                 questions,
+                await queries.problems(tx, contest.id),
                 await jury_dashboard.absent_participants(tx, contest.id, limit=_LISTED),
                 await lifecycle.find_blockers(tx, contest, view.times) if may_end else [],
                 await jury_dashboard.log(tx, contest.id, limit=_LISTED),

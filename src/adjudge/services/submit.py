@@ -25,6 +25,7 @@ from adjudge.services.contest_submit import ContestSubmission, ContestSubmitChec
 from adjudge.services.submitted_files import StoredSource, store_outputs, store_program
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database
+from adjudge.store.jobs.models import HELD_DELAY_MS
 from adjudge.store.judging import submit_batch
 from adjudge.store.judging.models import NewSubmission, ProblemRef
 from adjudge.store.judging.submit_batch import BatchedSubmit, SubmitBatcher, find_stored_response
@@ -263,7 +264,7 @@ class SubmitService:
             timeout_ms=item.rules.deadline_ms(item.language),
             trace_id=caller.trace_id,
             request_id=caller.request_id,
-            delay_ms=admitted.delay_ms,
+            delay_ms=HELD_DELAY_MS if item.place and item.place.is_judging_paused else admitted.delay_ms,
             source_text=item.source.data.decode() if item.is_small else None,
             job_id=self.new_id(),
             contest_id=None if item.place is None else item.place.contest_id,

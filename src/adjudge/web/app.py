@@ -88,7 +88,11 @@ def install(app: FastAPI, services: Services) -> None:
             services.team_imports,
         ),
         contest_jury.router(
-            contest_pages, services.jury_dashboard, services.contest_submissions, services.reauthentication
+            contest_pages,
+            services.jury_dashboard,
+            services.contest_submissions,
+            services.reauthentication,
+            services.judging_pauses,
         ),
         contest_jury_submissions.router(
             contest_jury_submissions.JuryPages(

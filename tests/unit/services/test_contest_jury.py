@@ -230,3 +230,46 @@ async def test_rejudge_of_one_submission_by_a_judge_of_the_contest(contest: Cont
         applied = await succeeded(await judge.post(f"{JURY}/1/rejudges/{batch['id']}:apply"))
         assert applied["state"] == "applied"
         await wait_solved(contest, 1)
+
+
+async def public_row(contest: ContestApp) -> dict[str, Any]:
+    """The only row of the public scoreboard."""
+    async with contest.published.api.client() as visitor:
+        board = await succeeded(await visitor.get(f"{API}/spring/scoreboard"))
+    row: dict[str, Any] = board["rows"][0]
+    return row
+
+
+async def test_unverified_verdict_is_pending_for_everybody_but_the_jury(contest: ContestApp) -> None:
+    await contest.change(verify_required=True)
+    await contest.advance_hours(1)
+    async with contest.participant() as team:
+        made = await succeeded(await contest.submit(team))
+        await contest.published.finish(made["job_id"], Verdict.AC)
+        path = f"/api/v1/submissions/{made['submission_id']}"
+        assert (await succeeded(await team.get(path)))["verdict"] is None
+        assert (await succeeded(await contest.organiser.get(path)))["verdict"] == "AC"
+        await wait_solved(contest, 0)
+        cell = (await public_row(contest))["cells"][0]
+        assert (cell["pending"], cell["is_solved"]) == (1, False)
+        blockers = (await succeeded(await contest.organiser.get(f"{API}/spring/blockers")))["blockers"]
+        assert any("without a verdict that counts: 1" in item for item in blockers)
+        await decide(contest, "verify")
+        assert (await succeeded(await team.get(path)))["verdict"] == "AC"
+    await wait_solved(contest, 1)
+    assert (await public_row(contest))["solved"] == 1
+
+
+async def test_verification_ends_when_a_rejudge_changes_the_verdict(contest: ContestApp) -> None:
+    await contest.change(verify_required=True)
+    await contest.advance_hours(1)
+    async with contest.participant() as team:
+        await judged(contest, team, Verdict.AC)
+    await decide(contest, "verify")
+    for verdict, is_verified in ((Verdict.AC, True), (Verdict.WA, False)):
+        batch = await succeeded(await contest.organiser.post(f"{JURY}/1:rejudge", json={"reason": "new tests"}))
+        row = await contest.published.api.store.row("SELECT id FROM jobs WHERE finished_at IS NULL")
+        await contest.published.finish(row["id"], verdict)
+        await succeeded(await contest.organiser.post(f"{JURY}/1/rejudges/{batch['id']}:apply"))
+        found = (await succeeded(await contest.organiser.get(f"{JURY}/1")))["submission"]
+        assert (found["verdict"], found["verified_at"] is not None) == (verdict, is_verified)

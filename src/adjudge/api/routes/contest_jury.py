@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
@@ -14,6 +14,7 @@ from adjudge.api.schema.contest_jury import (
     JuryRejudgeRequest,
     OfficialRequest,
     OverrideRequest,
+    PauseJudgingRequest,
     PenaltyRequest,
     VerifyRequest,
 )
@@ -29,6 +30,7 @@ from adjudge.schema.contest_submissions import (
 )
 from adjudge.schema.rejudge import RejudgeBatchRead
 from adjudge.services.contest_submissions import ContestSubmissionService
+from adjudge.services.judging_pause import JudgingPauseService
 from adjudge.services.jury_submissions import JuryQuery, JurySubmissionService, SubmissionForJury
 from adjudge.services.viewer import Viewer
 
@@ -37,13 +39,16 @@ Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
 _MICROSECONDS = 1_000_000
 
 
-def router(submissions: ContestSubmissionService, reader: JurySubmissionService) -> APIRouter:
+def router(
+    submissions: ContestSubmissionService, reader: JurySubmissionService, pauses: JudgingPauseService
+) -> APIRouter:
     """All routes of the jury on submissions."""
     routes = api_router("contests", "/contests/{contest}/jury")
     _add_read_routes(routes, reader)
     _add_decision_routes(routes, submissions)
     _add_confirmed_routes(routes, submissions)
     _add_rejudge_routes(routes, submissions)
+    _add_pause_routes(routes, pauses)
     return routes
 
 
@@ -157,6 +162,30 @@ def _add_rejudge_routes(routes: APIRouter, submissions: ContestSubmissionService
     @routes.post("/submissions/{number}/rejudges/{batch_id}:discard", summary="Discard the new verdict of a rejudge")
     async def discard_rejudge(contest: str, number: int, batch_id: str, viewer: Member) -> RejudgeBatchRead:
         return RejudgeBatchRead.of(await submissions.discard_rejudge(viewer, contest, number, batch_id))
+
+
+def _add_pause_routes(routes: APIRouter, pauses: JudgingPauseService) -> None:
+    @routes.post(
+        "/problems/{label}:pause-judging",
+        status_code=204,
+        summary="Pause the judging of a problem",
+        description="Submissions are accepted and wait; judge runs that have begun are finished.",
+        response_class=Response,
+    )
+    async def pause(contest: str, label: str, body: PauseJudgingRequest, viewer: Member) -> Response:
+        await pauses.set_paused(viewer, contest, label, is_paused=True, reason=body.reason)
+        return Response(status_code=204)
+
+    @routes.post(
+        "/problems/{label}:resume-judging",
+        status_code=204,
+        summary="Resume the judging of a problem",
+        description="Submissions that wait are judged in the order in which they were made.",
+        response_class=Response,
+    )
+    async def resume(contest: str, label: str, body: PauseJudgingRequest, viewer: Member) -> Response:
+        await pauses.set_paused(viewer, contest, label, is_paused=False, reason=body.reason)
+        return Response(status_code=204)
 
 
 def _read(item: SubmissionForJury) -> ContestSubmissionRead:

@@ -64,3 +64,9 @@ class JuryRejudgeRequest(ApiModel):
     """Why a submission is judged again."""
 
     reason: str = Field(max_length=500, examples=["the worker was overloaded"])
+
+
+class PauseJudgingRequest(ApiModel):
+    """Why the judging of a problem is paused or resumed."""
+
+    reason: str = Field("", max_length=500, examples=["a test is wrong"])

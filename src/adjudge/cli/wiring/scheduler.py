@@ -16,6 +16,7 @@ from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
 from adjudge.relay.housekeeping import QueueGauges, Retention
+from adjudge.relay.judging_pauses import JudgingPauses
 from adjudge.relay.periodic import run_periodically
 from adjudge.relay.rating_updater import RatingUpdater
 from adjudge.relay.reconciler import Reconciler
@@ -66,6 +67,8 @@ async def run_scheduler(
         roles.create_task(run_periodically(retention.run_once, interval_ms=_RETENTION_MS))
         chains = ChainHousekeeping(database, jobs, engine, name=name, settings=_chain_housekeeping(settings))
         roles.create_task(run_periodically(chains.run_once, interval_ms=_CHAINS_MS))
+        pauses = JudgingPauses(database, jobs, name=name)
+        roles.create_task(run_periodically(pauses.run_once, interval_ms=_CONTESTS_MS))
         roles.create_task(run_periodically(ContestAnnouncer(database).run_once, interval_ms=_CONTESTS_MS))
         roles.create_task(run_periodically(RatingUpdater(database).run_once, interval_ms=_RATINGS_MS))
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())

@@ -42,6 +42,7 @@ from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.judge0 import Judge0Service
+from adjudge.services.judging_pause import JudgingPauseService
 from adjudge.services.jury_dashboard import JuryDashboardService
 from adjudge.services.jury_submissions import JurySubmissionService
 from adjudge.services.languages import LanguageService
@@ -166,6 +167,7 @@ def compose_services(
         contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
         ratings=RatingService(database),
         clarifications=clarifications,
+        judging_pauses=JudgingPauseService(database, jobs),
         jury_dashboard=JuryDashboardService(database, clarifications),
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),

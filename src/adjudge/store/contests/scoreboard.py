@@ -147,11 +147,14 @@ TARGETS = Statement(
 )
 SET_SCORES = Statement(
     "scoreboard.set_scores",
-    "Store the scores of judge runs as micro-points.",
+    "Store the scores of judge runs as micro-points; a verification ends with the verdict that was verified.",
     """
     UPDATE contest_submissions SET score_micro = given_score, max_score_micro = given_max_score,
-        subtasks = given_subtasks
-    FROM {given} WHERE submission_id = given_id
+        subtasks = given_subtasks,
+        verified_at = CASE WHEN verified_verdict = submissions.verdict THEN verified_at END,
+        verified_by = CASE WHEN verified_verdict = submissions.verdict THEN verified_by END,
+        verified_verdict = CASE WHEN verified_verdict = submissions.verdict THEN verified_verdict END
+    FROM {given} JOIN submissions ON submissions.id = given_id WHERE submission_id = given_id
     """,
     input_columns={
         "given_id": "text",

@@ -203,6 +203,8 @@ DECIDE = Statement(
     UPDATE contest_submissions SET official = :official,
         ignored_at = CASE WHEN CAST(:is_ignored AS bigint) = 0 THEN NULL ELSE COALESCE(ignored_at, {now}) END,
         verified_at = CASE WHEN CAST(:verified_by AS text) IS NULL THEN NULL ELSE COALESCE(verified_at, {now}) END,
+        verified_verdict = CASE WHEN CAST(:verified_by AS text) IS NOT NULL THEN
+            (SELECT verdict FROM submissions WHERE submissions.id = contest_submissions.submission_id) END,
         verified_by = :verified_by, override_verdict = :override_verdict, override_score_micro = :override_score_micro,
         overridden_at = CASE WHEN CAST(:override_verdict AS text) IS NULL THEN NULL ELSE {now} END,
         overridden_by = :overridden_by, override_reason = :override_reason, version = version + 1

@@ -312,6 +312,21 @@ class JobCommands:
         await outbox.insert_again(tx, [(job.id, delay_ms * MILLISECOND) for job in pending])
         return (*queued, *pending)
 
+    async def hold(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> None:
+        """Keep jobs from being delivered until they are released; one that runs is held if it has to wait again."""
+        await self.lock(tx, job_ids)
+        queued = await _update(tx, sql.HOLD_QUEUED, job_ids, actor=actor, reason=reason)
+        others = await _update(tx, sql.HOLD, job_ids)
+        waiting = [*queued, *(job for job in others if job.status is JobStatus.PENDING)]
+        await outbox.insert_again(tx, sorted((job.id, 0) for job in waiting))
+        accounts.record_transitions(tx, queued)
+
+    async def unhold(self, tx: Tx, job_ids: Sequence[str]) -> None:
+        """Release held jobs; their order in the outbox is that in which they were created."""
+        await self.lock(tx, job_ids)
+        released = await _update(tx, sql.UNHOLD, job_ids)
+        await outbox.insert_again(tx, sorted((job.id, 0) for job in released if job.status is JobStatus.PENDING))
+
     async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str | None]:
         """Run the jobs of dead letters again as new jobs; return letter id → new job id.
 

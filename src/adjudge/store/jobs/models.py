@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.ids import trace_id_from
@@ -22,6 +22,14 @@ T = TypeVar("T")
 
 
 _NOTHING: Mapping[str, Any] = {}
+
+HELD_AT: Final = 7_258_118_400_000_000
+"""A job that is due from this time on (the year 2200) is held: it waits until it is released, however long.
+
+Whatever sends a job back keeps the hold; only ``jobs.unhold`` ends it.
+"""
+HELD_DELAY_MS: Final = 200 * 365 * 86_400 * 1_000
+"""The delay of a job that is held from the start."""
 
 
 class NewJob(NamedTuple):

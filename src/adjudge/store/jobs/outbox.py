@@ -10,7 +10,7 @@ from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.script import Script, Step
 from adjudge.store.engine.statement import Rows, Statement
-from adjudge.store.jobs.models import DispatchedMessage
+from adjudge.store.jobs.models import HELD_AT, DispatchedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ INSERT = Statement(
 INSERT_AGAIN = Statement(
     "outbox.insert_again",
     "Request another delivery of jobs, after a retry or a lost message.",
-    """
+    f"""
     INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT given_id, CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END, {now} + given_delay_us,
-           {now}
-    FROM {given} JOIN jobs ON id = given_id WHERE true
+    SELECT given_id, CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END,
+           CASE WHEN available_at >= {HELD_AT} THEN available_at ELSE {{now}} + given_delay_us END, {{now}}
+    FROM {{given}} JOIN jobs ON id = given_id WHERE true
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
         next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     """,

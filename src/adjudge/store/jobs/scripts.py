@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from adjudge.store.engine.script import Script, Step
+from adjudge.store.jobs.models import HELD_AT
 from adjudge.store.jobs.outbox import DELIVERY
 
 BAND: Final = "CASE WHEN {0} < 0 THEN 0 WHEN {0} > 3 THEN 3 ELSE {0} END"
@@ -124,7 +125,8 @@ FINISHED_JOB = Step(
     f"""
     UPDATE jobs SET prior_status = status, status = {_STATUS},
         max_attempts = max_attempts + CASE WHEN {_GOES_BACK} THEN given_refund ELSE 0 END,
-        available_at = CASE WHEN {_GOES_BACK} THEN {{now}} + given_delay_us ELSE available_at END,
+        available_at = CASE WHEN {_GOES_BACK} AND available_at < {HELD_AT} THEN {{now}} + given_delay_us
+            ELSE available_at END,
         result = given_result, lease_owner = NULL, lease_until = NULL, actor = given_owner, reason = given_reason,
         error_code = CASE WHEN given_status = 'pending' AND NOT ({_GOES_BACK})
             THEN COALESCE(given_error_code, 'RETRIES_EXHAUSTED') ELSE given_error_code END,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from adjudge.store.engine.statement import Dialect, Statement
 from adjudge.store.jobs.models import (
+    HELD_AT,
     DuplicateJob,
     ExpiredAttempt,
     ExpiredJob,
@@ -18,6 +19,14 @@ from adjudge.store.jobs.models import (
     QueuedJob,
     RefundedJob,
 )
+
+_IS_HELD = f"available_at >= {HELD_AT}"
+
+
+def _due_in(delay: str) -> str:
+    """When a job is due that waits again; one that is held stays held."""
+    return f"CASE WHEN {_IS_HELD} THEN available_at ELSE {{now}} + {delay} END"
+
 
 _NOT_LEASED = "lease_owner = NULL, lease_until = NULL"
 _STANDS = "COALESCE(status, '')"
@@ -97,8 +106,8 @@ RELEASE_EXPIRED = Statement(
     "jobs.release_expired",
     "Free jobs whose lease has expired, to be tried again.",
     f"""
-    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + given_delay_us, {_NOT_LEASED},
-        max_attempts = max_attempts + given_free_attempts, actor = :actor, reason = given_reason,
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {_due_in("given_delay_us")},
+        {_NOT_LEASED}, max_attempts = max_attempts + given_free_attempts, actor = :actor, reason = given_reason,
         error_code = NULL, error = NULL, updated_at = {{now}}
     FROM {{given}}
     WHERE {_FENCE} AND lease_until <= {{now}} AND attempt_id < max_attempts + given_free_attempts
@@ -169,7 +178,7 @@ UNQUEUE = Statement(
     "jobs.unqueue",
     "Set queued jobs whose message was lost back to pending.",
     f"""
-    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}},
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {_due_in("0")},
         actor = :actor, reason = 'message_lost', updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND {_STANDS} = 'queued'
@@ -217,7 +226,7 @@ DEFER = Statement(
     "jobs.defer",
     "Delay pending or queued jobs.",
     f"""
-    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + :delay_us,
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {_due_in(":delay_us")},
         actor = :actor, reason = :reason, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND {_STANDS} = 'queued'
@@ -241,6 +250,46 @@ DEFER_PENDING = Statement(
     row=Job,
 )
 """A message is often read before its delivery is noted. What is not due waits already, perhaps for longer."""
+
+HOLD = Statement(
+    "jobs.hold",
+    "Hold jobs: they are not delivered until they are released. One that runs is held if it has to wait again.",
+    f"""
+    UPDATE jobs SET prior_status = status, available_at = {HELD_AT}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} IN ('pending', 'running') AND NOT ({_IS_HELD})
+    RETURNING {{columns}}
+    """,
+    input_columns={"given_id": "text"},
+    row=Job,
+)
+
+HOLD_QUEUED = Statement(
+    "jobs.hold_queued",
+    "Hold jobs whose message is in the stream; a claim by it is refused.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {HELD_AT},
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} = 'queued'
+    RETURNING {{columns}}
+    """,
+    input_columns={"given_id": "text"},
+    row=Job,
+)
+
+UNHOLD = Statement(
+    "jobs.unhold",
+    "Let held jobs be due now.",
+    f"""
+    UPDATE jobs SET prior_status = status, available_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} IN ('pending', 'queued', 'running') AND {_IS_HELD}
+    RETURNING {{columns}}
+    """,
+    input_columns={"given_id": "text"},
+    row=Job,
+)
 
 SELECT_LONG_QUEUED = Statement(
     "jobs.select_long_queued",

@@ -25,6 +25,7 @@ from adjudge.store.engine.columns import (
     text_column,
     timestamp_column,
 )
+from adjudge.store.jobs.models import HELD_AT
 
 OUTBOX_STATES = ("pending", "delivered", "dropped")
 DEAD_LETTER_STATES = ("open", "replayed", "discarded")
@@ -72,6 +73,7 @@ jobs = Table(
     partial_index("jobs_running", "id", where="status = 'running'"),
     partial_index("jobs_queued", "queued_at", where="status = 'queued'"),
     partial_index("jobs_waiting", "priority", "available_at", where="status IN ('pending', 'queued')"),
+    partial_index("jobs_held", "id", where=f"available_at >= {HELD_AT} AND finished_at IS NULL"),
     partial_index("jobs_dedupe", "kind", "dedupe_key", where="dedupe_key IS NOT NULL", unique=True),
     partial_index("jobs_submission", "submission_id", where="submission_id IS NOT NULL"),
     partial_index("jobs_batch", "rejudge_batch_id", where="rejudge_batch_id IS NOT NULL"),

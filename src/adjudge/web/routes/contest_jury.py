@@ -13,6 +13,7 @@ from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.services.contest_access import ContestView
 from adjudge.services.contest_submissions import ContestSubmissionService
+from adjudge.services.judging_pause import JudgingPauseService
 from adjudge.services.jury_dashboard import JuryDashboardService
 from adjudge.services.passwords import LONGEST
 from adjudge.services.reauthentication import Confirmation, ReauthenticationService
@@ -43,9 +44,11 @@ def router(
     dashboard: JuryDashboardService,
     decisions: ContestSubmissionService,
     reauthentication: ReauthenticationService,
+    pauses: JudgingPauseService,
 ) -> APIRouter:
     routes = page_router(page.pages)
     _add_dashboard_routes(routes, page, dashboard)
+    _add_pause_route(routes, pauses)
     _add_penalty_routes(routes, page, dashboard, decisions, reauthentication)
     return routes
 
@@ -73,6 +76,16 @@ def _add_dashboard_routes(routes: APIRouter, page: ContestPageRenderer, dashboar
         """The live region of the dashboard."""
         view, given = await shown(viewer, slug)
         return await page.pages.render(request, "jury_dashboard_state.html", view=view, contest=view.contest, **given)
+
+
+def _add_pause_route(routes: APIRouter, pauses: JudgingPauseService) -> None:
+    @routes.post("/contests/{slug}/jury/problems/{label}/judging")
+    async def judging(request: Request, viewer: Member, slug: str, label: str) -> Response:
+        """Pause or resume the judging of a problem."""
+        is_paused = await forms.text(request, "pause", limit=1) == "1"
+        reason = await forms.text(request, "reason", limit=500)
+        await pauses.set_paused(viewer, slug, label, is_paused=is_paused, reason=reason)
+        return redirect(f"/contests/{slug}/jury", done="saved")
 
 
 def _add_penalty_routes(

@@ -143,6 +143,7 @@ def _add_submission_routes(
         return {
             "items": items[:_PAGE],
             "labels": {row.problem.problem_id: row.problem.label for row in rows},
+            "paused": {row.problem.problem_id for row in rows if row.problem.judging_paused},
             "more": more,
             "cursor": cursor or "",
             "poll_ms": _POLL_PENDING_MS if any(item.is_pending for item in items) else _POLL_MS,

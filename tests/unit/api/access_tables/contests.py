@@ -44,6 +44,8 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}/rejudges/{batch_id}:apply"): USERS,
     ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}/rejudges/{batch_id}:discard"): USERS,
     ("POST", "/api/v1/contests/{contest}/jury/participants/{code}:adjust-penalty"): USERS,
+    ("POST", "/api/v1/contests/{contest}/jury/problems/{label}:pause-judging"): USERS,
+    ("POST", "/api/v1/contests/{contest}/jury/problems/{label}:resume-judging"): USERS,
     ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:verify"): USERS,
     ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:ignore"): USERS,
     ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:make-official"): USERS,

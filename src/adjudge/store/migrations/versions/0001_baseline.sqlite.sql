@@ -1129,6 +1129,7 @@ CREATE TABLE contest_submissions (
     ignored_at BIGINT,
     verified_at BIGINT,
     verified_by TEXT,
+    verified_verdict TEXT,
     override_verdict TEXT,
     override_score_micro BIGINT,
     overridden_at BIGINT,
@@ -1138,6 +1139,7 @@ CREATE TABLE contest_submissions (
     CONSTRAINT contest_submissions_pkey PRIMARY KEY (submission_id),
     CONSTRAINT contest_submissions_contest_id_number_key UNIQUE (contest_id, number),
     CONSTRAINT contest_submissions_override_verdict_known CHECK (override_verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
+    CONSTRAINT contest_submissions_verified_verdict_known CHECK (verified_verdict IN ('AC', 'PA', 'WA', 'OLE', 'TLE', 'MLE', 'RE', 'CE', 'SE')),
     CONSTRAINT contest_submissions_overridden_at_exactly_when CHECK ((override_verdict IS NULL) = (overridden_at IS NULL)),
     CONSTRAINT contest_submissions_submission_id_fkey FOREIGN KEY(submission_id) REFERENCES submissions (id) ON DELETE CASCADE,
     CONSTRAINT contest_submissions_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id),
@@ -1197,6 +1199,8 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_batch ON jobs (rejudge_batch_id) WHERE rejudge_batch_id IS NOT NULL
 
 CREATE UNIQUE INDEX jobs_dedupe ON jobs (kind, dedupe_key) WHERE dedupe_key IS NOT NULL
+
+CREATE INDEX jobs_held ON jobs (id) WHERE available_at >= 7258118400000000 AND finished_at IS NULL
 
 CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('execute', 'webhook') AND finished_at IS NOT NULL
 
