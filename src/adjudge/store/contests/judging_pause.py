@@ -25,7 +25,7 @@ TO_HOLD = Statement(
     JOIN jobs ON jobs.submission_id = submissions.id
     WHERE judging_paused AND jobs.finished_at IS NULL AND jobs.rejudge_batch_id IS NULL
       AND jobs.available_at < {HELD_AT}
-    ORDER BY jobs.id LIMIT :limit
+    LIMIT :limit
     """,
 )
 TO_RELEASE = Statement(
@@ -50,7 +50,7 @@ async def set_paused(tx: Tx, contest_id: str, label: str, *, is_paused: bool) ->
 
 
 async def find_to_hold(tx: Tx, *, limit: int) -> list[str]:
-    """Judge runs that have to wait, oldest first."""
+    """Judge runs that have to wait."""
     return [row["id"] for row in await tx.fetch(TO_HOLD, limit=limit)]
 
 
