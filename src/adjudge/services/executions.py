@@ -85,7 +85,8 @@ class ExecutionService:
         A repeated request with the same idempotency key returns the first executions in their current state.
         """
         key = parse_idempotency_key(viewer, caller)
-        digest = request_digest("execute", requests, is_batch) if key is not None else ""
+        values = ([getattr(item, name) for name in item.__slots__] for item in requests)
+        digest = request_digest("execute", values, is_batch) if key is not None else ""
         if key is not None:
             stored = (await self.database.read(lambda tx: idempotency_keys.find(tx, [key]))).get(key)
             if stored is not None:

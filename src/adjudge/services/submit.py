@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cachetools import LRUCache
 
@@ -41,8 +41,7 @@ _REPEATS: Final = 2
 """A run near its limit is repeated once."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitRequest:
+class SubmitRequest(NamedTuple):
     """A solution to submit: a source or files."""
 
     problem: str
@@ -278,8 +277,7 @@ class SubmitService:
             await self.blobs.put(source, expected=digest)
 
 
-@dataclass(frozen=True, slots=True)
-class _ValidatedSubmission:
+class _ValidatedSubmission(NamedTuple):
     """A validated submission."""
 
     language: Language | None
@@ -326,8 +324,9 @@ def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> Idempotency
     return IdempotencyKey(viewer.id, caller.key)
 
 
-def request_digest(kind: str, requests: Sequence[Any], is_batch: bool) -> str:
-    body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in requests]]
+def request_digest(kind: str, requests: Iterable[Sequence[Any]], is_batch: bool) -> str:
+    """The digest of the values of the requests, by which a repeated request is recognized."""
+    body = [kind, is_batch, [[*item] for item in requests]]
     return hashlib.sha256(json.dumps(body, default=_digest_part).encode()).hexdigest()
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import Problem
@@ -24,8 +24,7 @@ _SHOWN: Final = 10
 _ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSource:
+class StoredSource(NamedTuple):
     """A validated source as it is stored."""
 
     data: bytes

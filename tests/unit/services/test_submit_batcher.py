@@ -115,7 +115,7 @@ async def test_each_job_is_logged_with_its_own_request(sqlite_store: StoreHarnes
     async def ask(order: BatchedSubmit) -> str:
         request_id = new_id()
         with logs.context(request_id=request_id):
-            await batcher.submit(replace(order, submissions=(replace(order.submissions[0], request_id=request_id),)))
+            await batcher.submit(replace(order, submissions=(order.submissions[0]._replace(request_id=request_id),)))
         return request_id
 
     orders = await orders_of(sqlite_store, 5)
@@ -148,7 +148,7 @@ async def test_a_transactions_fill_does_not_wait_for_the_one_before(
 async def test_an_order_that_cannot_be_placed_takes_no_other_along(store: StoreHarness) -> None:
     batcher = SubmitBatcher(store.database, store.jobs)
     orders = await orders_of(store, 5)
-    orders[2] = replace(orders[2], submissions=(replace(orders[2].submissions[0], problem_id="nowhere"),))
+    orders[2] = replace(orders[2], submissions=(orders[2].submissions[0]._replace(problem_id="nowhere"),))
     answers = await asyncio.gather(*(batcher.submit(order) for order in orders), return_exceptions=True)
     assert [isinstance(answer, InvalidInput) for answer in answers] == [False, False, True, False, False]
     rows = await store.rows("SELECT id FROM submissions")
@@ -194,7 +194,7 @@ async def test_requests_missing_after_an_unknown_commit_are_inserted_together(sq
     database = CountingDatabase(sqlite_store.database)
     batcher = SubmitBatcher(database, sqlite_store.jobs)
     orders = await orders_of(sqlite_store, 20)
-    orders[3] = replace(orders[3], submissions=(replace(orders[3].submissions[0], problem_id="nowhere"),))
+    orders[3] = replace(orders[3], submissions=(orders[3].submissions[0]._replace(problem_id="nowhere"),))
     database.fails = [OutcomeUnknown()]
     answers = await asyncio.gather(*(batcher.submit(order) for order in orders[:3]))
     assert (len(answers), database.transactions) == (3, 2)

@@ -236,8 +236,12 @@ def judge_payload(
     submission_id: str, revision_id: str, language: str, user_id: str, request_id: str | None = None
 ) -> dict[str, str]:
     """The payload of a judge job: identifiers only, without those that the submission does not have."""
-    payload = {"submission_id": submission_id, "revision_id": revision_id, "language": language, "user_id": user_id}
-    return {name: value for name, value in (payload | {"request_id": request_id or ""}).items() if value}
+    payload = {"submission_id": submission_id, "revision_id": revision_id, "user_id": user_id}
+    if language:
+        payload["language"] = language
+    if request_id:
+        payload["request_id"] = request_id
+    return payload
 
 
 async def _open_runs(tx: Tx, submission_id: str) -> list[str]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from adjudge.domain.programs import SourceFormat
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.verdict import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class NewSubmission:
+class NewSubmission(NamedTuple):
     """A submission to be created. Its source is already stored under ``source_digest``."""
 
     id: str
@@ -96,8 +95,7 @@ class JudgeTask:
     """The source, if it is stored in the database and not as a blob."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionIds:
+class SubmissionIds(NamedTuple):
     """The ids of a new submission and of the job that judges it, and the submission's number."""
 
     submission_id: str
@@ -105,8 +103,7 @@ class SubmissionIds:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionNumber:
+class SubmissionNumber(NamedTuple):
     """The number of a submission."""
 
     id: str
