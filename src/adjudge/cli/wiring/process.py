@@ -15,9 +15,9 @@ from adjudge.settings import Settings
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _HANDLED_SIGNALS: Final = 2
-_GC_THRESHOLDS: Final = (10_000, 20, 20)
-"""A batch of jobs or a page creates thousands of objects without reference cycles. Python's default, a collection every
-700 objects, would find nothing."""
+_GC_THRESHOLDS: Final = (50_000, 20, 20)
+"""A batch of submissions creates tens of thousands of objects without reference cycles, a page thousands. Python's
+default, a collection every 700 objects, would find nothing."""
 
 
 def tune_gc() -> None:

@@ -39,9 +39,11 @@ def _about(job: Job | NewJob) -> dict[str, object]:
 
 def request_fields(payload: Mapping[str, Any]) -> dict[str, object]:
     """The user and the object of the request that created the job, if its payload names them."""
-    fields = {name: payload.get(name) for name in ("submission_id", "user_id", "language")}
-    request_id = payload.get("request_id")
-    return fields if request_id is None else {**fields, "request_id": request_id}
+    get = payload.get
+    fields = {"submission_id": get("submission_id"), "user_id": get("user_id"), "language": get("language")}
+    if (request_id := get("request_id")) is not None:
+        fields["request_id"] = request_id
+    return fields
 
 
 def record_enqueued(jobs: Sequence[NewJob]) -> None:
