@@ -99,3 +99,5 @@ def test_decision_index_lists_every_record_with_its_title() -> None:
         number, title = re.fullmatch(r"# (\d{4}): (.+)", page.read_text().splitlines()[0]).groups()  # type: ignore[union-attr]
         assert page.name.startswith(number), page.name
         assert f"| [{number}]({page.name}) | {title} |\n" in index, f"{page.name}: the index has another title"
+    listed = re.findall(r"^\| \[(\d{4})\]", index, re.MULTILINE)
+    assert listed == sorted(listed), "the index is in the order of the numbers"

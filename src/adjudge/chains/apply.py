@@ -36,15 +36,15 @@ class ChainApplyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class By:
-    """Who applies a file: the name for the history, and the authority."""
+class Applicant:
+    """The user who applies a file: the name for the history, and the authority."""
 
     actor: str
     authority: Authority | None = None
 
 
 async def apply(
-    tx: Tx, definition: ChainDefinition, types: NodeTypes, triggers: TriggerCommands, *, by: By
+    tx: Tx, definition: ChainDefinition, types: NodeTypes, triggers: TriggerCommands, *, by: Applicant
 ) -> ChainApplyResult:
     """Apply the file in one transaction; triggers that are not in the file are deleted.
 
@@ -76,7 +76,7 @@ async def apply(
     return ChainApplyResult(chain.id, chain.version, outcome, done, secrets)
 
 
-async def _chain(tx: Tx, wanted: ChainDefinition, by: By) -> tuple[ChainRow, ApplyAction]:
+async def _chain(tx: Tx, wanted: ChainDefinition, by: Applicant) -> tuple[ChainRow, ApplyAction]:
     try:
         current = await definitions.find_by_name(tx, wanted.name)
     except NotFound:
@@ -112,7 +112,7 @@ async def _trigger(
     *,
     chain_id: str,
     current: TriggerRow | None,
-    by: By,
+    by: Applicant,
 ) -> tuple[ApplyAction, str | None]:
     if current is not None and current.kind != wanted.kind:
         await chain_triggers.delete(tx, current.id)

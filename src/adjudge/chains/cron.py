@@ -49,13 +49,13 @@ class CronSchedule:
     """A time that is processed with this delay still counts as on time."""
 
     def times_after(self, timestamp_us: int) -> Iterator[int]:
-        """The times after ``moment_us``, endless unless the expression ends."""
+        """The times after ``timestamp_us``, endless unless the expression ends."""
         start = (_EPOCH + timedelta(microseconds=timestamp_us)).astimezone(self.zone)
         for timestamp in CronSim(self.expression, start):
             yield _microseconds(timestamp)
 
     def next_after(self, timestamp_us: int) -> int | None:
-        """The first time after ``moment_us``; None if there is none in the next decades."""
+        """The first time after ``timestamp_us``; None if there is none in the next decades."""
         return next(self.times_after(timestamp_us), None)
 
     def due(self, next_us: int, now_us: int) -> tuple[list[int], int | None]:

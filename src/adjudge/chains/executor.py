@@ -172,8 +172,8 @@ class WaitResult:
 WaitProbe = Callable[[Tx, str], Awaitable[WaitResult | None]]
 """Looks whether the thing called ``key`` has ended, in the transaction that records the wait.
 
-It must lock the row that it reads (``FOR SHARE`` on PostgreSQL) and whoever ends the thing must write that row before
-calling ``resume``: then one of the two always sees the other.
+It must lock the row that it reads (``FOR SHARE`` on PostgreSQL), and the transaction that ends the thing must write
+that row before it calls ``resume``: then one of the two always sees the other.
 """
 
 

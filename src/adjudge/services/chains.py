@@ -85,7 +85,7 @@ class ChainService:
     async def apply_chain(self, viewer: Viewer, wanted: ChainFile) -> tuple[ChainApplyResult, ChainRow]:
         """Create or update a chain and its triggers to match a file, in one transaction."""
         plain = replace(wanted, dag=expand_map_nodes(wanted.dag))
-        by = apply.By(viewer.id, chain_run_access.authority_of(viewer))
+        by = apply.Applicant(viewer.id, chain_run_access.authority_of(viewer))
 
         async def write(tx: Tx) -> tuple[ChainApplyResult, ChainRow]:
             check_dag(plain.dag, installed_executors())

@@ -46,7 +46,7 @@ class ContestInvitationService:
         max_uses: int,
         expires_at: int | None,
     ) -> CreatedContestInvitation:
-        """Create an invitation, for one user or for whoever has the code."""
+        """Create an invitation, for one user or for any user who has the code."""
         invitation_id, code = self.new_id(), new_code()
         if kind in OWN_CLOCK:
             raise InvalidInput("kind: expected official, unofficial or test.", field="kind")

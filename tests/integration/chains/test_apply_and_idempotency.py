@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adjudge.chains import builtin, executor_registry
-from adjudge.chains.apply import By, ChainApplyResult, apply
+from adjudge.chains.apply import Applicant, ChainApplyResult, apply
 from adjudge.chains.definition_file import read_definition
 from adjudge.chains.executor import NodeWaiting
 from adjudge.chains.triggers import TriggerCommands
@@ -34,7 +34,7 @@ triggers:
 async def applied(store: StoreHarness, text: str) -> ChainApplyResult:
     definition = read_definition(text)
     return await store.transact(
-        lambda tx: apply(tx, definition, executor_registry.discover_executors(), TriggerCommands(), by=By("eva"))
+        lambda tx: apply(tx, definition, executor_registry.discover_executors(), TriggerCommands(), by=Applicant("eva"))
     )
 
 
