@@ -36,6 +36,7 @@ SETTINGS: Final = ContestSettings(
     starts_at=NOON_US + HOUR_US,
     freeze_ct_us=4 * HOUR_US,
     balloons_enabled=True,
+    printing_enabled=True,
 )
 
 
@@ -133,6 +134,8 @@ class ContestWorld:
         self.sent["author"] = await self.judged("author", "A")
         self.sent["other"] = await self.judged("other", "B", Verdict.WA)
         self.sent["ghost"] = await self.judged("ghost", "A")
+        prints = self.published.api.services.prints
+        await prints.submit(self.viewer("author"), SLUG, "main.cpp", "print-of-author")
         asked = await self.post("author", "/clarifications", {"body": "question-of-one", "problem": "B"})
         self.clarifications["question"] = asked["id"]
         await self.post("jury", f"/clarifications/{asked['id']}:answer", {"body": "answer-to-one"})

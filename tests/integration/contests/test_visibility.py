@@ -76,6 +76,7 @@ INFORMATION = (
     since_start("question-of-one", TEAM | JURY),
     since_start("answer-to-one", TEAM | JURY),
     since_start("message-to-group", JURY | {"other"}),
+    since_start("print-of-author", TEAM | JURY),
     always("canned-body", JURY),
     always("invitation-note", JURY),
     since_start("rejudge-reason", JURY, SETTER),
@@ -118,6 +119,7 @@ def paths_of(world: ContestWorld) -> list[str]:
         "user": ["user-author"],
         "batch_id": [world.batch_id or missing],
         "number": ["1", "3"],
+        "print_number": ["1"],
         "path": ["1.in"],
     }
     found: list[str] = []
@@ -353,7 +355,14 @@ class _Parameters(dict[str, list[str]]):
 
 
 _ONE_OF_EACH = _Parameters(
-    contest=[SLUG], slug=[SLUG], label=["A"], number=["1"], role=["judge"], action=["publish"], participant=["one"]
+    contest=[SLUG],
+    slug=[SLUG],
+    label=["A"],
+    number=["1"],
+    print_number=["1"],
+    role=["judge"],
+    action=["publish"],
+    participant=["one"],
 )
 
 
