@@ -18,7 +18,7 @@ from adjudge.domain.contest import MINUTE_US, ParticipantKind
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import SubmissionStatus
 from adjudge.services.contest_access import ContestView
-from adjudge.services.scoreboard import ScoreboardService
+from adjudge.services.scoreboard import ScoreboardService, board_access
 from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database
@@ -59,13 +59,16 @@ class ContestStatisticsService:
         self._computing = asyncio.Lock()
 
     async def get(self, viewer: Viewer, contest: str) -> tuple[ContestView, Board, ContestStatistics]:
-        """The public part of the final board, and the counts of its participants without virtual ones."""
+        """The public part of the final board, and the counts of its participants without virtual ones.
+
+        The board has no names of problems that the viewer does not see.
+        """
         view = await self._scoreboards.access.find(viewer, contest)
         if view.access(RouteClass.STATISTICS) is Access.NONE:
             raise NotFound("statistics", contest)
         async with self._computing:  # one at a time: they read every submission of a contest
             found = await self._find(view)
-        return view, found.board, found.statistics
+        return view, board_access(view, is_jury=view.sees_all).shown_columns(found.board), found.statistics
 
     async def _find(self, view: ContestView) -> _Computed:
         live = await self._scoreboards.feed.board(BoardKey(view.contest.id, JURY, is_complete=False))
