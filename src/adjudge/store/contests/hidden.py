@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adjudge.store.contests.models import ContestRow
+from adjudge.store.contests.tables import MAY_HIDE_RESULTS
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 
@@ -21,9 +22,9 @@ def join_ids(contest_ids: Iterable[str]) -> str:
 
 OPEN = Statement(
     "contests.open",
-    "List the contests whose results can still change, of one problem or of all.",
-    """
-    SELECT {columns} FROM contests WHERE end_of_updates_at IS NULL
+    "List the contests whose results may be hidden, of one problem or of all.",
+    f"""
+    SELECT {{columns}} FROM contests WHERE {MAY_HIDE_RESULTS}
       AND (CAST(:problem_id AS text) IS NULL
            OR id IN (SELECT contest_id FROM contest_problems WHERE problem_id = :problem_id))
     """,
@@ -31,9 +32,9 @@ OPEN = Statement(
 )
 OPEN_OF_USER = Statement(
     "contests.open_of_user",
-    "List the contests that a user takes part in and whose results can still change.",
-    """
-    SELECT {columns} FROM contests WHERE end_of_updates_at IS NULL
+    "List the contests that a user takes part in and whose results may be hidden.",
+    f"""
+    SELECT {{columns}} FROM contests WHERE {MAY_HIDE_RESULTS}
       AND id IN (SELECT contest_id FROM participant_members WHERE user_id = :user_id)
     """,
     row=ContestRow,
@@ -48,12 +49,12 @@ FIND_ALL = Statement(
 
 
 async def open_contests(tx: Tx, *, problem_id: str | None = None) -> list[ContestRow]:
-    """The contests whose results can still change, of one problem or of all."""
+    """The contests whose results may be hidden, of one problem or of all; their phase decides."""
     return await tx.fetch(OPEN, problem_id=problem_id)
 
 
 async def open_contests_of_user(tx: Tx, user_id: str) -> list[ContestRow]:
-    """The contests that a user takes part in and whose results can still change."""
+    """The contests that a user takes part in and whose results may be hidden; their phase decides."""
     return await tx.fetch(OPEN_OF_USER, user_id=user_id)
 
 

@@ -42,6 +42,12 @@ from adjudge.store.engine.columns import (
 LATE_POLICIES = ("refuse", "unofficial")
 TRANSITIONS = ("start", "freeze", "end", "thaw", "finalize", "end_of_updates")
 
+MAY_HIDE_RESULTS = (
+    "end_of_updates_at IS NULL AND (state <> 'finalized' "
+    "OR (thaw_at IS NULL AND (freeze_ct_us IS NOT NULL OR frozen_at IS NOT NULL)))"
+)
+"""Contests that are not certainly thawed: a finalized one has ended for all, and nothing of its times changes."""
+
 contests = Table(
     "contests",
     METADATA,
@@ -129,6 +135,7 @@ contests = Table(
     CheckConstraint("submissions_per_minute > 0", name="submissions_per_minute_positive"),
     CheckConstraint("submissions_per_problem > 0", name="submissions_per_problem_positive"),
     Index(None, "starts_at"),
+    partial_index("contests_open", "id", where=MAY_HIDE_RESULTS),
     partial_index("contests_contest_only_key", "contest_only", where="contest_only", unique=True),
 )
 

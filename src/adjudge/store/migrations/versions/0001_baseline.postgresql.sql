@@ -306,6 +306,8 @@ CREATE TABLE contests (
 
 CREATE UNIQUE INDEX contests_contest_only_key ON contests (contest_only) WHERE contest_only
 
+CREATE INDEX contests_open ON contests (id) WHERE end_of_updates_at IS NULL AND (state <> 'finalized' OR (thaw_at IS NULL AND (freeze_ct_us IS NOT NULL OR frozen_at IS NOT NULL)))
+
 CREATE INDEX contests_starts_at ON contests (starts_at)
 
 CREATE TABLE idempotency_keys (
