@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from adjudge.cli.connection import open_client
 from adjudge.cli.options import json_option, server_option
 from adjudge.cli.output import make_console
+from adjudge.cli.solution_options import contest_option, problem_option
 from adjudge.cli.source_files import read_source
+from adjudge.cli.source_hints import find_problem, read_hints
 from adjudge.cli.verdicts import exit_code, format_test_result, print_submission
 from adjudge.client import Client, ClientError
 from adjudge.client.models import SubmissionEventRead
@@ -27,9 +30,9 @@ from adjudge.schema.submissions import SubmissionCreated
 
 @click.command(name="submit")
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--problem", required=True, metavar="SLUG", help="Problem (slug or ID; in a contest also its label).")
-@click.option("--contest", default="", metavar="SLUG", help="Contest (slug or ID) that the submission is for.")
-@click.option("--language", default="", help="Language. Default: detected from the file extensions.")
+@problem_option
+@contest_option
+@click.option("--language", default="", help="Language. Default: from the first lines or the file extensions.")
 @click.option("--entry-point", default="", help="Main class (Java, Kotlin) or main file of a program of several files.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the verdict.")
 @json_option
@@ -48,14 +51,20 @@ def command(
     """Submit FILE to a server and show the results live.
 
     FILE is one or several files, a folder, or an archive (.zip, .tar, .tar.gz, .tgz); for an output-only problem, one
-    file per test.
+    file per test. Without --problem, a comment `adjudge: problem=SLUG language=ID contest=SLUG` in the first lines
+    names it, or the name of the file or folder does.
 
     Exit codes with --wait: 0 accepted, 1 any other verdict, 2 system error or server unreachable, 3 invalid request.
     With --no-wait: 0 submitted.
     """
     source = read_source(file, entry_point, "file")
+    hints = read_hints(source.files)
+    source = replace(source, entry_point=source.entry_point or hints.entry_point)
+    contest, language = contest or hints.contest, language or hints.language
     with open_client(server) as client:
-        made = _submit(client, problem, language or _language(client, problem, contest, source.files), source, contest)
+        problem = problem or hints.problem or find_problem(client, file, contest)
+        language = language or detect_language(client, problem, contest, source.files)
+        made = _submit(client, problem, language, source, contest)
         if not wait:
             known = {"submission_id": made.submission_id, "number": made.number, "status": made.status}
             click.echo(json.dumps(known) if as_json else made.submission_id)
@@ -86,7 +95,7 @@ def _submit(client: Client, problem: str, language: str, source: ProgramSource, 
         raise InvalidInput(f"{file.name}: not valid UTF-8.", field="file") from None
 
 
-def _language(client: Client, problem: str, contest: str, files: Sequence[SourceFile]) -> str:
+def detect_language(client: Client, problem: str, contest: str, files: Sequence[SourceFile]) -> str:
     """The language that the server selects for the file extensions; languages of one extension share a code.
 
     Output files have no language.

@@ -11,9 +11,9 @@ from typing import Any, Final
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.sources import ProgramSource, SourceFile
 
 DEFAULT_LANGUAGE: Final = "python3"
-DEFAULT_COMPARATOR: Final = "token"
 DEFAULT_LIMITS: Final = Limits(cpu_ms=10_000, wall_ms=30_000, memory_bytes=1_024 * MIB)
 ID_CHARS: Final = 200
 TESTS_MAX: Final = 10_000
@@ -37,19 +37,33 @@ class EvaluationTest:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparatorChoice:
+    """A built-in comparator with its arguments."""
+
+    kind: str = "token"
+    args: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+
+DEFAULT_COMPARATOR: Final = ComparatorChoice()
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationRecord:
     """A program with its tests, or with a problem."""
 
     id: str
     language: str
-    source: str
+    source: ProgramSource
     tests: tuple[EvaluationTest, ...] = ()
     problem: str = ""
     """A problem instead of tests: the folder or archive of a package, or on a server a slug."""
     limits: Limits = DEFAULT_LIMITS
-    comparator: str = DEFAULT_COMPARATOR
+    comparator: ComparatorChoice = DEFAULT_COMPARATOR
     stops: bool = True
     """Whether the tests after the first failure are skipped."""
+    checks_scripts: bool = False
+    """Whether the syntax of a script is checked before it runs, as for submissions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +124,11 @@ def read_record(document: Mapping[str, Any]) -> EvaluationRecord:
     return EvaluationRecord(
         id=read_id(document.get("id")),
         language=read_text(document, "language", DEFAULT_LANGUAGE),
-        source=read_text(document, "source"),
+        source=single_file(read_text(document, "source")),
         tests=_read_tests(document["tests"]) if "tests" in document else (),
         problem=read_text(document, "problem", ""),
         limits=_read_limits(document.get("limits", {})),
-        comparator=read_text(document, "comparator", DEFAULT_COMPARATOR),
+        comparator=_read_comparator(document.get("comparator", DEFAULT_COMPARATOR.kind)),
         stops=_read_stop(document.get("stop", "first_failure")),
     )
 
@@ -139,6 +153,23 @@ def read_text(document: Mapping[str, Any], name: str, default: str | None = None
     if name == "source" and not 0 < size <= SOURCE_BYTES_MAX:
         raise invalid(name, f"must have 1 to {SOURCE_BYTES_MAX} bytes")
     return value
+
+
+def single_file(text: str) -> ProgramSource:
+    """A program of one file, which is named by its language."""
+    return ProgramSource((SourceFile("source", text.encode()),))
+
+
+def _read_comparator(value: object) -> ComparatorChoice:
+    """A name, or an object with ``kind``, ``args`` and ``options``."""
+    if isinstance(value, str):
+        return ComparatorChoice(value)
+    if not isinstance(value, Mapping) or set(value) - {"kind", "args", "options"}:
+        raise invalid("comparator", "expected a name, or an object with `kind`, `args` and `options`")
+    kind, args, options = value.get("kind"), value.get("args", []), value.get("options", {})
+    if not isinstance(kind, str) or not isinstance(args, list) or not isinstance(options, Mapping):
+        raise invalid("comparator", "expected a text `kind`, a list `args` and an object `options`")
+    return ComparatorChoice(kind, tuple(map(str, args)), tuple((str(key), str(options[key])) for key in options))
 
 
 def text_tests(inputs: Sequence[object], outputs: Sequence[object]) -> tuple[EvaluationTest, ...]:

@@ -17,6 +17,7 @@ from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.limits import MIB
 from adjudge.domain.verdict import Verdict
 from adjudge.evaluation.records import (
+    ComparatorChoice,
     EvaluationRecord,
     EvaluationResult,
     EvaluationTest,
@@ -30,7 +31,6 @@ from adjudge.judge.early_stop import StopPolicy
 from adjudge.judge.languages import Language
 from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.result_document import JudgeResult
-from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, load_package
 from adjudge.sandbox import SandboxRunSpec
@@ -79,9 +79,10 @@ class EvaluationRunner:
 
     async def _run_tests(self, record: EvaluationRecord) -> EvaluationResult:
         language, comparator = self._judge.languages.get(record.language), _comparator(record.comparator)
-        program, total = await self._judge.compiler.script(language, _source(record)), len(record.tests)
+        compiler, total = self._judge.compiler, len(record.tests)
+        program = None if record.checks_scripts else await compiler.script(language, record.source)
         if program is None:
-            compiled = await self._judge.compiler.compile(language, _source(record))
+            compiled = await compiler.compile(language, record.source)
             if (program := compiled.executable) is None:
                 message = _failure_message(compiled)
                 return EvaluationResult(record.id, Verdict.CE, 0, total, compile_message=message)
@@ -115,7 +116,7 @@ class EvaluationRunner:
         if record.problem not in self._packages:
             self._packages[record.problem] = asyncio.create_task(self._open(record.problem))
         package = await asyncio.shield(self._packages[record.problem])
-        program = SubmittedProgram(_source(record), record.language)
+        program = SubmittedProgram(record.source, record.language)
         options = JudgeOptions(stop=StopPolicy.FIRST if record.stops else StopPolicy.NEVER)
         return judged_result(record.id, await self._judge.judge(package.problem, package.files, program, options))
 
@@ -153,15 +154,11 @@ def _failure_message(compiled: CompileResult) -> str:
 
 
 @lru_cache(maxsize=64)
-def _comparator(name: str) -> Comparator:
+def _comparator(choice: ComparatorChoice) -> Comparator:
     try:
-        return build_comparator(name)
+        return build_comparator(choice.kind, choice.args, dict(choice.options))
     except InvalidInput as error:
         raise InvalidInput(f"comparator: {error.message}", field="comparator") from error
-
-
-def _source(record: EvaluationRecord) -> ProgramSource:
-    return ProgramSource((SourceFile("source", record.source.encode()),))
 
 
 def _spec(program: Executable, language: Language, record: EvaluationRecord) -> SandboxRunSpec:

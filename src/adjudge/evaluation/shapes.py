@@ -23,6 +23,7 @@ from adjudge.evaluation.records import (
     read_id,
     read_record,
     read_text,
+    single_file,
     text_tests,
 )
 
@@ -131,7 +132,7 @@ def _function_record(document: Mapping[str, Any], program: str, tests: str) -> E
     mark = sha256(checked.encode()).hexdigest()  # the same source for the same record: it is compiled once
     source = f"{checked}\n__import__('os').write(1, b'\\n{mark}\\n')\n"
     test = EvaluationTest(end_mark=mark.encode())
-    return EvaluationRecord(record_id(document), DEFAULT_LANGUAGE, source, (test,), limits=DEFAULT_LIMITS)
+    return EvaluationRecord(record_id(document), DEFAULT_LANGUAGE, single_file(source), (test,), limits=DEFAULT_LIMITS)
 
 
 def _io_record(
@@ -142,7 +143,7 @@ def _io_record(
         language = _CODE_CONTESTS_LANGUAGES.get(language)
     if not isinstance(language, str):
         raise invalid("language", "expected the name of a language")
-    return EvaluationRecord(record_id(document), language, program, tests, limits=limits)
+    return EvaluationRecord(record_id(document), language, single_file(program), tests, limits=limits)
 
 
 def record_id(document: Mapping[str, Any]) -> str:

@@ -51,6 +51,15 @@ class SampleRead(ResponseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ComparatorRead(ResponseModel):
+    """How outputs are compared with the answers: a built-in comparator with its arguments and options."""
+
+    kind: str = field(metadata=doc(examples=["token"]))
+    args: list[str]
+    options: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LanguageLimits(ResponseModel):
     """An allowed language and its limits."""
 
@@ -124,6 +133,7 @@ class ProblemRead(ResponseModel):
     tests: int
     groups: list[GroupRead]
     samples: list[SampleRead]
+    comparator: ComparatorRead | None = field(metadata=doc("Null: a program of the jury decides."))
     statement: StatementRead | None
     attachments: list[AttachmentRead]
     authors: list[str]

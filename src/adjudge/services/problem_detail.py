@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.problem import Problem, ProblemMode, ProblemStatement
+from adjudge.domain.programs import CheckerProtocol
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import submission_limits
 from adjudge.packages.statement_html import render_statement
@@ -84,6 +85,15 @@ class ScoredGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparatorInfo:
+    """A built-in comparator with its arguments."""
+
+    kind: str
+    args: list[str]
+    options: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class ProblemDetail:
     """A problem as contestants see it."""
 
@@ -107,6 +117,8 @@ class ProblemDetail:
     tests: int
     groups: list[ScoredGroup]
     samples: list[SampleText]
+    comparator: ComparatorInfo | None
+    """None: a program of the jury decides."""
     statement: StatementText | None
     attachments: list[Attachment]
     authors: list[str]
@@ -173,6 +185,7 @@ async def build_problem_detail(
         tests=len(problem.cases),
         groups=_groups(problem),
         samples=await _samples(blobs, facts),
+        comparator=_comparator(problem),
         statement=await _statement(blobs, facts, languages),
         attachments=_attachments(facts),
         authors=list(problem.credits.get("authors", ())),
@@ -180,6 +193,15 @@ async def build_problem_detail(
         license=problem.license,
         updated_at=row.updated_at,
     )
+
+
+def _comparator(problem: Problem) -> ComparatorInfo | None:
+    checker = problem.checker
+    if problem.interactor is not None or checker.protocol is not CheckerProtocol.NATIVE:
+        return None
+    sample = next((case for case in problem.cases if case.is_sample), None)
+    args = (*checker.args, *(sample.checker_args if sample else ()))
+    return ComparatorInfo(checker.native.value, list(args), dict(checker.options))
 
 
 def _title(facts: ProblemRevision, languages: tuple[str, ...]) -> str:

@@ -42,6 +42,7 @@ def test_native_record_is_read_with_its_limits() -> None:
         ({"limits": {"cpu_ms": 0}}, "limits.cpu_ms"),
         ({"limits": {"time": 1}}, "limits"),
         ({"stop": "sometimes"}, "stop"),
+        ({"comparator": {"kind": 1}}, "comparator"),
         ({"colour": "red"}, "colour"),
     ],
 )
@@ -89,10 +90,10 @@ def test_shape_is_detected_by_its_fields(document: dict[str, Any], shape: Record
 def test_function_tests_end_with_a_mark() -> None:
     record = read_any(HUMANEVAL)
     assert record.id == "HumanEval/0"
-    assert record.source.startswith("def double(x):\n    return 2 * x\n")
-    assert "check(double)" in record.source
-    (test,) = record.tests
-    assert (test.expected, test.end_mark.decode() in record.source) == (None, True)
+    (file,), (test,) = record.source.files, record.tests
+    assert file.data.startswith(b"def double(x):\n    return 2 * x\n")
+    assert b"check(double)" in file.data
+    assert (test.expected, test.end_mark in file.data) == (None, True)
 
 
 def test_code_contests_record_has_all_tests_and_its_limits() -> None:
