@@ -284,9 +284,12 @@ class _Simulation:
         return True
 
     async def _read_scoreboard(self, client: AsyncClient) -> None:
-        began = time.monotonic()
-        if await self._try(lambda: client.scoreboard(self.options.contest, limit=50), "scoreboard") is not None:
+        async def read() -> None:
+            began = time.monotonic()  # not before the turn of this team
+            await client.scoreboard(self.options.contest, limit=50)
             self.progress.scoreboard_ms.append((time.monotonic() - began) * 1000)
+
+        await self._try(read, "scoreboard")
 
     async def _run_jury(self) -> None:
         """Answer questions until all teams have submitted and no question is open."""
