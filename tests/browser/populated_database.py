@@ -87,6 +87,7 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/problems": "/contests/hostile/problems",
         "/contests/{slug}/problems/{label}": "/contests/hostile/problems/A",
         "/contests/{slug}/submissions": "/contests/hostile/submissions",
+        "/contests/{slug}/submissions/all": "/contests/hostile/submissions/all",
         "/contests/{slug}/jury": "/contests/hostile/jury",
         "/contests/{slug}/jury/penalties": "/contests/hostile/jury/penalties",
         "/contests/{slug}/jury/submissions": "/contests/hostile/jury/submissions",

@@ -60,6 +60,7 @@ from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import CredentialCache
+from adjudge.services.visible_submissions import VisibleSubmissionService
 from adjudge.services.webhooks import WebhookService
 from adjudge.settings import Settings
 
@@ -102,6 +103,7 @@ class Services:
     reauthentication: ReauthenticationService
     contest_submissions: ContestSubmissionService
     jury_submissions: JurySubmissionService
+    visible_submissions: VisibleSubmissionService
     judging_pauses: JudgingPauseService
     jury_dashboard: JuryDashboardService
     contest_problems: ContestProblemService

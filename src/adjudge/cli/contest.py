@@ -10,6 +10,7 @@ from adjudge.cli.connection import open_client
 from adjudge.cli.contest_accounts import ACCOUNT_COMMANDS
 from adjudge.cli.contest_balloons import balloons
 from adjudge.cli.contest_clarifications import CLARIFICATION_COMMANDS
+from adjudge.cli.contest_jury import JURY_COMMANDS
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_output import print_json, print_settings, status
 from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
@@ -36,6 +37,7 @@ for _command in (
     *SCOREBOARD_COMMANDS,
     balloons,
     *CLARIFICATION_COMMANDS,
+    *JURY_COMMANDS,
     prints,
     simulate,
 ):

@@ -343,7 +343,7 @@ class _Simulation:
         contest, progress = self.options.contest, self.progress
         cursor: str | None = None
         while True:
-            page = await self.organiser.contest_submissions(contest, cursor=cursor)
+            page = await self.organiser.jury_submissions(contest, limit=100, cursor=cursor)
             progress.listed += page.items
             cursor = page.next
             if cursor is None:

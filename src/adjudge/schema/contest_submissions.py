@@ -45,6 +45,30 @@ class ContestSubmissionPage(ResponseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VisibleSubmissionRead(ResponseModel):
+    """A submission of any participant, as far as you may see it."""
+
+    number: int = field(metadata=doc("Number in the contest; the order of submissions."))
+    submission_id: str
+    participant_id: str
+    participant: str = field(metadata=doc("Code of the participant.", examples=["team-7"]))
+    name: str = field(metadata=doc("Name of the participant."))
+    problem: str | None = field(metadata=doc("Label of the problem; null if you may not see it.", examples=["A"]))
+    received_at: Timestamp
+    verdict: Verdict | None = field(metadata=doc("Null while pending, or hidden from you."))
+    is_accepted: bool | None = field(metadata=doc("Null while pending, or hidden from you."))
+    may_open: bool = field(metadata=doc("Whether you may open the submission."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisibleSubmissionPage(ResponseModel):
+    """A page of submissions, newest first."""
+
+    items: list[VisibleSubmissionRead]
+    next: NextCursor
+
+
+@dataclass(frozen=True, kw_only=True)
 class JuryDecisionRead(ResponseModel):
     """An entry of the audit log about a submission."""
 

@@ -146,7 +146,7 @@ class ScoreboardExportService:
         is_shown = not person.hidden and person.kind is not ParticipantKind.TEST
         if person.contest_id != view.contest.id or not (is_shown or is_own or view.sees_all):
             raise NotFound("participant", participant_id)
-        return person, [_listed(view, row, is_own=is_own) for row in reversed(rows)]
+        return person, [describe_listed(view, row, is_own=is_own) for row in reversed(rows)]
 
 
 def photo_path(slug: str, participant_id: str) -> str:
@@ -154,7 +154,8 @@ def photo_path(slug: str, participant_id: str) -> str:
     return f"/api/v1/contests/{slug}/participants/{participant_id}/photo"
 
 
-def _listed(view: ContestView, row: ContestSubmissionRow, *, is_own: bool) -> ListedSubmission:
+def describe_listed(view: ContestView, row: ContestSubmissionRow, *, is_own: bool) -> ListedSubmission:
+    """A submission as far as the viewer may see it."""
     route = RouteClass.OWN_SUBMISSIONS if is_own else RouteClass.OTHER_VERDICTS
     access = view.access(route, is_own=is_own)
     settings, verdict = view.contest.settings, row.override_verdict or row.verdict

@@ -28,6 +28,7 @@ from adjudge.web.routes import (
     contest_results,
     contest_scoreboard,
     contest_settings,
+    contest_visible_submissions,
     contests,
     ops,
     preferences,
@@ -87,6 +88,7 @@ def install(app: FastAPI, services: Services) -> None:
             services.contest_groups,
             services.team_imports,
         ),
+        contest_visible_submissions.router(contest_pages, services.contests, services.visible_submissions),
         contest_jury.router(
             contest_pages,
             services.jury_dashboard,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.contests.visibility import Access
+from adjudge.contests.visibility import Access, RouteClass
 from adjudge.services.balloons import STAFF as BALLOON_STAFF
 from adjudge.services.contest_access import ContestView
 from adjudge.services.prints import sees_queue
@@ -31,6 +31,10 @@ def _takes_part(view: ContestView) -> bool:
     return bool(view.participants)
 
 
+def _sees_others(view: ContestView) -> bool:
+    return view.access(RouteClass.OTHER_SUBMISSIONS) is not Access.NONE
+
+
 def _organisers(view: ContestView) -> bool:
     return view.is_organiser
 
@@ -52,6 +56,7 @@ TABS: Final = (
     ContestTab("", "contest.tab_overview", _everyone),
     ContestTab("/problems", "contest.tab_problems", lambda view: view.sees_problems),
     ContestTab("/submissions", "contest.tab_submissions", _takes_part),
+    ContestTab("/submissions/all", "contest.tab_all_submissions", _sees_others),
     ContestTab("/clarifications", "contest.tab_clarifications", _everyone),
     ContestTab("/scoreboard", "contest.tab_scoreboard", _sees_scoreboard),
     ContestTab("/participants", "people.participants", _everyone),

@@ -71,6 +71,7 @@ from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import CredentialCache
+from adjudge.services.visible_submissions import VisibleSubmissionService
 from adjudge.services.webhooks import WebhookService
 from adjudge.settings import Settings
 from adjudge.store import Database
@@ -161,6 +162,7 @@ def compose_services(
         contests=contests,
         reauthentication=reauthentication,
         contest_submissions=ContestSubmissionService(database, contest_access, reauthentication, rejudges),
+        visible_submissions=VisibleSubmissionService(database),
         jury_submissions=JurySubmissionService(database, submissions, languages),
         contest_problems=ContestProblemService(contests, problems),
         own_contests=OwnContestService(database),

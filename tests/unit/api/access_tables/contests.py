@@ -39,6 +39,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/ratings"): ALL,
     ("GET", "/api/v1/users/{user}/rating"): ALL,
     ("GET", "/api/v1/contests/{contest}/jury/submissions"): USERS,
+    ("GET", "/api/v1/contests/{contest}/submissions"): ALL,
     ("GET", "/api/v1/contests/{contest}/jury/submissions/{number}"): USERS,
     ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}:rejudge"): USERS,
     ("POST", "/api/v1/contests/{contest}/jury/submissions/{number}/rejudges/{batch_id}:apply"): USERS,
