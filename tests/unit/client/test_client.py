@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
+import adjudge.client as client_package
 from adjudge.client import (
     ApiError,
     AuthenticationError,
@@ -27,22 +30,14 @@ from adjudge.client import (
     TriggerSpec,
     UnreachableError,
     WaitTimeoutError,
-    account,
-    chain_runs,
-    chains,
-    contest_participants,
-    contests,
-    executions,
-    problem_imports,
-    problems,
-    rejudge,
-    scoreboards,
     submissions,
 )
 from adjudge.client.client import Operations, _Operation, _StreamOperation
 from adjudge.domain.retry import RetryPolicy
 
 Call = Callable[..., Any]
+NO_OPERATIONS = {"client", "decode", "errors", "models", "requests", "retry", "sans_io", "sse", "transport"}
+"""Modules of the client that define no operations."""
 SUBMITTED = {"submission_id": "s1", "job_id": "j1", "status": "pending"}
 SUBMISSION = {
     "id": "s1",
@@ -266,19 +261,8 @@ def test_package_is_sent_once(call: Call) -> None:
 
 
 def test_clients_offer_every_operation() -> None:
-    modules = (
-        account,
-        chain_runs,
-        chains,
-        contest_participants,
-        contests,
-        executions,
-        problem_imports,
-        problems,
-        rejudge,
-        scoreboards,
-        submissions,
-    )
+    names = [item.name for item in pkgutil.iter_modules(client_package.__path__) if item.name not in NO_OPERATIONS]
+    modules = [importlib.import_module(f"{client_package.__name__}.{name}") for name in names]
     functions = {
         name: item
         for module in modules
