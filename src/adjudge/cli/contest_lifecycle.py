@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +16,8 @@ from adjudge.cli.contest_output import parse_duration, print_contest, print_json
 from adjudge.cli.options import json_option, reason_option, required_reason_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.client import Client
+from adjudge.domain.contest import ContestPhase
+from adjudge.domain.errors import InvalidInput
 from adjudge.schema.contests import ContestDetail
 
 _contest = click.argument("contest")
@@ -102,6 +105,24 @@ def extend(contest: str, by: str, reason: str, as_json: bool, server: str | None
     """Make a contest longer or shorter."""
     extra_sec = parse_duration(by, "--by")
     _change(server, as_json, lambda client: client.contest_extend(contest, extra_sec=extra_sec, reason=reason))
+
+
+@click.command()
+@_contest
+@reason_option("Reason, stored in the audit log.")
+@json_option
+@server_option
+def end(contest: str, reason: str, as_json: bool, server: str | None) -> None:
+    """End a running contest within two seconds, by making it shorter."""
+    _change(server, as_json, lambda client: _end(client, contest, reason))
+
+
+def _end(client: Client, contest: str, reason: str) -> ContestDetail:
+    found = client.contest(contest)
+    if found.phase not in (ContestPhase.RUNNING, ContestPhase.FROZEN) or found.contest_time_sec is None:
+        raise InvalidInput(f"{contest} does not run.", field="contest")
+    extra_sec = math.ceil(found.contest_time_sec) + 1 - found.settings.duration_sec
+    return client.contest_extend(contest, extra_sec=min(extra_sec, 0), reason=reason)
 
 
 @click.command()
@@ -217,6 +238,7 @@ LIFECYCLE_COMMANDS: Final[tuple[click.Command, ...]] = (
     _plain_command("resume", "Resume a paused contest.", lambda client, name: client.contest_resume(name)),
     interval,
     extend,
+    end,
     _plain_command("freeze", "Freeze the public scoreboard now.", lambda client, name: client.contest_freeze(name)),
     _plain_command(
         "thaw", "Thaw the scoreboard of a contest that has ended.", lambda client, name: client.contest_thaw(name)
