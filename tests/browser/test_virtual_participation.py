@@ -32,7 +32,7 @@ async def test_virtual_participation_and_practice(embedded: Installation, open_t
     await expect(header.locator(".badge")).to_have_text("Finalized")
     await page.get_by_role("link", name="Your participation").click()
     await page.get_by_role("button", name="Start a virtual participation").click()
-    await expect(header).to_contain_text(re.compile(r"Ends in 0:(49|50):"))
+    await expect(header).to_contain_text(re.compile(r"Ends in 0:(49|5\d):"))
     await expect(header.locator(".badge")).to_have_text("Running")
     await expect(page.locator("main")).to_contain_text("You take part as Next Year. (virtual)")
     await submit(later, SLUG, "A", "print(0)", "Wrong answer")
@@ -41,10 +41,10 @@ async def test_virtual_participation_and_practice(embedded: Installation, open_t
     row = board_row(page, "Next Year")
     await expect(row).to_contain_text("virtual")
     await expect(row.locator("td.cell").first).to_contain_text("2")
-    await expect(row.locator("td.cell small")).to_have_text(["0"])  # minutes of its own clock
+    await expect(row.locator("td.cell small")).to_have_text([re.compile(r"^\d$")])  # minutes of its own clock
     await expect(row.locator("td.rank")).to_have_text("")
     await expect(board_row(page, "On Time").locator("td.rank")).to_have_text("1")
-    await expect(board_row(page, "On Time").locator("td.cell.first small")).to_have_text("50")
+    await expect(board_row(page, "On Time").locator("td.cell.first small")).to_have_text(re.compile(r"^5\d$"))
 
     practising = await first.open(f"/contests/{SLUG}/register")
     await practising.get_by_role("button", name="Practise").click()
