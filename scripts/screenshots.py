@@ -18,11 +18,16 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from adjudge.api.cookies import SESSION_COOKIE  # noqa: E402  # the checkout's own code, whatever is installed
+from scripts.screenshot_contest import SLUG as CONTEST  # noqa: E402
+from scripts.screenshot_contest import seed_contest  # noqa: E402
 from tests.support.installation import Installation, start_embedded  # noqa: E402
 from tests.support.problem_packages import EXAMPLES, folder_archive  # noqa: E402
 from tests.support.servers import Browser as BrowserServer  # noqa: E402
 
 IMAGES: Final = ROOT / "docs" / "images"
+TALL: Final = {"width": 1180, "height": 1180}
+HIDDEN: Final = "button[name=language] { visibility: hidden }"
+"""The name of the other language: the machine may have no font for it."""
 DESKTOP: Final = {"width": 1180, "height": 820}
 PHONE: Final = {"width": 390, "height": 820}
 PROBLEMS: Final = {
@@ -32,6 +37,8 @@ PROBLEMS: Final = {
     "postcards": "Postcards Out of Order",
     "shout": "Shout and Whisper",
     "smallroot": "The Small Root",
+    "dressing": "Getting Dressed",
+    "guess": "Guess the Number",
 }
 CHAIN: Final = {
     "nodes": [
@@ -57,6 +64,8 @@ class Screenshot:
     path: str
     role: str
     options: dict[str, Any]
+    keys: int = 0
+    """How often the space bar is pressed first."""
 
 
 def seed(installation: Installation) -> list[Screenshot]:
@@ -76,6 +85,7 @@ def seed(installation: Installation) -> list[Screenshot]:
             for file in sorted((EXAMPLES / slug / "submissions" / kind).glob("*"))[:1]
             if file.is_file()
         }
+    seed_contest(installation)
     body = {"name": "nightly", "description": "Verify a problem, ask, announce.", "dag": CHAIN}
     installation.admin.post("/api/v1/chains", json=body).raise_for_status()
     run = installation.admin.post("/api/v1/chains/nightly:start", json={"parameters": {}}).json()["run_id"]
@@ -92,15 +102,23 @@ def seed(installation: Installation) -> list[Screenshot]:
         Screenshot("submission", f"/submissions/{verdicts['multiples/accepted']}", "contestant", {}),
         Screenshot("submission-dark", f"/submissions/{failed}", "contestant", {"color_scheme": "dark"}),
         Screenshot("submissions", "/submissions", "contestant", {}),
-        Screenshot("setting", "/manage", "setter", {}),
+        Screenshot("manage-problems", "/manage", "setter", {}),
         Screenshot("import", f"/manage/imports/{verified}", "setter", {}),
-        Screenshot("setting-problem", "/manage/problems/multiples", "setter", {}),
+        Screenshot("manage-problem", "/manage/problems/multiples", "setter", {}),
         Screenshot("chain", "/chains/nightly", "admin", {}),
         Screenshot("run", f"/runs/{run}", "admin", {}),
         Screenshot("node", f"/runs/{run}/nodes/agree", "admin", {}),
         Screenshot("rejudge", f"/rejudge/{batch['id']}", "judge", {}),
         Screenshot("operations", "/ops", "admin", {}),
         Screenshot("dead-letters", "/ops/dead-letters", "admin", {}),
+        Screenshot("contest", f"/contests/{CONTEST}", "contestant", {}),
+        Screenshot("contest-problems", f"/contests/{CONTEST}/problems", "contestant", {}),
+        Screenshot("scoreboard", f"/contests/{CONTEST}/scoreboard", "contestant", {"viewport": TALL}),
+        Screenshot("scoreboard-dark", f"/contests/{CONTEST}/scoreboard?view=jury", "admin", {"color_scheme": "dark"}),
+        Screenshot("scoreboard-phone", f"/contests/{CONTEST}/scoreboard", "contestant", {"viewport": PHONE}),
+        Screenshot("clarifications", f"/contests/{CONTEST}/clarifications", "admin", {}),
+        Screenshot("jury", f"/contests/{CONTEST}/jury", "admin", {}),
+        Screenshot("resolver", f"/contests/{CONTEST}/resolver", "admin", {}, keys=15),
     ]
 
 
@@ -120,7 +138,9 @@ async def take(browser: Browser, installation: Installation, shot: Screenshot, f
     await page.goto(installation.url + shot.path, wait_until="networkidle" if has_editor else "load")
     if has_editor:
         await page.wait_for_selector(".cm-content, textarea#source:not([hidden])")
-    await page.screenshot(path=folder / f"{shot.name}.png", animations="disabled")
+    for _ in range(shot.keys):
+        await page.keyboard.press("Space")
+    await page.screenshot(path=folder / f"{shot.name}.png", animations="disabled", style=HIDDEN)
     await context.close()
 
 
