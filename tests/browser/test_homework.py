@@ -39,7 +39,7 @@ async def test_late_submission_loses_points_until_the_deadline_is_extended(
     await student.open(f"/contests/{SLUG}/problems")
     await expect(own.locator("tbody .badge")).to_have_text("60")  # two days begun after the deadline
     await student.open(f"/contests/{SLUG}/scoreboard")
-    await expect(own.locator(".notice")).to_contain_text("only your own row")
+    await expect(own.get_by_text("only your own row")).to_be_visible()
     await expect(own.locator("tbody tr")).to_have_count(1)
 
     await teacher.open(f"/contests/{SLUG}/scoreboard?view=jury")

@@ -48,7 +48,7 @@ async def test_icpc_contest_from_registration_to_unfreezing(embedded: Installati
     await submit(cleo, SLUG, "B", SUM)  # for the team
     await submit(ada, SLUG, "B", "print(0)", "Wrong answer")
     await visitor.open(f"{HERE}/scoreboard")
-    await expect(board.locator(".notice")).to_contain_text("The scoreboard was frozen")
+    await expect(board.get_by_text("The scoreboard was frozen")).to_be_visible()
     for team in ("Null Pointers", "Off By One"):
         await expect(cells(board, team).nth(1)).to_have_text("?B, pending: 0 + 1")
     truth = await judge.open(f"{HERE}/scoreboard?view=jury")
@@ -66,11 +66,12 @@ async def test_icpc_contest_from_registration_to_unfreezing(embedded: Installati
     await expect(ben.page.locator("#clarification-list")).to_contain_text("Read the statement again.")
 
     await unfreeze(chief)
+    await add_award(judge)
     await act(organiser, SLUG, "Finalize")
     await act(organiser, SLUG, "Thaw")
     await visitor.open(f"{HERE}/scoreboard")
     await expect(cells(board, "Off By One").nth(1)).to_contain_text("B, solved first: 1")
-    await expect(board.locator(".notice")).to_have_count(0)
+    await expect(board.locator(".notice:visible")).to_have_count(0)
     await exports(visitor)
 
 
@@ -179,6 +180,18 @@ async def unfreeze(tab: CheckedTab) -> None:
     await expect(progress).to_have_text(f"{int(total) - 1} / {total}")
 
 
+async def add_award(tab: CheckedTab) -> None:
+    """An award that no rule computes."""
+    page = await tab.open(f"{HERE}/scoreboard?view=jury")
+    await page.get_by_role("link", name="Awards").click()
+    await expect(page.locator("[data-award-id=gold-medal]")).to_contain_text("Off By One")
+    await page.locator("#new-award").fill("best-question")
+    await page.locator("#new-citation").fill("Asked the best question")
+    await page.locator("#new-added").fill("Null Pointers")
+    await page.get_by_role("button", name="Create").click()
+    await expect(page.locator("[data-award-id=best-question]")).to_contain_text("Null Pointers")
+
+
 async def exports(tab: CheckedTab) -> None:
     """The exports that the page of the scoreboard offers."""
     await tab.page.get_by_text("Export", exact=True).click()
@@ -195,6 +208,7 @@ async def exports(tab: CheckedTab) -> None:
     awards = {item["id"]: item for item in json.loads(texts["awards.json"])}
     first = json.loads(texts["scoreboard.json"])["rows"][0]
     assert [first["team_id"]] == awards["winner"]["team_ids"] == awards["gold-medal"]["team_ids"]
+    assert awards["best-question"]["team_ids"] == awards["silver-medal"]["team_ids"]
     firsts = [item["team_ids"] for name, item in awards.items() if name.startswith("first-to-solve-")]
     assert sorted(firsts) == sorted([[first["team_id"]], awards["silver-medal"]["team_ids"]])
     assert first["score"]["num_solved"] == 2
