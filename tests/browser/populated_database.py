@@ -94,6 +94,7 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/jury/submissions/{number}": "/contests/hostile/jury/submissions/2",
         "/contests/{slug}/settings": "/contests/hostile/settings",
         "/contests/{slug}/settings/problems": "/contests/hostile/settings/problems",
+        "/contests/{slug}/settings/materials": "/contests/hostile/settings/materials",
         "/contests/{slug}/settings/roles": "/contests/hostile/settings/roles",
         "/contests/{slug}/settings/lifecycle": "/contests/hostile/settings/lifecycle",
         "/contests/{slug}/scoreboard": "/contests/hostile/scoreboard",
@@ -166,6 +167,8 @@ def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     award = {"citation": HOSTILE[:200], "participant_ids": [participant["id"]]}
     installation.admin.put("/api/v1/contests/hostile/awards/hostile", json=award).raise_for_status()
     asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})
+    material = "/api/v1/contests/hostile/materials/rules.pdf"
+    installation.admin.put(material, params={"title": HOSTILE[:200]}, content=b"%PDF-1.4").raise_for_status()
     printed = {"content": HOSTILE * 20, "file_name": "hostile.txt"}
     _posted(installation.admin, "/api/v1/contests/hostile/prints", printed)
     _posted(installation.admin, "/api/v1/contests/hostile/announcements", {"body": HOSTILE})

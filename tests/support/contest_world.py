@@ -37,6 +37,7 @@ SETTINGS: Final = ContestSettings(
     freeze_ct_us=4 * HOUR_US,
     balloons_enabled=True,
     printing_enabled=True,
+    materials_public=True,
 )
 
 
@@ -128,6 +129,15 @@ class ContestWorld:
         await self.post("jury", "/canned-answers", {"title": "canned-title", "body": "canned-body"})
         made = await self.post("jury", "/invitations", {"note": "invitation-note"})
         self.invitation_id = made["id"] if "id" in made else made["invitation"]["id"]
+
+        for visible in ("always", "start", "thaw"):
+            await self.upload(f"{visible}.txt", f"material-{visible}", visible)
+
+    async def upload(self, name: str, text: str, visible: str) -> None:
+        """Publish a text as title and content of a material."""
+        query = {"title": text, "visible": visible}
+        answer = await self.clients["jury"].put(f"{API}/materials/{name}", content=text.encode(), params=query)
+        await succeeded(answer)
 
     async def _enter_running(self) -> None:
         await self.store.clock.advance(HOUR_MS)

@@ -28,6 +28,7 @@ from adjudge.api.routes import (
     contest_clarifications,
     contest_groups,
     contest_jury,
+    contest_materials,
     contest_participants,
     contest_photos,
     contest_prints,
@@ -60,8 +61,11 @@ from adjudge.api.routing import API_ROOT, ERROR_RESPONSES
 from adjudge.api.sse import OpenStreams
 
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
-_UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import)$")
-"""Paths of packages and of files for chain runs, which are streamed. Other bodies are held in memory."""
+_UPLOADS: Final = re.compile(
+    rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import"
+    rf"|{API_ROOT}/contests/[^/]+/materials/[^/]+|/contests/[^/]+/settings/materials)$"
+)
+"""Paths of packages, files for chain runs and materials, which are streamed. Other bodies are held in memory."""
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
@@ -113,6 +117,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         contest_clarifications.router(s.clarifications),
         contest_balloons.router(s.balloons),
         contest_prints.router(s.prints),
+        contest_materials.router(s.contest_materials),
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),

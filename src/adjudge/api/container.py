@@ -24,6 +24,7 @@ from adjudge.services.contest_accounts import ContestAccountService
 from adjudge.services.contest_groups import ContestGroupService
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_materials import ContestMaterialService
 from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
@@ -125,3 +126,4 @@ class Services:
     contest_statistics: ContestStatisticsService
     balloons: BalloonService
     prints: PrintService
+    contest_materials: ContestMaterialService

@@ -12,6 +12,7 @@ from adjudge.cli.contest_balloons import balloons
 from adjudge.cli.contest_clarifications import CLARIFICATION_COMMANDS
 from adjudge.cli.contest_jury import JURY_COMMANDS
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
+from adjudge.cli.contest_materials import materials
 from adjudge.cli.contest_output import print_json, print_settings, status
 from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
 from adjudge.cli.contest_prints import prints
@@ -39,6 +40,7 @@ for _command in (
     *CLARIFICATION_COMMANDS,
     *JURY_COMMANDS,
     prints,
+    materials,
     simulate,
 ):
     command.add_command(_command)

@@ -15,6 +15,7 @@ from adjudge.client import chains as chains_operations
 from adjudge.client import clarifications as clarifications_operations
 from adjudge.client import contest_balloons as contest_balloons_operations
 from adjudge.client import contest_jury as contest_jury_operations
+from adjudge.client import contest_materials as contest_materials_operations
 from adjudge.client import contest_participants as contest_participants_operations
 from adjudge.client import contest_prints as contest_prints_operations
 from adjudge.client import contests as contests_operations
@@ -192,6 +193,11 @@ class Operations:
     contest_claim_print = _Operation(contest_prints_operations.contest_claim_print)
     contest_finish_print = _Operation(contest_prints_operations.contest_finish_print)
     contest_requeue_print = _Operation(contest_prints_operations.contest_requeue_print)
+    contest_materials = _Operation(contest_materials_operations.contest_materials)
+    contest_material = _Operation(contest_materials_operations.contest_material)
+    contest_save_material = _Operation(contest_materials_operations.contest_save_material)
+    contest_update_material = _Operation(contest_materials_operations.contest_update_material)
+    contest_delete_material = _Operation(contest_materials_operations.contest_delete_material)
     chains = _Operation(chains_operations.chains)
     chain = _Operation(chains_operations.chain)
     chain_version = _Operation(chains_operations.chain_version)

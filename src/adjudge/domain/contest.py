@@ -81,6 +81,17 @@ class RegistrationMode(StrEnum):
     LIST = "list"
 
 
+class MaterialVisibility(StrEnum):
+    """From when a material of a contest is visible."""
+
+    ALWAYS = "always"
+    """With the contest itself."""
+    START = "start"
+    """To those who see the problems."""
+    THAW = "thaw"
+    """To all after the thaw, if the contest makes its materials public."""
+
+
 class ScoreboardVisibility(StrEnum):
     """Who sees the scoreboard while the contest runs; the jury always does."""
 

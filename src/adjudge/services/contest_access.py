@@ -128,6 +128,11 @@ class ContestView:
         """Whether the viewer sees problems and their statements, at least one of them after the thaw."""
         return self._sees_problems(is_published=bool(self.published_problems))
 
+    @property
+    def sees_unpublished_problems(self) -> bool:
+        """Whether the viewer sees problems also if they are not public outside of the contest."""
+        return self._sees_problems(is_published=False)
+
     def _sees_problems(self, *, is_published: bool) -> bool:
         """Whether the viewer sees problems that are public outside of the contest, or that are not.
 

@@ -36,10 +36,7 @@ _MAX_TITLE: Final = 200
 _READ_AHEAD: Final = 500
 """Contests that are read at once to fill a page, if contests of it are hidden."""
 _RESERVED_SLUGS: Final = frozenset({"new"})
-_UNSUPPORTED: Final = (
-    "contest_only",
-    "materials_public",
-)
+_UNSUPPORTED: Final = ("contest_only",)
 """Settings whose features do not exist yet; they are refused instead of having no effect."""
 
 

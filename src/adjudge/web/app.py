@@ -20,6 +20,7 @@ from adjudge.web.routes import (
     contest_jury,
     contest_jury_submissions,
     contest_lifecycle,
+    contest_materials,
     contest_participants,
     contest_photos,
     contest_prints,
@@ -74,7 +75,7 @@ def install(app: FastAPI, services: Services) -> None:
         contest_settings.router(contest_pages, services.contests, services.languages),
         contest_problem_settings.router(contest_pages, services.contests, services.problems),
         contest_lifecycle.router(contest_pages, services.contests, services.contest_lifecycle),
-        contests.router(contest_pages, services.contests, services.languages),
+        contests.router(contest_pages, services.contests, services.languages, services.contest_materials),
         contest_problems.router(
             contest_pages, problem_page, services.contest_problems, services.own_contests, services.submitter
         ),
@@ -110,6 +111,7 @@ def install(app: FastAPI, services: Services) -> None:
         contest_clarifications.router(contest_pages, services.contests, services.clarifications),
         contest_balloons.router(contest_pages, services.balloons),
         contest_prints.router(contest_pages, services.prints),
+        contest_materials.router(contest_pages, services.contest_materials),
         problem_admin.router(pages, services.problems, services.revisions, services.imports),
         chains.router(pages, services.chains, services.chain_runs, services.chain_triggers),
         ratings.router(pages, services.ratings),

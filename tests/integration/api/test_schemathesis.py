@@ -123,12 +123,14 @@ def _contest(
     team = {"name": "Null Pointers", "code": "team42", "groups": ["north"], "members": [user_id]}
     announced = made("/contests/spring/announcements", {"body": "Welcome."})
     answer = made("/contests/spring/canned-answers", {"title": "No", "body": "No comment."})
+    client.put("/api/v1/contests/spring/materials/rules.txt", content=b"Be fair.").raise_for_status()
     printed = made("/contests/spring/prints", {"content": "int main() {}"})
     participant = made("/contests/spring/participants", team)["id"]
     award = {"citation": "Best newcomer", "participant_ids": [participant]}
     client.put("/api/v1/contests/spring/awards/best-newcomer", json=award).raise_for_status()
     return {
         "contest": "spring",
+        "material": "rules.txt",
         "print_number": str(printed["number"]),
         "award": "best-newcomer",
         "clarification_id": announced["id"],

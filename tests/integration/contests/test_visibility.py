@@ -77,6 +77,9 @@ INFORMATION = (
     since_start("answer-to-one", TEAM | JURY),
     since_start("message-to-group", JURY | {"other"}),
     since_start("print-of-author", TEAM | JURY),
+    always("material-always", EVERYBODY),
+    Information("material-start", JURY, PEOPLE | JURY, PEOPLE | JURY, PEOPLE | JURY),
+    Information("material-thaw", JURY, JURY, JURY, EVERYBODY),
     always("canned-body", JURY),
     always("invitation-note", JURY),
     since_start("rejudge-reason", JURY, SETTER),
@@ -121,6 +124,7 @@ def paths_of(world: ContestWorld) -> list[str]:
         "number": ["1", "3"],
         "print_number": ["1"],
         "path": ["1.in"],
+        "material": ["always.txt", "start.txt", "thaw.txt"],
     }
     found: list[str] = []
     for template in READ_ROUTES:
@@ -189,6 +193,14 @@ async def _ask(world: ContestWorld) -> None:
     await world.post("author", "/clarifications", {"body": "another-question"})
 
 
+async def _print(world: ContestWorld) -> None:
+    await world.post("author", "/prints", {"content": "another-print"})
+
+
+async def _upload(world: ContestWorld) -> None:
+    await world.upload("editorial.txt", "editorial", "thaw")
+
+
 async def _decide(world: ContestWorld) -> None:
     await world.post("jury", "/canned-answers", {"title": "more", "body": "more"})
     await world.post("jury", "/roles", {"user": "user-balloon", "role": "print"})
@@ -216,6 +228,8 @@ async def _problems(world: ContestWorld) -> None:
 CHANGES: tuple[tuple[str, Change, frozenset[str], tuple[str, ...]], ...] = (
     ("a verdict in the freeze", _judge, TEAM | JURY, ("frozen", "ended")),
     ("a question", _ask, TEAM | JURY, ("running", "frozen", "ended", "thawed")),
+    ("a print job", _print, TEAM | JURY, ("running", "frozen")),
+    ("a material for after the thaw", _upload, JURY, ("before", "running", "frozen", "ended")),
     ("work of the jury", _decide, JURY | {"balloon"}, PHASES),
     ("a rejudge batch", _rejudge, JURY | SETTER, ("thawed",)),
     ("a rejudge batch until the thaw", _rejudge, JURY, ("running", "frozen", "ended")),
@@ -386,6 +400,8 @@ async def test_hidden_objects_of_a_visible_contest_answer_like_missing_ones(worl
         ("/submissions/{}", ghost, missing),
         ("/submissions/{}/state", ghost, missing),
     ]
+    if phase != "thawed":
+        pairs.append((f"/api/v1/contests/{SLUG}/materials/{{}}", "thaw.txt", MISSING))
     if phase == "before":
         pairs += [
             (f"/api/v1/contests/{SLUG}/problems/{{}}", "zirkon", MISSING),

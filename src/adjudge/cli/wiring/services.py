@@ -30,6 +30,7 @@ from adjudge.services.contest_accounts import ContestAccountService
 from adjudge.services.contest_groups import ContestGroupService
 from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
+from adjudge.services.contest_materials import ContestMaterialService
 from adjudge.services.contest_own import OwnContestService
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
@@ -185,4 +186,5 @@ def compose_services(
         balloons=BalloonService(database, scoreboard_feed),
         prints=PrintService(database, new_id),
         contest_statistics=ContestStatisticsService(database, scoreboards),
+        contest_materials=ContestMaterialService(database, contest_access, blobs, new_id),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from adjudge.domain.contest import MaterialVisibility
 from adjudge.domain.verdict import Verdict
 
 
@@ -182,6 +183,23 @@ class PrintRow:
     def owner(self) -> str:
         """Whom the print is for: the participant, or the member of the staff."""
         return self.participant_name or self.user_name
+
+
+@dataclass(frozen=True, slots=True)
+class MaterialRow:
+    """A file that organisers publish with a contest."""
+
+    id: str
+    contest_id: str
+    name: str
+    title: str
+    """Shown instead of the name, unless it is empty."""
+    visible: MaterialVisibility
+    digest: str
+    size_bytes: int
+    created_by: str
+    created_at: int = 0
+    """When the content was uploaded."""
 
 
 @dataclass(frozen=True, slots=True)

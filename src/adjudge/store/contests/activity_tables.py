@@ -15,6 +15,7 @@ from sqlalchemy import (
     true,
 )
 
+from adjudge.domain.contest import MaterialVisibility
 from adjudge.domain.verdict import Verdict
 from adjudge.store.engine.columns import (
     METADATA,
@@ -168,6 +169,22 @@ prints = Table(
     CheckConstraint("(finished_at IS NOT NULL) = (state = 'done')", name="finished_at_exactly_when"),
     CheckConstraint("(claimed_by IS NULL) = (state = 'pending')", name="claimed_by_exactly_when"),
     Index(None, "participant_id", "created_at"),
+)
+
+contest_materials = Table(
+    "contest_materials",
+    METADATA,
+    id_column(),
+    foreign_key("contest_id", "contests", ondelete="CASCADE"),
+    text_column("name"),
+    text_column("title"),
+    text_column("visible"),
+    text_column("digest"),
+    integer_column("size_bytes", None),
+    foreign_key("created_by", "users"),
+    timestamp_column("created_at"),
+    UniqueConstraint("contest_id", "name"),
+    check_one_of("visible", MaterialVisibility),
 )
 
 awards = Table(

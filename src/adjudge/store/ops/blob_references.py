@@ -36,6 +36,7 @@ MANIFESTS = _of("problem_revisions", "manifest_digest", "id", "Page through the 
 ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives of imports.")
 LOGOS = _of("organizations", "logo_digest", "id", "Page through the logos of organizations.")
 PHOTOS = _of("teams", "photo_digest", "id", "Page through the photos of teams.")
+MATERIALS = _of("contest_materials", "digest", "id", "Page through the materials of contests.")
 FILES = Statement(
     "blob_references.manifest_files_digest",
     "Page through the distinct file digests of all revisions.",
@@ -62,6 +63,7 @@ STATEMENTS: Final[Mapping[str, Statement]] = MappingProxyType(
         "problem_imports.archive_digest": ARCHIVES,
         "organizations.logo_digest": LOGOS,
         "teams.photo_digest": PHOTOS,
+        "contest_materials.digest": MATERIALS,
         "manifest_files.digest": FILES,
         "chain_nodes.artifact_digest": ARTIFACTS,
     }

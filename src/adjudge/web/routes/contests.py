@@ -20,6 +20,7 @@ from adjudge.domain.states import ContestState
 from adjudge.judge.languages import Languages
 from adjudge.packages.statement_html import render_statement
 from adjudge.services.contest_access import ContestView
+from adjudge.services.contest_materials import ContestMaterialService
 from adjudge.services.contests import ContestService
 from adjudge.services.viewer import Viewer
 from adjudge.web.contest_header import ContestHeader, ContestPageRenderer, make_header
@@ -35,7 +36,9 @@ _OVER: Final = frozenset({ContestPhase.ENDED, ContestPhase.THAWED})
 Listed = tuple[ContestView, ContestHeader]
 
 
-def router(page: ContestPageRenderer, contests: ContestService, languages: Languages) -> APIRouter:
+def router(
+    page: ContestPageRenderer, contests: ContestService, languages: Languages, materials: ContestMaterialService
+) -> APIRouter:
     routes = page_router(page.pages)
 
     @routes.get("/contests")
@@ -52,7 +55,13 @@ def router(page: ContestPageRenderer, contests: ContestService, languages: Langu
         names = {language.id: language.name for language in languages}
         rules = list_rules(request_translations(request), view.contest.settings, names)
         return await page.render(
-            request, view, "contest.html", description=await _description(view), rules=rules, times=_times(view)
+            request,
+            view,
+            "contest.html",
+            description=await _description(view),
+            rules=rules,
+            times=_times(view),
+            materials=await materials.list_materials(view),
         )
 
     @routes.get("/contests/{slug}/state")

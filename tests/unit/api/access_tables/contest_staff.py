@@ -1,6 +1,6 @@
-"""Routes of balloon and print staff. They are ordinary users: the service checks their role in the contest."""
+"""Routes of materials, balloons and prints. The service checks the roles in the contest."""
 
-from tests.unit.api.access_tables import USERS
+from tests.unit.api.access_tables import ALL, USERS
 
 _CONTEST = "/api/v1/contests/{contest}"
 
@@ -9,6 +9,11 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:deliver"): USERS,
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:undo"): USERS,
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:collect"): USERS,
+    ("GET", f"{_CONTEST}/materials"): ALL,
+    ("GET", f"{_CONTEST}/materials/{{material}}"): ALL,
+    ("PUT", f"{_CONTEST}/materials/{{material}}"): USERS,
+    ("PATCH", f"{_CONTEST}/materials/{{material}}"): USERS,
+    ("DELETE", f"{_CONTEST}/materials/{{material}}"): USERS,
     ("GET", f"{_CONTEST}/prints"): USERS,
     ("POST", f"{_CONTEST}/prints"): USERS,
     ("GET", f"{_CONTEST}/prints/{{print_number}}/text"): USERS,

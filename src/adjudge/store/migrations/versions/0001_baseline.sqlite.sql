@@ -657,6 +657,23 @@ CREATE TABLE contest_log (
     CONSTRAINT contest_log_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
 )
 
+CREATE TABLE contest_materials (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    title TEXT NOT NULL,
+    visible TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT contest_materials_pkey PRIMARY KEY (id),
+    CONSTRAINT contest_materials_contest_id_name_key UNIQUE (contest_id, name),
+    CONSTRAINT contest_materials_visible_known CHECK (visible IN ('always', 'start', 'thaw')),
+    CONSTRAINT contest_materials_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT contest_materials_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
+)
+
 CREATE TABLE contest_read_marks (
     contest_id TEXT NOT NULL,
     user_id TEXT NOT NULL,
