@@ -84,6 +84,11 @@ def populate(installation: Installation) -> CreatedObjects:
         "/contests/{slug}/participants": "/contests/hostile/participants",
         "/contests/{slug}/participants/{code}": f"/contests/hostile/participants/{participant['code']}",
         "/contests/{slug}/import": "/contests/hostile/import",
+        "/contests/{slug}/add-participant": "/contests/hostile/add-participant",
+        "/contests/{slug}/groups": "/contests/hostile/groups",
+        "/contests/{slug}/organizations": "/contests/hostile/organizations",
+        "/contests/{slug}/invitations": "/contests/hostile/invitations",
+        "/contests/{slug}/accounts": "/contests/hostile/accounts",
         "/contests/{slug}/problems": "/contests/hostile/problems",
         "/contests/{slug}/problems/{label}": "/contests/hostile/problems/A",
         "/contests/{slug}/submissions": "/contests/hostile/submissions",
@@ -166,6 +171,12 @@ def _create_contest(installation: Installation) -> tuple[dict[str, Any], str]:
     _posted(installation.admin, "/api/v1/contests/hostile/participants", team)
     award = {"citation": HOSTILE[:200], "participant_ids": [participant["id"]]}
     installation.admin.put("/api/v1/contests/hostile/awards/hostile", json=award).raise_for_status()
+    groups = {"groups": [{"code": "all", "name": HOSTILE[:60]}]}
+    installation.admin.put("/api/v1/contests/hostile/groups", json=groups).raise_for_status()
+    school = {"code": "school", "name": HOSTILE[:100], "formal_name": HOSTILE[:200]}
+    _posted(installation.admin, "/api/v1/contests/hostile/organizations", school)
+    _posted(installation.admin, "/api/v1/contests/hostile/invitations", {"note": HOSTILE[:200]})
+    _posted(installation.admin, "/api/v1/contests/hostile/accounts:create", {})
     asked = _posted(installation.admin, "/api/v1/contests/hostile/clarifications", {"body": HOSTILE})
     material = "/api/v1/contests/hostile/materials/rules.pdf"
     installation.admin.put(material, params={"title": HOSTILE[:200]}, content=b"%PDF-1.4").raise_for_status()

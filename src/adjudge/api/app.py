@@ -90,6 +90,7 @@ def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
     app.state.authenticate = make_authenticator(
         services.credentials, visitors_may_read=settings.accounts.visitors_may_read
     )
+    app.state.contest_only = services.contest_only
     app.router.routes.extend(routes or build_routes(services))
     has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
     app.router.routes.extend(metrics.metrics_router(settings.server.metrics_access, has_proxy=has_proxy).routes)
@@ -190,6 +191,7 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
             API_ROOT,
             services.problems,
             services.credentials,
+            services.contest_only,
             visitors_may_read=services.settings.accounts.visitors_may_read,
         ).respond,
         is_https=server.public_url.startswith("https:"),

@@ -18,11 +18,12 @@ from typing import Any, Final
 from fastapi import Depends, Request
 from starlette.types import Scope
 
+from adjudge.api.contest_only import check_path
 from adjudge.api.cookies import read_session_cookie
 from adjudge.api.csrf import check_csrf
 from adjudge.domain.errors import Unauthenticated
 from adjudge.domain.permissions import Permission
-from adjudge.services.viewer import OUTSIDER, VISITOR, CredentialCache, Viewer
+from adjudge.services.viewer import OUTSIDER, VISITOR, ContestOnlyMode, CredentialCache, Viewer
 
 _SCHEME: Final = "bearer "
 
@@ -54,6 +55,12 @@ async def current_viewer(request: Request) -> Viewer:
     if known is None:
         authenticate: Authenticate = request.app.state.authenticate
         known = state["viewer"] = await authenticate(request)
+        mode: ContestOnlyMode = request.app.state.contest_only
+        contest = state["contest_only"] = await mode.find()
+        if contest is not None:
+            known = state["viewer"] = await mode.limit(known, contest)
+            if known.only_contest_id is not None:
+                check_path(request.scope["path"], contest)
     return known
 
 

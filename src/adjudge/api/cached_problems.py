@@ -10,7 +10,7 @@ from adjudge.api.auth import parse_bearer_token
 from adjudge.api.responses import conditional_response
 from adjudge.domain.permissions import Permission
 from adjudge.services.problems import ProblemService
-from adjudge.services.viewer import CredentialCache
+from adjudge.services.viewer import ContestOnlyMode, CredentialCache
 
 
 class CachedProblems:
@@ -21,8 +21,15 @@ class CachedProblems:
     """
 
     def __init__(
-        self, root: str, problems: ProblemService, credentials: CredentialCache, *, visitors_may_read: bool
+        self,
+        root: str,
+        problems: ProblemService,
+        credentials: CredentialCache,
+        contest_only: ContestOnlyMode,
+        *,
+        visitors_may_read: bool,
     ) -> None:
+        self._contest_only = contest_only
         self._prefix = f"{root}/problems/"
         self._problems = problems
         self._credentials = credentials
@@ -31,7 +38,7 @@ class CachedProblems:
     def respond(self, scope: Scope) -> Response | None:
         """The response to a ``GET`` request, or None if the application must answer."""
         path: str = scope["path"]
-        if not path.startswith(self._prefix) or scope["query_string"]:
+        if not path.startswith(self._prefix) or scope["query_string"] or not self._contest_only.is_known_off:
             return None
         headers = dict(scope["headers"])
         if b"cookie" in headers or b"origin" in headers or not self._may_read(headers.get(b"authorization")):

@@ -60,7 +60,7 @@ from adjudge.services.submit import SubmitService
 from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.users import UserService
-from adjudge.services.viewer import CredentialCache
+from adjudge.services.viewer import ContestOnlyMode, CredentialCache
 from adjudge.services.visible_submissions import VisibleSubmissionService
 from adjudge.services.webhooks import WebhookService
 from adjudge.settings import Settings
@@ -115,6 +115,7 @@ class Services:
     contest_registrations: ContestRegistrationService
     contest_participants: ParticipantService
     contest_invitations: ContestInvitationService
+    contest_only: ContestOnlyMode
     contest_groups: ContestGroupService
     contest_accounts: ContestAccountService
     team_imports: TeamImportService

@@ -33,6 +33,8 @@ _TIMES: Final = {
     "starts_at": "Start, e.g. 2026-01-31T12:00:00Z.",
     "registration_opens_at": "When registration opens.",
     "registration_closes_at": "When registration closes.",
+    "contest_only_from": "When the contest-only mode begins; without it, at once.",
+    "contest_only_until": "When the contest-only mode ends; without it, when it is turned off.",
 }
 _DURATIONS: Final = {
     "duration": "Duration, e.g. 5h.",
@@ -84,6 +86,8 @@ _CLEARABLE: Final = {
     "address_ranges": "address_ranges",
     "registration_opens_at": "registration_opens_at",
     "registration_closes_at": "registration_closes_at",
+    "contest_only_from": "contest_only_from",
+    "contest_only_until": "contest_only_until",
     "allowed_languages": "allowed_languages",
     "submissions_per_minute": "submissions_per_minute",
     "submissions_per_problem": "submissions_per_problem",

@@ -36,6 +36,8 @@ class ContestSettingsRead(ResponseModel):
     submissions_public: bool = field(metadata=doc("Whether all details of submissions are public once finalized."))
     materials_public: bool = field(metadata=doc("Whether editorials, solutions and tests are public once thawed."))
     contest_only: bool = field(metadata=doc("Whether the installation serves only this contest."))
+    contest_only_from: Timestamp | None = field(metadata=doc("When that begins; null: at once."))
+    contest_only_until: Timestamp | None = field(metadata=doc("When that ends; null: when it is turned off."))
     address_ranges: list[str] | None = field(metadata=doc("Networks that participants must submit from."))
     registration: RegistrationMode
     registration_opens_at: Timestamp | None

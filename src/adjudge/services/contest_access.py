@@ -251,6 +251,8 @@ def implied_roles(viewer: Viewer) -> frozenset[ContestRole]:
 
 def is_visible(view: ContestView) -> bool:
     """Whether the viewer may know that the contest exists."""
+    if view.viewer.only_contest_id not in (None, view.contest.id):
+        return False
     if view.roles or view.is_tester:
         return True
     if view.contest.state is ContestState.DRAFT:

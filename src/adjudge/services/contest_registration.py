@@ -13,6 +13,7 @@ from adjudge.contests.registration import add_participants
 from adjudge.domain.contest import ContestPhase, ParticipantKind, RegistrationMode
 from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ContestState
 from adjudge.services.contest_access import ContestAccess, ContestView, find_view, make_view
 from adjudge.services.viewer import Viewer
@@ -67,14 +68,12 @@ class ContestRegistrationService:
             view = await _find_to_register(tx, viewer, name, code)
             settings = view.contest.settings
             needs_code = settings.registration in (RegistrationMode.CODE, RegistrationMode.INVITATION)
-            has_ended = view.public_phase is ContestPhase.THAWED and _is_public(view) and _may_run_again(view)
-            is_practising = any(item.kind is ParticipantKind.PRACTICE for item in view.participants)
             return RegistrationInfo(
                 view,
                 _refusal(view),
                 needs_code,
-                may_start_virtual=has_ended and settings.allows_virtual and view.phase not in _OPEN_PHASES,
-                may_practice=has_ended and settings.allows_practice and not is_practising,
+                may_start_virtual=may_start_virtual(view),
+                may_practice=may_practise(view),
             )
 
         return await self.database.read(look)
@@ -240,6 +239,22 @@ class ContestRegistrationService:
             return await change(tx, view)
 
         return await self.database.transact(operation)
+
+
+def may_start_virtual(view: ContestView) -> bool:
+    """Whether the viewer can start a virtual run now."""
+    return _may_run_now(view) and view.contest.settings.allows_virtual and view.phase not in _OPEN_PHASES
+
+
+def may_practise(view: ContestView) -> bool:
+    """Whether the viewer can begin to practise."""
+    is_practising = any(item.kind is ParticipantKind.PRACTICE for item in view.participants)
+    return _may_run_now(view) and view.contest.settings.allows_practice and not is_practising
+
+
+def _may_run_now(view: ContestView) -> bool:
+    is_over = view.public_phase is ContestPhase.THAWED and _is_public(view)
+    return is_over and view.viewer.can(Permission.CONTEST_JOIN) and _may_run_again(view)
 
 
 def new_code() -> str:

@@ -15,13 +15,14 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import IdFactory, is_id, new_id
 from adjudge.judge.languages import Languages
 from adjudge.services.contest_access import ContestAccess, ContestView, find_view, make_views
+from adjudge.services.contest_only import check_change
 from adjudge.services.contest_problem_specs import (
     ContestProblemSpec,
     SavedProblems,
     check_languages,
     resolve_specs,
 )
-from adjudge.services.viewer import Viewer
+from adjudge.services.viewer import ContestOnlyMode, Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
 from adjudge.store.contests import clarifications, commands, participants, queries
@@ -36,8 +37,6 @@ _MAX_TITLE: Final = 200
 _READ_AHEAD: Final = 500
 """Contests that are read at once to fill a page, if contests of it are hidden."""
 _RESERVED_SLUGS: Final = frozenset({"new"})
-_UNSUPPORTED: Final = ("contest_only",)
-"""Settings whose features do not exist yet; they are refused instead of having no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,8 @@ class ContestService:
     access: ContestAccess
     languages: Languages
     new_id: IdFactory = new_id
+    contest_only: ContestOnlyMode | None = None
+    """Told of changes, so that they hold at once in this process."""
 
     async def list_contests(self, viewer: Viewer, *, before: str | None, limit: int) -> tuple[list[ContestView], str]:
         """The visible contests of one page, newest first, and the id where the next page begins; empty at the end."""
@@ -67,6 +68,7 @@ class ContestService:
         """Create a contest as a draft; the viewer is its organiser."""
         contest_id = self.new_id()
         checked = self._checked(settings)
+        check_change(viewer, None, checked)
 
         async def operation(tx: Tx) -> ContestView:
             await commands.insert(tx, contest_id, parse_slug(slug), checked, created_by=viewer.id)
@@ -89,6 +91,7 @@ class ContestService:
 
         async def operation(tx: Tx, view: ContestView) -> None:
             settings = self._checked(change(view.contest.settings))
+            check_change(viewer, view.contest.settings, settings)
             contest = view.contest
             await lifecycle.update(
                 tx,
@@ -100,7 +103,10 @@ class ContestService:
                 reason="",
             )
 
-        return await change_as_organiser(self.database, viewer, name, operation)
+        saved = await change_as_organiser(self.database, viewer, name, operation)
+        if self.contest_only is not None:
+            self.contest_only.forget()
+        return saved
 
     async def clone(self, viewer: Viewer, name: str, *, slug: str, title: str) -> ContestView:
         """Copy settings, problems, groups, canned answers and roles into a new draft without times and participants."""
@@ -115,6 +121,8 @@ class ContestService:
                 starts_at=None,
                 countdown_pause_us=None,
                 contest_only=False,
+                contest_only_from=None,
+                contest_only_until=None,
                 registration_opens_at=None,
                 registration_closes_at=None,
             )
@@ -199,9 +207,6 @@ class ContestService:
         check_languages(self.languages, settings.allowed_languages, "allowed_languages")
         for index, text in enumerate(settings.address_ranges or ()):
             check_network(text, f"address_ranges[{index}]")
-        for field in _UNSUPPORTED:
-            if getattr(settings, field):
-                raise InvalidInput(f"{field}: not supported yet; leave it off.", field=field)
         for field in ("max_team_members", "submissions_per_minute", "submissions_per_problem"):
             value = getattr(settings, field)
             if value is not None and value < 1:

@@ -29,6 +29,7 @@ from adjudge.store.contests.models import (
 )
 from adjudge.store.contests.registration import ParticipantFilter
 from adjudge.store.ops import audit_log
+from adjudge.store.ops.audit_log import AuditLogRow
 
 CODE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,34}[A-Za-z0-9_-]|[A-Za-z0-9_]")
 """An id of the Contest API."""
@@ -106,6 +107,17 @@ class ParticipantService:
 
         return await self.database.read(look)
 
+    async def list_changes(self, viewer: Viewer, name: str, code: str) -> list[AuditLogRow]:
+        """What was done to a participant, newest first, for organisers."""
+
+        async def look(tx: Tx) -> list[AuditLogRow]:
+            view = await find_view(tx, viewer, name)
+            view.require(ContestRole.ORGANISER)
+            row = await find_participant(tx, view.contest.id, code)
+            return await audit_log.page_by_object(tx, "participant", row.id)
+
+        return await self.database.read(look)
+
     async def add(self, viewer: Viewer, name: str, spec: ParticipantSpec) -> ParticipantDetail:
         """Add a user, or a team with members."""
 
@@ -141,6 +153,8 @@ class ParticipantService:
                 await commands.lock(tx, view.contest.id)
             row = await find_participant(tx, view.contest.id, code)
             changed = await _changed_row(tx, view, row, dict(changes))
+            if changed.disqualified_at != row.disqualified_at and not reason.strip():
+                raise InvalidInput("reason: required to disqualify a participant, or to undo that.", field="reason")
             if version is not None:
                 changed = replace(changed, version=version)
             if row.kind not in OWN_CLOCK and ("groups" in changes or _changes_board(row, changed)):
@@ -214,14 +228,14 @@ class ParticipantService:
 
 async def load_details(tx: Tx, view: ContestView, rows: Sequence[ParticipantRow]) -> list[ParticipantDetail]:
     """Participants with groups and organisation; members only for the jury."""
-    organizations = {item.id: item for item in await teams.organizations_of_contest(tx, view.contest.id)}
+    organizations = await teams.organizations_by_id(tx, [row.organization_id for row in rows if row.organization_id])
     codes = {
         item.id: item.code
         for item in await participants.groups(tx, view.contest.id)
         if view.sees_all or not item.hidden
     }
     groups: dict[str, list[str]] = {}
-    for group_id, participant_id in await participants.group_members(tx, view.contest.id):
+    for group_id, participant_id in await participants.groups_of(tx, [row.id for row in rows]):
         if group_id in codes:
             groups.setdefault(participant_id, []).append(codes[group_id])
     members: dict[str, list[str]] = {}

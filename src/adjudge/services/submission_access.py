@@ -135,6 +135,10 @@ def _receipt(row: SubmissionRow) -> SubmissionRow:
     )
 
 
+_UNREACHABLE = SubmissionRights(SubmissionAccess.NONE, is_own=False)
+"""Of a submission that does not exist for the viewer in contest-only mode."""
+
+
 async def find_rights(tx: Tx, viewer: Viewer, rows: Sequence[SubmissionRow]) -> dict[str, SubmissionRights]:
     """What the viewer may see of submissions, by id. Nothing is read for those outside contests."""
     rights = {row.id: rights_outside_contests(viewer, row) for row in rows if row.contest_id is None}
@@ -145,6 +149,8 @@ async def find_rights(tx: Tx, viewer: Viewer, rows: Sequence[SubmissionRow]) -> 
 def rights_outside_contests(viewer: Viewer, row: SubmissionRow) -> SubmissionRights:
     """Everything for staff and the setter of the problem; their own for authors."""
     is_own = row.user_id == viewer.user_id
+    if viewer.only_contest_id is not None:
+        return _UNREACHABLE
     if viewer.can(Permission.SUBMISSION_READ_ALL) or owns_problem(viewer, row):
         return SubmissionRights(SubmissionAccess.JURY, is_own)
     return SubmissionRights(SubmissionAccess.AUTHOR if is_own else SubmissionAccess.NONE, is_own)
@@ -204,7 +210,12 @@ async def _rights_in_contests(tx: Tx, viewer: Viewer, rows: Sequence[SubmissionR
     contests = await hidden.find_contests(tx, {row.contest_id for row in rows if row.contest_id is not None})
     views = {view.contest.id: view for view in await make_views(tx, viewer, contests)}
     decisions = await contest_submissions.find_many(tx, [row.id for row in rows])
-    return {row.id: _in_contest(viewer, row, views.get(row.contest_id or ""), decisions.get(row.id)) for row in rows}
+    return {
+        row.id: _in_contest(viewer, row, views.get(row.contest_id or ""), decisions.get(row.id))
+        if viewer.only_contest_id in (None, row.contest_id)
+        else _UNREACHABLE
+        for row in rows
+    }
 
 
 def _in_contest(

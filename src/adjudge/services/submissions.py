@@ -185,6 +185,10 @@ class SubmissionService:
             if wanted.user_id not in (None, viewer.user_id):
                 raise Forbidden("user: you can only list your own submissions.")
             wanted = replace(wanted, user_id=viewer.id)
+        if viewer.only_contest_id is not None:
+            if wanted.contest_id not in (None, viewer.only_contest_id):
+                return []
+            wanted = replace(wanted, contest_id=viewer.only_contest_id)
         if wanted.since_us is not None:
             wanted = replace(wanted, from_id=_id_at(wanted.since_us // _MILLISECOND - _MAX_SKEW_MS))
         until_id = MAX_ID if wanted.until_us is None else _id_at(wanted.until_us // _MILLISECOND + _MAX_SKEW_MS)

@@ -205,6 +205,8 @@ class SubmitService:
             if (item.contest, item.problem) in found:
                 continue
             place, rules = None, None
+            if not item.contest and viewer.only_contest_id is not None:
+                raise NotFound("problem", item.problem)
             if item.contest:
                 place = await self.contests.check(
                     viewer, item.contest, item.problem, address=caller.address, field=f"{name}problem"

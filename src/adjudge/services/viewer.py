@@ -1,4 +1,4 @@
-"""The acting user of a request, with role and permissions, and the cache of viewers by credential."""
+"""The acting user of a request, with role and permissions; the caches of viewers and of the contest-only mode."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Collection, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from cachetools import TLRUCache
+from cachetools import TLRUCache, TTLCache
 
 from adjudge.domain.errors import AdjudgeError, Forbidden, PasswordChangeRequired, Unauthenticated
 from adjudge.domain.permissions import (
@@ -24,8 +24,11 @@ from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import api_tokens, sessions
 from adjudge.store.accounts.api_tokens import Principal
+from adjudge.store.contests import contest_only
+from adjudge.store.contests.contest_only import ContestOnlyRow
 
 _MAX_ENTRIES: Final = 10_000
+_KEY: Final = "mode"
 _PASSWORD_CHANGE_ONLY: Final = frozenset({Permission.ACCOUNT_OWN})
 """Permissions of a user who logged in with a password set by someone else: only to choose a new one.
 
@@ -58,6 +61,8 @@ class Viewer:
     must_change_password: bool = False
     csrf: str | None = None
     """The CSRF token that pages must send with unsafe requests of this session."""
+    only_contest_id: str | None = None
+    """In contest-only mode: the only contest that exists for this viewer; None for staff, and when the mode is off."""
 
     def can(self, permission: Permission) -> bool:
         return permission in self.permissions
@@ -204,6 +209,60 @@ class CredentialCache:
         if life_sec <= 0:
             return
         self._entries[digest] = _CachedViewer(viewer, life_sec)
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedMode:
+    contest: ContestOnlyRow | None
+
+
+class ContestOnlyMode:
+    """Which contest is served alone, and whom that limits; both are cached as long as credentials are."""
+
+    def __init__(self, database: Database, *, cache_sec: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._mode: TTLCache[str, _CachedMode] = TTLCache(1, cache_sec, clock)
+        self._staff: TTLCache[tuple[str, str], bool] = TTLCache(_MAX_ENTRIES, cache_sec, clock)
+
+    async def find(self) -> ContestOnlyRow | None:
+        """The contest that is served alone now."""
+        known = self._mode.get(_KEY)
+        if known is None:
+            known = _CachedMode(await self._database.read(contest_only.find))
+            self._mode[_KEY] = known
+        return known.contest
+
+    @property
+    def is_known_off(self) -> bool:
+        """Whether the mode is off for certain, without asking the database."""
+        known = self._mode.get(_KEY)
+        return known is not None and known.contest is None
+
+    def forget(self) -> None:
+        """Read the mode again with the next request; call it after a contest was changed."""
+        self._mode.clear()
+        self._staff.clear()
+
+    async def limit(self, viewer: Viewer, contest: ContestOnlyRow) -> Viewer:
+        """The viewer with the limit of the mode; staff of the installation or of the contest have none."""
+        if is_staff(viewer) or (viewer.user_id is not None and await self._has_role(contest.id, viewer.user_id)):
+            return viewer
+        return replace(viewer, only_contest_id=contest.id)
+
+    async def _has_role(self, contest_id: str, user_id: str) -> bool:
+        key = (contest_id, user_id)
+        found = self._staff.get(key)
+        if found is None:
+            found = await self._database.read(lambda tx: contest_only.has_role(tx, contest_id, user_id))
+            self._staff[key] = found
+        return found
+
+
+def is_staff(viewer: Viewer) -> bool:
+    """Whether a viewer is more than a contestant, whatever the scopes of the token: setter, judge, admin, service."""
+    if viewer.role is None:
+        return False
+    return viewer.role is Role.SERVICE or Permission.CONTEST_CREATE in ROLE_PERMISSIONS[viewer.role]
 
 
 def _cache_key(via: AuthMethod, secret: str) -> str:

@@ -95,6 +95,8 @@ SECTIONS: Final[Mapping[str, tuple[FormField, ...]]] = {
         FormField("description", "area"),
         FormField("visibility", "choice", tuple(ContestVisibility)),
         FormField("contest_only", "flag"),
+        FormField("contest_only_from", "time"),
+        FormField("contest_only_until", "time"),
     ),
     "times": (
         FormField("starts_at", "time"),

@@ -10,6 +10,7 @@ from starlette.datastructures import UploadFile
 from adjudge.domain.errors import InvalidInput
 
 _LONGEST: Final = 4_000
+_LARGEST: Final = 2**31 - 1
 
 
 async def text(request: Request, name: str, *, limit: int = _LONGEST) -> str:
@@ -20,6 +21,14 @@ async def text(request: Request, name: str, *, limit: int = _LONGEST) -> str:
     if len(value) > limit:
         raise InvalidInput(f"{name}: {len(value)} characters; at most {limit} allowed.", field=name)
     return value
+
+
+async def number(request: Request, name: str) -> int:
+    """A field with a whole number, for example a version."""
+    given = await text(request, name, limit=20)
+    if not (given.isascii() and given.isdecimal()) or int(given) > _LARGEST:
+        raise InvalidInput(f"{name}: expected a number.", field=name)
+    return int(given)
 
 
 async def checked_values(request: Request, name: str) -> list[str]:

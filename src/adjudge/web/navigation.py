@@ -37,4 +37,7 @@ ENTRIES: Final = (
 
 
 def navigation(viewer: Viewer) -> list[NavItem]:
+    """The entries for a viewer; in contest-only mode only the contests, which lead to the contest."""
+    if viewer.only_contest_id is not None:
+        return [entry for entry in ENTRIES if entry.path == "/contests"]
     return [entry for entry in ENTRIES if viewer.can(entry.permission)]

@@ -86,6 +86,7 @@ class PageRenderer:
             t=spoken,
             style_nonce=nonce,
             viewer=viewer,
+            contest_only=getattr(request.state, "contest_only", None),
             csrf_field=_csrf_field(viewer),
             languages=i18n.available_languages(),
             path=request.url.path,

@@ -208,7 +208,7 @@ async def test_organiser_adds_changes_hides_disqualifies_and_removes(people: Peo
     changed = await ok(await people.organiser.patch(f"{SPRING}/participants/t1", json=change))
     assert (changed["is_disqualified"], changed["extra_sec"], changed["groups"]) == (True, 60, ["guests"])
     assert (await ok(await people.carol.get(f"{SPRING}/participants")))["items"] == []
-    undo = {"disqualified": False, "hidden": False, "version": changed["version"]}
+    undo = {"disqualified": False, "hidden": False, "reason": "appeal", "version": changed["version"]}
     assert not (await ok(await people.organiser.patch(f"{SPRING}/participants/t1", json=undo)))["is_disqualified"]
     stale = await people.organiser.patch(f"{SPRING}/participants/t1", json=undo)
     assert stale.json()["code"] == "VERSION_CONFLICT"

@@ -104,7 +104,7 @@ async def test_results_of_a_finalized_contest_change_only_after_reopening(
             ("POST", ":resume", None),
             ("POST", "/intervals", {"from_at": start, "to_at": hour}),
             ("POST", f"/intervals/{interval['id']}:undo", {"reason": "x"}),
-            ("PATCH", "/participants/t1", {"disqualified": True}),
+            ("PATCH", "/participants/t1", {"disqualified": True, "reason": "x"}),
             ("PATCH", "/participants/t1", {"groups": ["north"]}),
             ("DELETE", "/participants/t1", None),
             ("POST", "/participants", {"name": "Late", "code": "t2"}),
@@ -118,7 +118,7 @@ async def test_results_of_a_finalized_contest_change_only_after_reopening(
         await ok(await organiser.patch(f"{ROOT}/spring/participants/t1", json={"name": "Renamed"}))
         async with published.user_client("admin") as admin:
             await ok(await admin.post(f"{ROOT}/spring:reopen", json={"reason": "appeal"}))
-        await ok(await organiser.patch(f"{ROOT}/spring/participants/t1", json={"disqualified": True}))
+        await ok(await organiser.patch(f"{ROOT}/spring/participants/t1", json={"disqualified": True, "reason": "x"}))
 
 
 async def test_contest_is_frozen_only_while_it_runs(published: PublishedProblem, store: StoreHarness) -> None:
@@ -198,7 +198,6 @@ async def test_countdown_can_be_paused_and_continues_with_the_time_left(
         ({"slug": "New Slug"}, "slug"),
         ({"title": "  "}, "title"),
         ({"registration": "code"}, "registration_code"),
-        ({"contest_only": True}, "contest_only"),
         ({"allows_teams": False, "allows_individuals": False}, "allows_teams"),
     ],
 )

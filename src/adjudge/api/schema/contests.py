@@ -42,14 +42,18 @@ _SECONDS: Final = {
     "window_sec": "window_us",
 }
 """Durations on the wire and their setting."""
+_TIMES: Final = (
+    "starts_at",
+    "registration_opens_at",
+    "registration_closes_at",
+    "contest_only_from",
+    "contest_only_until",
+)
 _CONVERTED: Final[dict[str, Callable[[Any], Any]]] = {
     "allowed_languages": tuple,
     "address_ranges": tuple,
     "clarification_categories": tuple,
-    **{
-        name: partial(parse_timestamp, field=name)
-        for name in ("starts_at", "registration_opens_at", "registration_closes_at")
-    },
+    **{name: partial(parse_timestamp, field=name) for name in _TIMES},
 }
 """Fields with another type than their setting."""
 _YEAR_SEC: Final = 366 * 86_400
@@ -75,7 +79,9 @@ class ContestUpdate(ApiModel):
     problems_public: bool | None = None
     submissions_public: bool | None = None
     materials_public: bool | None = None
-    contest_only: bool | None = None
+    contest_only: bool | None = Field(None, description="Only admins set it.")
+    contest_only_from: str | None = Field(None, max_length=64)
+    contest_only_until: str | None = Field(None, max_length=64)
     address_ranges: list[str] | None = Field(None, max_length=100, examples=[["10.0.0.0/24"]])
     registration: RegistrationMode | None = None
     registration_code: str | None = Field(None, min_length=4, max_length=100, description="For registration by code.")
@@ -238,6 +244,8 @@ _NULLABLE: Final = frozenset(
         "registration_code_hash",
         "registration_opens_at",
         "registration_closes_at",
+        "contest_only_from",
+        "contest_only_until",
         "allowed_languages",
         "submissions_per_minute",
         "submissions_per_problem",

@@ -71,7 +71,7 @@ from adjudge.services.submit import SubmissionRulesCache, SubmitService
 from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.users import UserService
-from adjudge.services.viewer import CredentialCache
+from adjudge.services.viewer import ContestOnlyMode, CredentialCache
 from adjudge.services.visible_submissions import VisibleSubmissionService
 from adjudge.services.webhooks import WebhookService
 from adjudge.settings import Settings
@@ -114,7 +114,8 @@ def compose_services(
     chain_runs = ChainRunService(database, engine, blobs, admission, chains)
     upload_limit_bytes = settings.server.upload_limit_bytes
     contest_access = ContestAccess(database)
-    contests = ContestService(database, contest_access, languages, new_id)
+    contest_only = ContestOnlyMode(database, cache_sec=settings.accounts.credential_cache_sec)
+    contests = ContestService(database, contest_access, languages, new_id, contest_only)
     clarifications = ClarificationService(database, contest_access, new_id)
     scoreboards = ScoreboardService(database, contest_access, scoreboard_feed)
     awards = AwardService(database, scoreboards)
@@ -175,6 +176,7 @@ def compose_services(
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),
         contest_invitations=ContestInvitationService(database, contest_access, new_id),
+        contest_only=contest_only,
         contest_groups=ContestGroupService(database, contest_access, new_id),
         contest_accounts=ContestAccountService(database, contest_access, passwords, credentials, new_id),
         contest_tokens=ContestTokenService(database, new_id),

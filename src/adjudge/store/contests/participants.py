@@ -170,6 +170,15 @@ DELETE = Statement(
     """,
 )
 
+GROUPS_OF = Statement(
+    "contest_groups.of_participants",
+    "List the groups of the given participants.",
+    """
+    SELECT contest_group_members.group_id AS group_id, participant_id FROM {given}
+    JOIN contest_group_members ON participant_id = given_id
+    """,
+    input_columns={"given_id": "text"},
+)
 UPSERT_GROUPS = Statement(
     "contest_groups.upsert",
     "Create groups of a contest, or change them.",
@@ -364,6 +373,12 @@ async def upsert_groups(tx: Tx, groups: Sequence[ContestGroupRow]) -> None:
 async def groups(tx: Tx, contest_id: str) -> list[ContestGroupRow]:
     """The groups of a contest."""
     return await tx.fetch(GROUPS, contest_id=contest_id)
+
+
+async def groups_of(tx: Tx, participant_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs (group, participant) of the given participants."""
+    rows = await tx.fetch(GROUPS_OF, [(item,) for item in participant_ids]) if participant_ids else []
+    return [(row["group_id"], row["participant_id"]) for row in rows]
 
 
 async def delete_group(tx: Tx, contest_id: str, group_id: str) -> None:

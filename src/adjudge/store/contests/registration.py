@@ -16,6 +16,8 @@ class ParticipantFilter:
 
     kind: str | None = None
     group_id: str | None = None
+    organization: str = ""
+    """Code of an organisation."""
     search: str = ""
     """Part of the code or name."""
     with_hidden: bool = False
@@ -54,6 +56,8 @@ LIST = Statement(
       AND (CAST(:kind AS text) IS NULL OR kind = :kind)
       AND (CAST(:group_id AS text) IS NULL
            OR id IN (SELECT participant_id FROM contest_group_members WHERE group_id = :group_id))
+      AND (CAST(:organization AS text) = ''
+           OR organization_id IN (SELECT organizations.id FROM organizations WHERE organizations.code = :organization))
       AND (lower(name) LIKE :pattern ESCAPE '!' OR lower(code) LIKE :pattern ESCAPE '!')
       AND (CAST(:with_hidden AS bigint) = 1 OR (NOT hidden AND kind IN ('official', 'unofficial')
            AND id NOT IN (SELECT participant_id FROM contest_group_members JOIN contest_groups
@@ -91,6 +95,7 @@ async def list_participants(
         limit=limit,
         kind=wanted.kind,
         group_id=wanted.group_id,
+        organization=wanted.organization,
         pattern=f"%{escaped}%",
         with_hidden=int(wanted.with_hidden),
     )

@@ -48,6 +48,13 @@ FIND_ORGANIZATIONS = Statement(
     input_columns={"given_code": "text"},
     row=OrganizationRow,
 )
+ORGANIZATIONS_BY_ID = Statement(
+    "organizations.find_by_ids",
+    "Read organisations.",
+    "SELECT {columns:organizations} FROM {given} JOIN organizations ON organizations.id = given_id",
+    input_columns={"given_id": "text"},
+    row=OrganizationRow,
+)
 ORGANIZATIONS_OF_CONTEST = Statement(
     "organizations.of_contest",
     "List the organisations that take part in a contest.",
@@ -155,6 +162,12 @@ async def find_organizations(tx: Tx, codes: Iterable[str]) -> dict[str, Organiza
 async def organizations(tx: Tx, *, after: str = "", limit: int) -> list[OrganizationRow]:
     """List organisations by code."""
     return await tx.fetch(ORGANIZATIONS, after=after, limit=limit)
+
+
+async def organizations_by_id(tx: Tx, ids: Iterable[str]) -> dict[str, OrganizationRow]:
+    """Organisations by id."""
+    rows = [(item,) for item in sorted(set(ids))]
+    return {row.id: row for row in await tx.fetch(ORGANIZATIONS_BY_ID, rows)} if rows else {}
 
 
 async def organizations_of_contest(tx: Tx, contest_id: str) -> list[OrganizationRow]:

@@ -125,10 +125,7 @@ def _add_settings_routes(
 
 async def sent_version(request: Request) -> int:
     """The version of the contest that the form was made from."""
-    text = await forms.text(request, "version", limit=20)
-    if not text.isdecimal():
-        raise InvalidInput("version: expected a number.", field="version")
-    return int(text)
+    return await forms.number(request, "version")
 
 
 def _add_role_routes(routes: APIRouter, page: ContestPageRenderer, contests: ContestService) -> None:

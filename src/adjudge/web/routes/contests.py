@@ -14,20 +14,22 @@ from adjudge.contests import clock
 from adjudge.contests.formats import get_format
 from adjudge.contests.formats.homework import HomeworkConfig
 from adjudge.contests.times import participant_clock
-from adjudge.domain.contest import ContestPhase
+from adjudge.domain.contest import ContestPhase, ContestVisibility
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ContestState
 from adjudge.judge.languages import Languages
 from adjudge.packages.statement_html import render_statement
 from adjudge.services.contest_access import ContestView
 from adjudge.services.contest_materials import ContestMaterialService
+from adjudge.services.contest_registration import may_practise, may_start_virtual
 from adjudge.services.contests import ContestService
 from adjudge.services.viewer import Viewer
+from adjudge.store.contests.contest_only import ContestOnlyRow
 from adjudge.web.contest_header import ContestHeader, ContestPageRenderer, make_header
 from adjudge.web.contest_rules import list_rules
 from adjudge.web.contest_tabs import contest_tabs
 from adjudge.web.mathml import render_math
-from adjudge.web.render import page_router, request_translations
+from adjudge.web.render import page_router, redirect, request_translations
 
 Reader = Annotated[Viewer, require_permission(Permission.CONTEST_READ)]
 _PAGE: Final = 100
@@ -43,6 +45,10 @@ def router(
 
     @routes.get("/contests")
     async def listed(request: Request, viewer: Reader, cursor: str | None = None) -> Response:
+        if viewer.only_contest_id is not None:
+            only: ContestOnlyRow = request.state.contest_only
+            is_closed = viewer.user_id is None and only.visibility == ContestVisibility.PRIVATE
+            return redirect("/login" if is_closed else f"/contests/{only.slug}")
         position = decode_cursor(cursor, [str])
         before = str(position[0]) if position else None
         views, after = await contests.list_contests(viewer, before=before, limit=_PAGE)
@@ -62,6 +68,8 @@ def router(
             rules=rules,
             times=_times(view),
             materials=await materials.list_materials(view),
+            may_start_virtual=may_start_virtual(view),
+            may_practise=may_practise(view),
         )
 
     @routes.get("/contests/{slug}/state")

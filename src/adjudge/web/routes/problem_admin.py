@@ -133,7 +133,7 @@ def _add_action_routes(routes: APIRouter, revisions: ProblemRevisionService, imp
     async def edit(request: Request, viewer: Writer, name: str) -> Response:
         difficulty = (await forms.text(request, "difficulty", limit=20)).strip()
         update = MetadataUpdate(
-            version=await _number(request, "version"),
+            version=await forms.number(request, "version"),
             title=(await forms.text(request, "title", limit=300)).strip() or None,
             tags=list(_tags(await forms.text(request, "tags", limit=500)) or ()),
             difficulty=_as_float(difficulty),
@@ -144,14 +144,14 @@ def _add_action_routes(routes: APIRouter, revisions: ProblemRevisionService, imp
 
     @routes.post("/manage/problems/{name}/publish")
     async def publish(request: Request, viewer: Publisher, name: str) -> Response:
-        version, number = await _number(request, "version"), await _number(request, "revision")
+        version, number = await forms.number(request, "version"), await forms.number(request, "revision")
         reason = await forms.text(request, "reason", limit=500)
         await revisions.publish_revision(viewer, name, version=version, number=number, reason=reason)
         return redirect(f"/manage/problems/{name}", done="published")
 
     @routes.post("/manage/problems/{name}/withdraw")
     async def withdraw(request: Request, viewer: Publisher, name: str) -> Response:
-        version, reason = await _number(request, "version"), await forms.text(request, "reason", limit=500)
+        version, reason = await forms.number(request, "version"), await forms.text(request, "reason", limit=500)
         await revisions.withdraw_problem(viewer, name, version=version, reason=reason)
         return redirect(f"/manage/problems/{name}", done="withdrawn")
 
@@ -164,13 +164,6 @@ def _add_action_routes(routes: APIRouter, revisions: ProblemRevisionService, imp
 def _tags(text: str) -> tuple[str, ...] | None:
     tags = tuple(tag.strip() for tag in text.replace(";", ",").split(",") if tag.strip())
     return tags or None
-
-
-async def _number(request: Request, name: str) -> int:
-    text = await forms.text(request, name, limit=20)
-    if not text.isdecimal():
-        raise InvalidInput(f"{name}: expected a number, got {text!r}.", field=name)
-    return int(text)
 
 
 def _as_float(text: str) -> float | None:

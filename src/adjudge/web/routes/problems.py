@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.accept_language import statement_languages
-from adjudge.api.auth import require_permission
+from adjudge.api.auth import current_viewer, require_permission
 from adjudge.api.routes.problems import problem_key
 from adjudge.api.schema.base import decode_json
 from adjudge.domain.errors import AdjudgeError
@@ -41,7 +41,10 @@ def router(page: ProblemPageRenderer) -> APIRouter:
     routes = page_router(pages)
 
     @routes.get("/")
-    async def front() -> Response:
+    async def front(request: Request) -> Response:
+        viewer = await current_viewer(request)
+        if viewer.only_contest_id is not None:
+            return redirect("/contests")
         return redirect("/problems")
 
     @routes.get("/problems")

@@ -1,0 +1,31 @@
+"""Paths that remain in contest-only mode for those whom it limits. All others are answered as unknown paths.
+
+What belongs to a contest or submission is decided by the services, which know the limit of the viewer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from adjudge.domain.errors import NotFound
+from adjudge.store.contests.contest_only import ContestOnlyRow
+
+_API: Final = r"/api/v1"
+_ALWAYS: Final = re.compile(
+    rf"/|/contests|/login|/logout|/register|/me(/.*)?|/preferences/.*|/static/.*|/submissions/[^/]+(/.*)?"
+    rf"|{_API}/contests|{_API}/submissions(:batch|/.*)?|{_API}/me(:password|/(tokens|sessions)(/.*)?)?"
+    rf"|{_API}/(login|logout|register|oidc|languages|health|version)([:/].*)?"
+)
+_IN_CONTEST: Final = re.compile(rf"({_API})?/contests/(?P<name>[^/:]+)([/:].*)?")
+
+
+def check_path(path: str, contest: ContestOnlyRow) -> None:
+    """Raise, unless a limited viewer may use the path."""
+    if _ALWAYS.fullmatch(path):
+        return
+    found = _IN_CONTEST.fullmatch(path)
+    if found is None:
+        raise NotFound("page", path)
+    if found["name"] not in (contest.slug, contest.id):
+        raise NotFound("contest", found["name"])
