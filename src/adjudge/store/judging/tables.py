@@ -11,6 +11,7 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     false,
+    text,
 )
 
 from adjudge.domain.programs import SourceFormat
@@ -180,7 +181,7 @@ executions = Table(
     text_column("language"),
     text_column("source"),
     json_column("limits"),
-    json_column("options"),
+    json_column("options", default=text("'{}'")),
     json_column("client_data", nullable=True),
     text_column("callback_url", nullable=True),
     text_column("state", default="pending"),

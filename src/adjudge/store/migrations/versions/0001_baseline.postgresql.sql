@@ -1306,7 +1306,7 @@ CREATE TABLE executions (
     language TEXT NOT NULL,
     source TEXT NOT NULL,
     limits JSONB NOT NULL,
-    options JSONB NOT NULL,
+    options JSONB DEFAULT '{}' NOT NULL,
     client_data JSONB,
     callback_url TEXT,
     state TEXT DEFAULT 'pending' NOT NULL,

@@ -1308,7 +1308,7 @@ CREATE TABLE executions (
     language TEXT NOT NULL,
     source TEXT NOT NULL,
     limits JSON NOT NULL,
-    options JSON NOT NULL,
+    options JSON DEFAULT '{}' NOT NULL,
     client_data JSON,
     callback_url TEXT,
     state TEXT DEFAULT 'pending' NOT NULL,
