@@ -25,7 +25,7 @@ def participants() -> None:
 
 @participants.command("list")
 @click.argument("contest")
-@click.option("--kind", type=click.Choice([*ParticipantKind]), help="Filter by kind.")
+@click.option("--kind", type=click.Choice([item.value for item in ParticipantKind]), help="Filter by kind.")
 @click.option("--group", help="Filter by group.")
 @click.option("--search", help="Filter by part of the name or ID.")
 @limit_option(default=100, maximum=1000)

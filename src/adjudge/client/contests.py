@@ -45,7 +45,7 @@ def contest_update(
 
 
 def contest_clone(retry: ClientRetryPolicy, name: str, *, slug: str, title: str) -> Program[ContestDetail]:
-    """Copy settings, problems, groups, canned answers and roles into a new draft without times and participants."""
+    """Copy settings, problems, groups, canned answers, materials and roles into a new draft."""
     return (yield from _act(retry, name, "clone", {"slug": slug, "title": title}))
 
 

@@ -141,7 +141,7 @@ async def _lock_as_organiser(tx: Tx, viewer: Viewer, contest: str) -> ContestVie
 
 
 async def _store(tx: Tx, viewer: Viewer, action: str, row: MaterialRow) -> None:
-    await materials.upsert(tx, row)
+    await materials.upsert(tx, [row])
     await _record(tx, viewer, action, row)
 
 

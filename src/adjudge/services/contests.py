@@ -25,7 +25,7 @@ from adjudge.services.contest_problem_specs import (
 from adjudge.services.viewer import ContestOnlyMode, Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
-from adjudge.store.contests import clarifications, commands, participants, queries
+from adjudge.store.contests import clarifications, commands, materials, participants, queries
 from adjudge.store.contests.models import (
     ContestProblemRow,
     ContestRoleRow,
@@ -109,12 +109,13 @@ class ContestService:
         return saved
 
     async def clone(self, viewer: Viewer, name: str, *, slug: str, title: str) -> ContestView:
-        """Copy settings, problems, groups, canned answers and roles into a new draft without times and participants."""
+        """Copy settings, problems, groups, canned answers, materials and roles into a new draft."""
         contest_id = self.new_id()
 
         async def operation(tx: Tx) -> ContestView:
             view = await find_view(tx, viewer, name)
             view.require(ContestRole.ORGANISER)
+            await commands.lock(tx, view.contest.id)  # a material deleted meanwhile could lose its content
             settings = replace(
                 view.contest.settings,
                 title=title,
@@ -130,7 +131,7 @@ class ContestService:
             problems = await queries.problems(tx, view.contest.id)
             copies = [replace(row.problem, contest_id=contest_id) for row in problems]
             await lifecycle.set_problems(tx, contest_id, copies, actor=viewer.id, reason="")
-            await self._copy_definitions(tx, view.contest.id, contest_id)
+            await self._copy_definitions(tx, view.contest.id, contest_id, actor=viewer.id)
             roles = [(row.user_id, row.role) for row in await queries.roles(tx, view.contest.id)]
             roles.append((viewer.id, ContestRole.ORGANISER))
             await commands.grant_roles(tx, contest_id, roles, actor=viewer.id, granted_by=viewer.id)
@@ -138,12 +139,15 @@ class ContestService:
 
         return await self.database.transact(operation)
 
-    async def _copy_definitions(self, tx: Tx, from_id: str, to_id: str) -> None:
-        """Copy the groups, without their participants, and the canned answers."""
+    async def _copy_definitions(self, tx: Tx, from_id: str, to_id: str, *, actor: str) -> None:
+        """Copy the groups without participants, the canned answers and the materials, whose blobs are shared."""
         groups = await participants.groups(tx, from_id)
         await participants.upsert_groups(tx, [replace(row, id=self.new_id(), contest_id=to_id) for row in groups])
         canned = await clarifications.canned_answers(tx, from_id)
         await clarifications.insert_canned(tx, [replace(row, id=self.new_id(), contest_id=to_id) for row in canned])
+        files = await materials.list_all(tx, from_id)
+        copies = [replace(row, id=self.new_id(), contest_id=to_id, created_by=actor) for row in files]
+        await materials.upsert(tx, copies)
 
     # Problems and roles.
 

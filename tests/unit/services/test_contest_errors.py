@@ -19,7 +19,7 @@ from tests.support.store_harness import NOON_US, StoreHarness
 ONE = f"{API}/spring"
 PAGES = "/contests/spring/settings"
 HOUR_MS = 3_600_000
-_OWN = {"id", "created_at", "participants"}
+_OWN = {"id", "created_at", "participants", "url"}
 """Fields of copied objects that differ."""
 
 
@@ -227,6 +227,9 @@ async def test_clone_copies_definitions_and_nothing_of_the_contest_itself(
     }
     await succeeded(await organiser.patch(ONE, json=settings))
     await succeeded(await organiser.post(f"{ONE}/canned-answers", json={"title": "No", "body": "No comment."}))
+    for name, visible in (("rules.txt", "always"), ("editorial.txt", "thaw")):
+        path = f"{ONE}/materials/{name}"
+        await succeeded(await organiser.put(path, content=name.encode(), params={"visible": visible, "title": "File"}))
     groups = {"groups": [{"code": "north", "name": "North", "ranked": False}, {"code": "south", "name": "South"}]}
     await succeeded(await organiser.put(f"{ONE}/groups", json=groups))
     await succeeded(await organiser.post(f"{ONE}:publish"))
@@ -245,7 +248,7 @@ async def test_clone_copies_definitions_and_nothing_of_the_contest_itself(
         before = (await succeeded(await organiser.get(ONE)))["settings"]
         assert made["settings"] == before | {"registration_opens_at": None}
         assert (made["state"], made["starts_at"], made["freezes_at"]) == ("draft", None, None)
-        for path in ("/problems", "/groups", "/canned-answers", "/roles"):
+        for path in ("/problems", "/groups", "/canned-answers", "/materials", "/roles"):
             old, new = [
                 [{key: row[key] for key in row if key not in _OWN} for row in (await succeeded(answer))["items"]]
                 for answer in (await organiser.get(ONE + path), await organiser.get(copy + path))
@@ -253,5 +256,7 @@ async def test_clone_copies_definitions_and_nothing_of_the_contest_itself(
             assert old == new != [], path
         for path in ("/participants", "/clarifications", "/intervals", "/log", "/jury/submissions", "/invitations"):
             assert (await succeeded(await organiser.get(copy + path)))["items"] == [], path
+        await succeeded(await organiser.delete(f"{ONE}/materials/rules.txt"))
+        assert (await organiser.get(f"{copy}/materials/rules.txt")).content == b"rules.txt", "it is a row of the copy"
         assert (await contestant.get(copy)).status_code == 404, "participants do not know of the copy"
         assert (await succeeded(await judge.get(copy)))["roles"] == ["judge"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import astuple
+
 from adjudge.domain.errors import NotFound
 from adjudge.store.contests.activity_models import MaterialRow
 from adjudge.store.engine.driver import Tx, fetch_one
-from adjudge.store.engine.rows import column_values
 from adjudge.store.engine.statement import Statement
 
 LIST = Statement(
@@ -22,15 +24,27 @@ FIND = Statement(
 )
 UPSERT = Statement(
     "contest_materials.upsert",
-    "Create a material, or replace the one with its name.",
+    "Create materials, or replace those with the same names.",
     """
     INSERT INTO contest_materials (id, contest_id, name, title, visible, digest, size_bytes, created_by, created_at)
-    VALUES (:id, :contest_id, :name, :title, :visible, :digest, :size_bytes, :created_by, {now})
+    SELECT given_id, given_contest_id, given_name, given_title, given_visible, given_digest, given_size_bytes,
+           given_created_by, {now}
+    FROM {given} WHERE true
     ON CONFLICT (contest_id, name) DO UPDATE SET title = excluded.title, visible = excluded.visible,
         digest = excluded.digest, size_bytes = excluded.size_bytes, created_by = excluded.created_by,
         created_at = CASE WHEN contest_materials.digest = excluded.digest THEN contest_materials.created_at
                      ELSE excluded.created_at END
     """,
+    input_columns={
+        "given_id": "text",
+        "given_contest_id": "text",
+        "given_name": "text",
+        "given_title": "text",
+        "given_visible": "text",
+        "given_digest": "text",
+        "given_size_bytes": "bigint",
+        "given_created_by": "text",
+    },
 )
 DELETE = Statement(
     "contest_materials.delete",
@@ -52,9 +66,10 @@ async def find(tx: Tx, contest_id: str, name: str) -> MaterialRow:
     return row
 
 
-async def upsert(tx: Tx, row: MaterialRow) -> None:
-    """Create or replace a material; the time is that of the database."""
-    await tx.execute(UPSERT, **column_values(row))
+async def upsert(tx: Tx, rows: Sequence[MaterialRow]) -> None:
+    """Create or replace materials; the time is that of the database."""
+    if rows:
+        await tx.execute(UPSERT, [astuple(row)[:-1] for row in rows])
 
 
 async def delete(tx: Tx, contest_id: str, name: str) -> None:
