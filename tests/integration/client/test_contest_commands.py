@@ -2,70 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from adjudge.cli import main
 from adjudge.cli.connection import open_client
-from adjudge.domain.permissions import Role
 from adjudge.domain.timestamps import format_timestamp, parse_timestamp
-from adjudge.services.users import UserSpec
+from tests.support.contest_cli import log_in, run, shown
 from tests.support.http_server import RunningServer
-from tests.support.published_problem import PublishedProblem, publish_problem
+from tests.support.published_problem import PublishedProblem
 
 pytestmark = pytest.mark.slow
 HOUR_US = 3_600_000_000
-PASSWORD = "correct horse battery"
-SETTINGS = """
-slug: spring
-title: Spring Contest
-duration_sec: 18000
-freeze_after_sec: 14400
-starts_at: 2100-01-31T12:00:00Z
-format_cfg: {penalty_minutes: 10}
-"""
-PROBLEMS = """
-problems:
-  - {problem: sum, label: S, color: red, rgb: "#ff0000", points: 50, closes_after_sec: 7200}
-"""
-
-
-def run(*argv: str) -> Result:
-    return CliRunner().invoke(main, ["contest", *argv])
-
-
-def shown(*argv: str) -> Any:
-    """The JSON output of a command that succeeds."""
-    answer = run(*argv, "--json")
-    assert answer.exit_code == 0, answer.output
-    return json.loads(answer.stdout)
-
-
-@pytest.fixture
-def published(server: RunningServer) -> PublishedProblem:
-    return server.do(publish_problem(server.api))
-
-
-@pytest.fixture
-def contest(server: RunningServer, published: PublishedProblem, tmp_path: Path) -> str:
-    """A draft with one problem, created from files by an admin."""
-    for name, role in (("ada", Role.ADMIN), ("bob", Role.CONTESTANT)):
-        order = UserSpec(name, role, None, password=PASSWORD, must_change_password=False)
-        server.do(server.api.services.users.create_user(order, actor="test"))
-    assert published.slug == "sum"
-    login = CliRunner().invoke(main, ["login", server.url, "--name", "ada"], input=f"{PASSWORD}\n")
-    assert login.exit_code == 0, login.output
-    (tmp_path / "contest.yaml").write_text(SETTINGS)
-    (tmp_path / "problems.yaml").write_text(PROBLEMS)
-    assert shown("create", "--file", str(tmp_path / "contest.yaml"))["state"] == "draft"
-    saved = run("problems", "set", "spring", "--file", str(tmp_path / "problems.yaml"))
-    assert (saved.exit_code, "sum is published" in saved.stderr) == (0, True)
-    return "spring"
 
 
 def test_settings_problems_roles_and_copies(contest: str, tmp_path: Path) -> None:
@@ -151,11 +100,6 @@ def test_canceled_contest_stays_canceled(contest: str) -> None:
     assert shown("cancel", contest, "--reason", "no rooms")["state"] == "canceled"
     again = run("publish", contest)
     assert (again.exit_code, "canceled" in again.stderr) == (3, True)
-
-
-def log_in(server: RunningServer, name: str) -> None:
-    answer = CliRunner().invoke(main, ["login", server.url, "--name", name], input=f"{PASSWORD}\n")
-    assert answer.exit_code == 0, answer.output
 
 
 def test_clarifications_are_asked_answered_and_announced(contest: str, server: RunningServer) -> None:
