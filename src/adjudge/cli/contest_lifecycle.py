@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Final
 
@@ -16,8 +15,6 @@ from adjudge.cli.contest_output import parse_duration, print_contest, print_json
 from adjudge.cli.options import json_option, reason_option, required_reason_option, server_option
 from adjudge.cli.output import make_console
 from adjudge.client import Client
-from adjudge.domain.contest import ContestPhase
-from adjudge.domain.errors import InvalidInput
 from adjudge.schema.contests import ContestDetail
 
 _contest = click.argument("contest")
@@ -113,16 +110,8 @@ def extend(contest: str, by: str, reason: str, as_json: bool, server: str | None
 @json_option
 @server_option
 def end(contest: str, reason: str, as_json: bool, server: str | None) -> None:
-    """End a running contest within two seconds, by making it shorter."""
-    _change(server, as_json, lambda client: _end(client, contest, reason))
-
-
-def _end(client: Client, contest: str, reason: str) -> ContestDetail:
-    found = client.contest(contest)
-    if found.phase not in (ContestPhase.RUNNING, ContestPhase.FROZEN) or found.contest_time_sec is None:
-        raise InvalidInput(f"{contest} does not run.", field="contest")
-    extra_sec = math.ceil(found.contest_time_sec) + 1 - found.settings.duration_sec
-    return client.contest_extend(contest, extra_sec=min(extra_sec, 0), reason=reason)
+    """End a running contest now."""
+    _change(server, as_json, lambda client: client.contest_end(contest, reason=reason))
 
 
 @click.command()

@@ -144,6 +144,7 @@ class Operations:
     contest_start = _Operation(contests_operations.contest_start)
     contest_pause_countdown = _Operation(contests_operations.contest_pause_countdown)
     contest_resume_countdown = _Operation(contests_operations.contest_resume_countdown)
+    contest_end = _Operation(contests_operations.contest_end)
     contest_extend = _Operation(contests_operations.contest_extend)
     contest_pause = _Operation(contests_operations.contest_pause)
     contest_resume = _Operation(contests_operations.contest_resume)

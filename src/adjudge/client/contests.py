@@ -155,6 +155,11 @@ def contest_resume_countdown(retry: ClientRetryPolicy, name: str) -> Program[Con
     return (yield from _act(retry, name, "resume-countdown"))
 
 
+def contest_end(retry: ClientRetryPolicy, name: str, *, reason: str = "") -> Program[ContestDetail]:
+    """End a running contest now."""
+    return (yield from _act(retry, name, "end", {"reason": reason}))
+
+
 def contest_extend(
     retry: ClientRetryPolicy, name: str, *, extra_sec: float, reason: str = ""
 ) -> Program[ContestDetail]:

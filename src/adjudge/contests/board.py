@@ -46,6 +46,8 @@ class BoardParticipant:
     is_hidden: bool = False
     is_disqualified: bool = False
     icpc_id: str | None = None
+    code: str = ""
+    """The id that organisers gave it."""
 
     @property
     def is_ranked(self) -> bool:

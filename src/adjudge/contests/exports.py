@@ -77,7 +77,7 @@ def results_tsv(board: Board, rows: Sequence[RankedRow], awards: Sequence[Award]
     """Build ``results.tsv`` from the final ranks: ranked teams by rank, then the others by name.
 
     A team without a solved problem has no rank. Participants who are never ranked are left out. A team without an
-    ICPC id is named by its id.
+    ICPC id is named by its code.
     """
     by_participant = awards_by_participant(awards)
     candidates = [item for item in rows if item.row.participant.is_ranked]
@@ -156,7 +156,15 @@ def _result_line(
     )
     group = next((name for group_id, name in group_names.items() if f"group-winner-{group_id}" in own), "")
     solved, penalty_min, last_min = row.keys.k1, -row.keys.k2 // 60, -row.keys.k3 // 60
-    values = [row.participant.icpc_id or row.participant.id, rank, award, solved, penalty_min, last_min, group]
+    values = [
+        row.participant.icpc_id or row.participant.code or row.participant.id,
+        rank,
+        award,
+        solved,
+        penalty_min,
+        last_min,
+        group,
+    ]
     return "\t".join(" ".join(str(value).split()) for value in values)
 
 

@@ -78,4 +78,5 @@ def _participant(row: ScoreboardParticipant, group_ids: list[str], unranked: set
         is_hidden=row.hidden,
         is_disqualified=row.disqualified_at is not None,
         icpc_id=row.icpc_id,
+        code=row.code,
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from adjudge.contests import lifecycle
+from adjudge.contests import clock, lifecycle
 from adjudge.domain.contest import ContestRole
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import IdFactory, new_id
@@ -109,6 +109,19 @@ class ContestLifecycleService:
                     field="extra_sec",
                 )
             return replace(view.contest.settings, duration_us=duration_us)
+
+        return await self._update(viewer, name, change, reason)
+
+    async def end_now(self, viewer: Viewer, name: str, reason: str) -> ContestView:
+        """End a running contest now by making it as long as it has lasted; a later freeze begins at the end."""
+
+        def change(view: ContestView) -> ContestSettings:
+            settings, timeline = view.contest.settings, view.times.timeline
+            lasted_us = clock.contest_time(timeline, view.times.now_us)
+            if lasted_us is None or not 0 < lasted_us < settings.duration_us:
+                raise Conflict(f"Contest {view.contest.slug!r} is not running, so it cannot be ended.")
+            freeze_us = None if settings.freeze_ct_us is None else min(settings.freeze_ct_us, lasted_us)
+            return replace(settings, duration_us=lasted_us, freeze_ct_us=freeze_us)
 
         return await self._update(viewer, name, change, reason)
 

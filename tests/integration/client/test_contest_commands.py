@@ -79,11 +79,9 @@ def test_lifecycle(contest: str) -> None:
     blocked = run("finalize", contest)
     assert (blocked.exit_code, "has not ended" in blocked.stderr) == (3, True)
     assert run("edit", contest, "--clear", "freeze_after").exit_code == 0
-    ended = shown("end", contest, "--reason", "all have left")
-    assert ended["settings"]["duration_sec"] - ended["contest_time_sec"] <= 2
-    assert shown("extend", contest, "--by", "-2s")["phase"] == "ended"
+    assert shown("end", contest, "--reason", "all have left")["phase"] == "ended"
     twice = run("end", contest)
-    assert (twice.exit_code, "does not run" in twice.stderr) == (3, True)
+    assert (twice.exit_code, "is not running" in twice.stderr) == (3, True)
     assert shown("finalize", contest)["state"] == "finalized"
     assert shown("reopen", contest, "--reason", "a protest")["state"] == "published"
     assert shown("finalize", contest)["state"] == "finalized"

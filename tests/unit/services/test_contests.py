@@ -121,6 +121,19 @@ async def test_results_of_a_finalized_contest_change_only_after_reopening(
         await ok(await organiser.patch(f"{ROOT}/spring/participants/t1", json={"disqualified": True, "reason": "x"}))
 
 
+async def test_contest_is_ended_before_its_freeze(published: PublishedProblem, store: StoreHarness) -> None:
+    async with published.user_client("setter") as organiser:
+        await new_contest(organiser)
+        await ok(await organiser.post(f"{ROOT}/spring:publish"))
+        early = await organiser.post(f"{ROOT}/spring:end", json={})
+        assert (early.status_code, "is not running" in early.json()["detail"]) == (409, True)
+        await store.clock.advance(2 * HOUR_MS)
+        ended = await ok(await organiser.post(f"{ROOT}/spring:end", json={"reason": "fire alarm"}))
+        settings = ended["settings"]
+        assert (ended["phase"], settings["duration_sec"], settings["freeze_after_sec"]) == ("ended", 3_600, 3_600)
+        assert (await organiser.post(f"{ROOT}/spring:end", json={})).status_code == 409
+
+
 async def test_contest_is_frozen_only_while_it_runs(published: PublishedProblem, store: StoreHarness) -> None:
     async with published.user_client("setter") as organiser:
         await new_contest(organiser, freeze_after_sec=None)

@@ -191,6 +191,10 @@ def _add_clock_routes(routes: APIRouter, lifecycle: ContestLifecycleService) -> 
     async def extend(contest: str, body: ContestExtension, viewer: Member) -> ContestDetail:
         return read_contest_detail(await lifecycle.extend(viewer, contest, to_us(body.extra_sec) or 0, body.reason))
 
+    @routes.post("/{contest}:end", summary="End a running contest now")
+    async def end(contest: str, body: ContestReason, viewer: Member) -> ContestDetail:
+        return read_contest_detail(await lifecycle.end_now(viewer, contest, body.reason))
+
     @routes.post("/{contest}:pause", summary="Pause a running contest", description="Its clock stops.")
     async def pause(contest: str, body: ContestReason, viewer: Member) -> ContestDetail:
         return read_contest_detail(await lifecycle.pause(viewer, contest, body.reason))

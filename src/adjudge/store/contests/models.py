@@ -287,6 +287,7 @@ class ScoreboardParticipant:
     hidden: bool
     disqualified_at: int | None
     icpc_id: str | None
+    code: str
 
 
 @dataclass(frozen=True, slots=True)

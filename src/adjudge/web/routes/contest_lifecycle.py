@@ -132,6 +132,7 @@ _ACTIONS: Final[Mapping[str, Action]] = {
         viewer, name, values["interval"], values["reason"]
     ),
     "freeze": lambda service, viewer, name, _: service.freeze_now(viewer, name),
+    "end": lambda service, viewer, name, values: service.end_now(viewer, name, values["reason"]),
     "thaw": lambda service, viewer, name, _: service.thaw(viewer, name),
     "finalize": lambda service, viewer, name, _: service.finalize(viewer, name),
     "reopen": lambda service, viewer, name, values: service.reopen(viewer, name, values["reason"]),
@@ -154,7 +155,7 @@ def available_actions(view: ContestView) -> set[str]:
     if phase is ContestPhase.BEFORE:
         return found | _before_start(view)
     if state is ContestState.PUBLISHED:
-        found |= {"finalize"} | _thaw(view)
+        found |= ({"finalize"} if view.times.has_ended_for_all else set()) | _thaw(view)
     return found | {"extend", "remove-interval"} | _clock(view)
 
 
@@ -173,7 +174,7 @@ def _clock(view: ContestView) -> set[str]:
     if view.public_phase not in (ContestPhase.RUNNING, ContestPhase.FROZEN):
         return set()
     can_freeze = view.public_phase is ContestPhase.RUNNING and view.contest.settings.window_us is None
-    return {"pause"} | ({"freeze"} if can_freeze else set())
+    return {"pause", "end"} | ({"freeze"} if can_freeze else set())
 
 
 def _thaw(view: ContestView) -> set[str]:

@@ -28,6 +28,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/contests/{contest}:start"): USERS,
     ("POST", "/api/v1/contests/{contest}:pause-countdown"): USERS,
     ("POST", "/api/v1/contests/{contest}:resume-countdown"): USERS,
+    ("POST", "/api/v1/contests/{contest}:end"): USERS,
     ("POST", "/api/v1/contests/{contest}:extend"): USERS,
     ("POST", "/api/v1/contests/{contest}:pause"): USERS,
     ("POST", "/api/v1/contests/{contest}:resume"): USERS,
