@@ -53,13 +53,18 @@ class BoardContest:
         """Read as the organiser."""
         return self._request("GET", f"/{self.slug}{path}")
 
+    def enter(self, user: str, name: str, **fields: Any) -> str:
+        """Let a user take part; return the participant."""
+        made: str = self._request("POST", f"/{self.slug}/participants", {"user": user, "name": name, **fields})["id"]
+        return made
+
     def enter_people(self) -> dict[str, str]:
         """Let the three users take part; return their participants by name."""
-        made = {}
-        for user, name in PEOPLE.items():
-            entry = self._request("POST", f"/{self.slug}/participants", {"user": user, "name": name})
-            made[name] = entry["id"]
-        return made
+        return {name: self.enter(user, name) for user, name in PEOPLE.items()}
+
+    def grant(self, user: str, role: str) -> None:
+        """Give a user a role in the contest."""
+        self._request("POST", f"/{self.slug}/roles", {"user": user, "role": role})
 
     def enter_teams(self) -> dict[str, str]:
         """Let each of the three users take part as a team; return the participants by name."""

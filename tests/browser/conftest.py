@@ -44,10 +44,9 @@ async def chromium(browser_server: BrowserServer) -> AsyncIterator[Browser]:
 
 @pytest.fixture(scope="session")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """``adjudge up`` on SQLite; webhooks to this machine are allowed, with a long timeout."""
-    with start_embedded(
-        tmp_path_factory.mktemp("embedded"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50
-    ) as installation:
+    """``adjudge up`` on SQLite; webhooks to this machine are allowed, and no login is recent enough for the jury."""
+    settings = {"webhooks_allow": "127.0.0.0/8", "webhooks_timeout_sec": 50, "reauthentication_minutes": 0}
+    with start_embedded(tmp_path_factory.mktemp("embedded"), **settings) as installation:
         seed(installation)
         yield installation
 
