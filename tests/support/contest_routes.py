@@ -57,6 +57,7 @@ READ_ROUTES: Final[Mapping[str, RouteClass]] = {
     f"{_C}/scoreboard/filters": RouteClass.TEAMS,
     f"{_C}/statistics": RouteClass.STATISTICS,
     f"{_C}/submissions": RouteClass.OTHER_SUBMISSIONS,
+    f"{_C}/verdicts/unread": RouteClass.OWN_SUBMISSIONS,
     "/api/v1/judge-runs/{job_id}": RouteClass.OTHER_DETAILS,
     "/api/v1/judge-runs/{job_id}/attempts": RouteClass.OPERATIONS,
     "/api/v1/judge-runs/{job_id}/log": RouteClass.OPERATIONS,

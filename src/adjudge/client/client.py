@@ -18,6 +18,7 @@ from adjudge.client import contest_jury as contest_jury_operations
 from adjudge.client import contest_materials as contest_materials_operations
 from adjudge.client import contest_participants as contest_participants_operations
 from adjudge.client import contest_prints as contest_prints_operations
+from adjudge.client import contest_verdicts as contest_verdicts_operations
 from adjudge.client import contests as contests_operations
 from adjudge.client import executions as executions_operations
 from adjudge.client import problem_imports as problem_imports_operations
@@ -186,6 +187,8 @@ class Operations:
     clarification_close = _Operation(clarifications_operations.clarification_close)
     clarifications_unread = _Operation(clarifications_operations.clarifications_unread)
     clarifications_mark_read = _Operation(clarifications_operations.clarifications_mark_read)
+    verdicts_unread = _Operation(contest_verdicts_operations.verdicts_unread)
+    verdicts_mark_read = _Operation(contest_verdicts_operations.verdicts_mark_read)
     announce = _Operation(clarifications_operations.announce)
     contest_prints = _Operation(contest_prints_operations.contest_prints)
     contest_print = _Operation(contest_prints_operations.contest_print)

@@ -15,8 +15,8 @@ from adjudge.services.contest_access import ContestAccess, ContestView, find_vie
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
-from adjudge.store.contests import clarifications, participants, queries
-from adjudge.store.contests.activity_models import CannedAnswerRow, ClarificationRow, NewClarification
+from adjudge.store.contests import clarifications, participants, queries, read_marks
+from adjudge.store.contests.activity_models import CannedAnswerRow, ClarificationRow, NewClarification, UnreadMessage
 from adjudge.store.contests.models import ContestGroupRow, ParticipantRow
 
 JURY: Final = (ContestRole.ORGANISER, ContestRole.JUDGE)
@@ -197,7 +197,7 @@ class ClarificationService:
         async def read(tx: Tx) -> int:
             if view.is_jury:
                 return await clarifications.count_open(tx, view.contest.id)
-            mark = await clarifications.read_mark(tx, view.contest.id, view.viewer.id)
+            mark = await read_marks.read_mark(tx, view.contest.id, view.viewer.id)
             seen = _visible_to(view)
             if seen is None:
                 return 0
@@ -207,12 +207,26 @@ class ClarificationService:
 
         return await self.database.read(read)
 
+    async def list_unread(self, view: ContestView, *, limit: int) -> list[UnreadMessage]:
+        """The newest unread answers and announcements of a participant; for the jury none."""
+        seen = None if view.is_jury or view.viewer.user_id is None else _visible_to(view)
+        if seen is None:
+            return []
+
+        async def read(tx: Tx) -> list[UnreadMessage]:
+            mark = await read_marks.read_mark(tx, view.contest.id, view.viewer.id)
+            return await clarifications.unread(
+                tx, view.contest.id, seen[0], mark.clarification_number, limit=limit, without_problem=seen[1]
+            )
+
+        return await self.database.read(read)
+
     async def mark_read(self, viewer: Viewer, contest: str, number: int) -> None:
         """Mark the clarifications up to a number as read."""
 
         async def operation(tx: Tx) -> None:
             view = await find_view(tx, viewer, contest)
-            await clarifications.advance_read_mark(tx, view.contest.id, viewer.id, clarification_number=number)
+            await read_marks.advance_read_mark(tx, view.contest.id, viewer.id, clarification_number=number)
 
         await self.database.transact(operation)
 
@@ -344,7 +358,7 @@ async def _details(tx: Tx, view: ContestView, rows: Sequence[ClarificationRow]) 
     user_id = view.viewer.user_id
     read_to = 0
     if user_id is not None:
-        read_to = (await clarifications.read_mark(tx, view.contest.id, user_id)).clarification_number
+        read_to = (await read_marks.read_mark(tx, view.contest.id, user_id)).clarification_number
     numbers = {row.id: row.number for row in rows}
     return [
         ClarificationDetail(

@@ -1,4 +1,4 @@
-"""What participants see of themselves in a contest: their results by problem and their submissions."""
+"""What participants see of themselves in a contest: results by problem, submissions, verdicts not yet read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from adjudge.contests.times import participant_clock
 from adjudge.contests.visibility import Access, RouteClass
 from adjudge.domain.contest import MICRO_POINTS
 from adjudge.domain.verdict import Verdict
-from adjudge.services.contest_access import ContestView
-from adjudge.store import Database
-from adjudge.store.contests import scoreboard
+from adjudge.services.contest_access import ContestView, find_view
+from adjudge.services.viewer import Viewer
+from adjudge.store import Database, Tx
+from adjudge.store.contests import read_marks, scoreboard
 from adjudge.store.contests import submissions as contest_submissions
-from adjudge.store.contests.activity_models import ContestSubmissionRow
+from adjudge.store.contests.activity_models import ContestSubmissionRow, UnreadVerdict, UnreadVerdicts
 
 _SHOWS_VERDICT: Final = frozenset({Access.FULL, Access.VERDICT_AND_SCORE, Access.WITHOUT_CREDENTIALS})
 
@@ -76,6 +77,40 @@ class OwnContestService:
             )
         )
         return [_shown(view, row) for row in rows]
+
+    async def count_unread(self, view: ContestView) -> UnreadVerdicts:
+        """The own verdicts that the viewer may see and has not read."""
+        if view.viewer.user_id is None or not view.participants or not _shows_verdicts(view):
+            return UnreadVerdicts(0, None)
+
+        async def read(tx: Tx) -> UnreadVerdicts:
+            mark = await read_marks.read_mark(tx, view.contest.id, view.viewer.id)
+            ids = [item.id for item in view.participants]
+            return await read_marks.count_verdicts(tx, ids, after=mark.verdicts_until)
+
+        return await self.database.read(read)
+
+    async def list_unread(self, view: ContestView, *, limit: int) -> list[UnreadVerdict]:
+        """The newest of the verdicts that ``count_unread`` counts."""
+        if view.viewer.user_id is None or not view.participants or not _shows_verdicts(view):
+            return []
+
+        async def read(tx: Tx) -> list[UnreadVerdict]:
+            mark = await read_marks.read_mark(tx, view.contest.id, view.viewer.id)
+            ids = [item.id for item in view.participants]
+            return await read_marks.list_verdicts(tx, ids, after=mark.verdicts_until, limit=limit)
+
+        return await self.database.read(read)
+
+    async def mark_read(self, viewer: Viewer, contest: str, until: int) -> None:
+        """Mark the verdicts up to a time as read; those that are still to come stay unread."""
+
+        async def operation(tx: Tx) -> None:
+            view = await find_view(tx, viewer, contest)
+            mark = min(until, view.times.now_us)
+            await read_marks.advance_read_mark(tx, view.contest.id, viewer.id, verdicts_until=mark)
+
+        await self.database.transact(operation)
 
 
 def _shows_verdicts(view: ContestView) -> bool:

@@ -59,7 +59,7 @@ def install(app: FastAPI, services: Services) -> None:
         services.submissions,
         services.admission,
     )
-    contest_pages = ContestPageRenderer(pages, services.clarifications)
+    contest_pages = ContestPageRenderer(pages, services.clarifications, services.own_contests)
     for router in (
         pages.assets.router(),
         preferences.router(pages),

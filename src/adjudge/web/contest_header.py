@@ -14,12 +14,15 @@ from adjudge.domain.contest import ContestPhase
 from adjudge.domain.states import ContestState
 from adjudge.services.clarifications import ClarificationService
 from adjudge.services.contest_access import ContestView
+from adjudge.services.contest_own import OwnContestService
 from adjudge.web.contest_durations import format_left
 from adjudge.web.contest_tabs import contest_tabs
 from adjudge.web.render import PageRenderer
 
 _POLL_MIN_MS: Final = 1_000
 _POLL_MAX_MS: Final = 30_000
+_NOTICES: Final = 5
+"""The newest unread verdicts and messages, for notifications of the browser."""
 _STYLES: Final = {"running": "good", "frozen": "info", "paused": "warn", "draft": "warn", "canceled": "bad"}
 
 
@@ -74,6 +77,7 @@ class ContestPageRenderer:
 
     pages: PageRenderer
     clarifications: ClarificationService
+    own: OwnContestService
 
     async def render(
         self, request: Request, view: ContestView, template: str, *, tab: str = "", status: int = 200, **shown: object
@@ -85,12 +89,25 @@ class ContestPageRenderer:
             status=status,
             view=view,
             contest=view.contest,
-            header=make_header(view),
-            tabs=contest_tabs(view),
             tab=tab,
-            unread=await self.clarifications.count_unread(view),
+            **await self._header_values(view),
             **shown,
         )
+
+    async def render_header(self, request: Request, view: ContestView, *, tab: str) -> Response:
+        """Render the header alone: the live region of every page of a contest."""
+        return await self.pages.render(request, "contest_header.html", tab=tab, **await self._header_values(view))
+
+    async def _header_values(self, view: ContestView) -> dict[str, object]:
+        messages, verdicts = await self.clarifications.count_unread(view), await self.own.count_unread(view)
+        return {
+            "header": make_header(view),
+            "tabs": contest_tabs(view),
+            "unread": {"/clarifications": messages, "/submissions": verdicts.count},
+            "unread_messages": await self.clarifications.list_unread(view, limit=_NOTICES) if messages else [],
+            "unread_verdicts": await self.own.list_unread(view, limit=_NOTICES) if verdicts.count else [],
+            "own_ids": {item.id for item in view.participants},
+        }
 
 
 def make_header(view: ContestView) -> ContestHeader:

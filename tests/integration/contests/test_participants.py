@@ -12,7 +12,7 @@ from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx
 from adjudge.store.accounts import users
-from adjudge.store.contests import awards, clarifications, commands, participants, queries, teams
+from adjudge.store.contests import awards, clarifications, commands, participants, queries, read_marks, teams
 from adjudge.store.contests.activity_models import AwardRow, NewClarification
 from adjudge.store.contests.models import ContestGroupRow, NewParticipant, OrganizationRow, TeamRow
 from adjudge.store.contests.scoreboard import PUBLIC
@@ -133,13 +133,13 @@ async def test_clarifications_reach_their_recipients(store: StoreHarness) -> Non
     assert [await visible(item) for item in (asker, grouped, other, None)] == [[4, 2, 1], [4, 3], [4], [4]]
 
     async def unread(tx: Tx) -> int:
-        mark = await clarifications.read_mark(tx, contest_id, fixture.users[asker])
+        mark = await read_marks.read_mark(tx, contest_id, fixture.users[asker])
         return await clarifications.count_unread(tx, contest_id, asker, mark.clarification_number)
 
     assert await store.database.read(unread) == 2
     for number in (2, 1):  # a mark never goes back
         await fixture.transact(
-            lambda tx, number=number: clarifications.advance_read_mark(  # type: ignore[misc]  # as above
+            lambda tx, number=number: read_marks.advance_read_mark(  # type: ignore[misc]  # as above
                 tx, contest_id, fixture.users[asker], clarification_number=number
             )
         )

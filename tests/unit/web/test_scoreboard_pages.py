@@ -59,7 +59,7 @@ async def test_cell_leads_to_what_the_viewer_may_see(pages: AsgiApp) -> None:
     async with pages.client() as visitor:
         solved = (await visitor.get(f"{path}/{contest.participants[0]}/A")).text
         assert "Accepted" in solved
-        assert "/submissions/" not in solved.split("<main")[1]
+        assert "/submissions/" not in solved.split('class="contest-tabs"')[1].split("</nav>", 1)[1]
         hidden = (await visitor.get(f"{path}/{contest.participants[2]}/C")).text
         assert "pending" in hidden
         assert "Accepted" not in hidden

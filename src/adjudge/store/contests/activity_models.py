@@ -237,3 +237,34 @@ class ReadMarkRow:
     user_id: str
     clarification_number: int
     verdicts_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadMessage:
+    """An answer or announcement that a participant has not read."""
+
+    number: int
+    body: str
+    asked_by: str | None
+    """The participant whose question it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadVerdicts:
+    """How many verdicts a user has not read, and up to when they are."""
+
+    count: int
+    until: int | None
+    """When the last of them became known; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadVerdict:
+    """A verdict that a user has not read."""
+
+    submission_id: str
+    number: int
+    label: str | None
+    verdict: Verdict
+    verdict_at: int
+    """When it became known to the participant."""

@@ -1,4 +1,4 @@
-"""Clarifications: questions to the jury, answers, announcements, canned answers, unread marks.
+"""Clarifications: questions to the jury, answers, announcements, canned answers.
 
 An announcement is a clarification of the jury that answers nothing. Recipients are the jury, one participant, groups
 or all.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import astuple
 
 from adjudge.domain.errors import Conflict, NotFound
-from adjudge.store.contests.activity_models import CannedAnswerRow, ClarificationRow, NewClarification, ReadMarkRow
+from adjudge.store.contests.activity_models import CannedAnswerRow, ClarificationRow, NewClarification, UnreadMessage
 from adjudge.store.engine.driver import Tx, fetch_one
 from adjudge.store.engine.notify import CHANNEL_SCOREBOARD
 from adjudge.store.engine.statement import Statement
@@ -121,31 +121,25 @@ COUNT_UNREAD = Statement(
     WHERE {_VISIBLE} AND number > :after AND from_participant_id IS NULL
     """,
 )
+UNREAD = Statement(
+    "clarifications.unread",
+    "List the newest clarifications that a participant may see and has not read, without its own questions.",
+    f"""
+    SELECT {{columns}} FROM clarifications WHERE {_VISIBLE} AND number > :after AND from_participant_id IS NULL
+    ORDER BY number DESC LIMIT :limit
+    """,
+    row=UnreadMessage,
+    columns={
+        "asked_by": "(SELECT question.from_participant_id FROM clarifications AS question"
+        " WHERE question.id = clarifications.reply_to_id)"
+    },
+)
 COUNT_OPEN = Statement(
     "clarifications.count_open",
     "Count unanswered questions of a contest.",
     """
     SELECT count(*) AS count FROM clarifications
     WHERE contest_id = :contest_id AND audience = 'jury' AND answered_at IS NULL
-    """,
-)
-READ_MARK = Statement(
-    "contest_read_marks.find",
-    "Read up to where a user has read in a contest.",
-    "SELECT {columns} FROM contest_read_marks WHERE contest_id = :contest_id AND user_id = :user_id",
-    row=ReadMarkRow,
-)
-SET_READ_MARK = Statement(
-    "contest_read_marks.advance",
-    "Advance up to where a user has read in a contest; it never goes back.",
-    """
-    INSERT INTO contest_read_marks (contest_id, user_id, clarification_number, verdicts_until)
-    VALUES (:contest_id, :user_id, :clarification_number, :verdicts_until)
-    ON CONFLICT (contest_id, user_id) DO UPDATE SET
-        clarification_number = CASE WHEN excluded.clarification_number > contest_read_marks.clarification_number
-                               THEN excluded.clarification_number ELSE contest_read_marks.clarification_number END,
-        verdicts_until = CASE WHEN excluded.verdicts_until > contest_read_marks.verdicts_until
-                         THEN excluded.verdicts_until ELSE contest_read_marks.verdicts_until END
     """,
 )
 INSERT_CANNED = Statement(
@@ -300,30 +294,25 @@ async def count_unread(
     return int(row["count"])
 
 
+async def unread(
+    tx: Tx, contest_id: str, participant_id: str | None, after: int, *, limit: int, without_problem: bool = False
+) -> list[UnreadMessage]:
+    """The newest of what ``count_unread`` counts."""
+    return await tx.fetch(
+        UNREAD,
+        contest_id=contest_id,
+        participant_id=participant_id,
+        after=after,
+        before=2**62,
+        limit=limit,
+        without_problem=int(without_problem),
+    )
+
+
 async def count_open(tx: Tx, contest_id: str) -> int:
     """Count unanswered questions."""
     (row,) = await tx.fetch(COUNT_OPEN, contest_id=contest_id)
     return int(row["count"])
-
-
-async def read_mark(tx: Tx, contest_id: str, user_id: str) -> ReadMarkRow:
-    """Up to where a user has read."""
-    return await fetch_one(tx, READ_MARK, contest_id=contest_id, user_id=user_id) or ReadMarkRow(
-        contest_id, user_id, 0, 0
-    )
-
-
-async def advance_read_mark(
-    tx: Tx, contest_id: str, user_id: str, *, clarification_number: int = 0, verdicts_until: int = 0
-) -> None:
-    """Advance up to where a user has read."""
-    await tx.execute(
-        SET_READ_MARK,
-        contest_id=contest_id,
-        user_id=user_id,
-        clarification_number=clarification_number,
-        verdicts_until=verdicts_until,
-    )
 
 
 async def insert_canned(tx: Tx, items: Sequence[CannedAnswerRow]) -> None:

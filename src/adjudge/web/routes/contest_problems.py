@@ -15,7 +15,7 @@ from adjudge.api.routes.submissions import request_context
 from adjudge.api.schema.base import decode_json
 from adjudge.contests.formats import get_format
 from adjudge.domain.contest import MICRO_POINTS
-from adjudge.domain.errors import AdjudgeError, NotFound
+from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.schema.problems import LanguageLimits, ProblemRead
 from adjudge.services.contest_access import ContestView
@@ -33,6 +33,7 @@ from adjudge.web.routes.problems import ProblemPageRenderer, SubmitForm
 from adjudge.web.routes.submissions import read_form_source
 
 Reader = Annotated[Viewer, require_permission(Permission.CONTEST_READ)]
+Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
 Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
 Cursor = Annotated[str | None, Query(max_length=2048)]
 _PAGE: Final = 50
@@ -137,6 +138,7 @@ def _add_submission_routes(
     async def shown(view: ContestView, cursor: str | None) -> dict[str, Any]:
         position = decode_cursor(cursor or None, [int])
         before = int(str(position[0])) if position else None
+        unread = await own.count_unread(view)  # before the list, which then shows at least these
         items = await own.list_submissions(view, before=before, limit=_PAGE + 1)
         rows = await problems.contests.list_problems(view)
         more = f"cursor={encode_cursor([items[_PAGE - 1].row.number])}" if len(items) > _PAGE else ""
@@ -146,6 +148,7 @@ def _add_submission_routes(
             "paused": {row.problem.problem_id for row in rows if row.problem.judging_paused},
             "more": more,
             "cursor": cursor or "",
+            "unread_until": unread.until,
             "poll_ms": _POLL_PENDING_MS if any(item.is_pending for item in items) else _POLL_MS,
         }
 
@@ -169,6 +172,15 @@ def _add_submission_routes(
         return await page.pages.render(
             request, "contest_submission_rows.html", contest=view.contest, **await shown(view, cursor)
         )
+
+    @routes.post("/contests/{slug}/submissions/read")
+    async def mark_read(request: Request, viewer: Member, slug: str) -> Response:
+        """Mark the verdicts that the page showed as read."""
+        until = await forms.text(request, "until", limit=18)
+        if not until.isdecimal():
+            raise InvalidInput("until: expected the time of a verdict in microseconds.", field="until")
+        await own.mark_read(viewer, slug, int(until))
+        return redirect(f"/contests/{slug}/submissions")
 
 
 def _points(view: ContestView, row: ContestProblemRow) -> str:

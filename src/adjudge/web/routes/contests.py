@@ -27,7 +27,6 @@ from adjudge.services.viewer import Viewer
 from adjudge.store.contests.contest_only import ContestOnlyRow
 from adjudge.web.contest_header import ContestHeader, ContestPageRenderer, make_header
 from adjudge.web.contest_rules import list_rules
-from adjudge.web.contest_tabs import contest_tabs
 from adjudge.web.mathml import render_math
 from adjudge.web.render import page_router, redirect, request_translations
 
@@ -78,14 +77,7 @@ def router(
     ) -> Response:
         """The live region of the header of a contest."""
         view = await contests.access.find(viewer, slug)
-        return await page.pages.render(
-            request,
-            "contest_header.html",
-            header=make_header(view),
-            tabs=contest_tabs(view),
-            tab=tab,
-            unread=await page.clarifications.count_unread(view),
-        )
+        return await page.render_header(request, view, tab=tab)
 
     return routes
 

@@ -63,6 +63,6 @@ if (address.searchParams.has("done")) {
   history.replaceState(null, "", address);
 }
 
-for (const [selector, script] of [["[data-live]", "live"], ["[data-scoreboard]", "scoreboard"], ["[data-resolver]", "resolver"], ["[data-countdown], .contest-header", "countdown"], ["[data-editor]", "bundle/editor"], ["[data-highlight]", "bundle/source_view"], ["[data-draft]", "draft"], ["[data-files]", "files"], ["[data-time-zone]", "contest_form"], ["[data-send-once]", "send_once"]]) {
+for (const [selector, script] of [["[data-live]", "live"], ["[data-scoreboard]", "scoreboard"], ["[data-resolver]", "resolver"], ["[data-countdown], .contest-header", "countdown"], ["[data-editor]", "bundle/editor"], ["[data-highlight]", "bundle/source_view"], ["[data-draft]", "draft"], ["[data-files]", "files"], ["[data-time-zone]", "contest_form"], ["[data-notify]", "notify"], ["[data-send-once], [data-may-send-once]", "send_once"]]) {
   if (document.querySelector(selector)) import(`./${script}.js`).then((loaded) => loaded.start(), () => { /* the page works without it */ });
 }

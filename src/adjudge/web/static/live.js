@@ -1,7 +1,8 @@
 // Live regions: an event says that something changed, then the region is fetched again. Only the server renders.
 //
 // The browser resumes a lost connection with Last-Event-ID. If event streams do not work, the region is polled every two
-// seconds, or at the interval in data-poll-ms. A region with data-poll (a log) is polled in addition to its events.
+// seconds, or at the interval in data-poll-ms. A region with data-poll (a log) is polled in addition to its events. A
+// region with data-refreshable is also fetched again when a script asks for it with the event adjudge:refresh.
 
 import { formatTimes } from "./times.js";
 
@@ -68,6 +69,9 @@ function subscribe(region) {
 
   if (region.querySelector("[data-live-done]")) { region.dataset.state = "done"; return; }
   connect();
+  if ("refreshable" in region.dataset) {
+    document.addEventListener("adjudge:refresh", () => { if (region.dataset.state !== "done") refresh(); });
+  }
   if ("poll" in region.dataset && polling === null) schedulePoll();
 }
 
@@ -79,6 +83,7 @@ function replace(region, html) {
   formatTimes(region);
   showTitle(region);
   for (const log of logsAtEnd) log.scrollTop = log.scrollHeight;
+  document.dispatchEvent(new Event("adjudge:refreshed"));
 }
 
 // A log that is scrolled to its end stays at its end.

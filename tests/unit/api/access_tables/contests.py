@@ -5,6 +5,8 @@ from tests.unit.api.access_tables import ADMIN, ALL, USERS
 CREATORS = {"admin", "setter", "judge"}
 
 ROUTES: dict[tuple[str, str], set[str] | str] = {
+    ("GET", "/api/v1/contests/{contest}/verdicts/unread"): USERS,
+    ("POST", "/api/v1/contests/{contest}/verdicts:mark-read"): USERS,
     ("GET", "/api/v1/contests"): ALL,
     ("POST", "/api/v1/contests"): CREATORS,
     ("GET", "/api/v1/contests/{contest}"): ALL,
