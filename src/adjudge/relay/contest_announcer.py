@@ -1,8 +1,9 @@
-"""Announces the transitions of contests to the triggers of chains.
+"""Announces the transitions of contests to the triggers of chains and to the webhooks of participants.
 
 The phase of a contest is computed from the database clock on every request; nothing waits for this task, so a late pass
-only delays triggers. A transition is recorded once in ``contest_log``, in the transaction that ticks the triggers. If
-the timeline moves and puts it into the future, its record is removed, and it is announced again when it happens.
+only delays triggers and deliveries. A transition is recorded once in ``contest_log``, in the transaction that ticks the
+triggers and creates the deliveries. If the timeline moves and puts it into the future, its record is removed, and it is
+announced again when it happens.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Final
 
 from adjudge.contests.times import load_times, load_times_of
 from adjudge.contests.transitions import find_transitions
+from adjudge.domain.timestamps import format_timestamp
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.chains import triggers
 from adjudge.store.contests import commands, queries
+from adjudge.store.webhooks import commands as webhooks
 
 _log = get_logger(__name__)
 _LOOK_BACK_US: Final = 7 * 86_400 * 1_000_000
@@ -61,6 +64,8 @@ async def _announce(tx: Tx, contest_id: str) -> int:
         if (event := triggers.CONTEST_EVENTS.get(name)) is not None:
             payload = {"event": event, "contest_id": contest_id, "contest": contest.slug}
             await triggers.fire_event(tx, event, payload, key=f"{contest_id}:{due_at}", due_at=due_at)
+            data = {"contest_id": contest_id, "contest": contest.slug, "at": format_timestamp(due_at)}
+            await webhooks.enqueue_transition(tx, contest_id, event, data)
     return retracted + len(new)
 
 

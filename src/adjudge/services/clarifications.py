@@ -12,6 +12,7 @@ from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, R
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import ContestState
 from adjudge.services.contest_access import ContestAccess, ContestView, find_view
+from adjudge.services.contest_notifications import notify_of_message
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
@@ -151,7 +152,7 @@ class ClarificationService:
             new = await self._outgoing(
                 tx, view, viewer, body, recipients, problem_id=question.problem_id, question=question
             )
-            return await _insert(tx, view, new)
+            return await self._send(tx, view, new, question)
 
         return await self.database.transact(operation)
 
@@ -163,9 +164,8 @@ class ClarificationService:
         async def operation(tx: Tx) -> ClarificationDetail:
             view = await _find_as_jury(tx, viewer, contest)
             problem_id = await _problem_id(tx, view, label)
-            return await _insert(
-                tx, view, await self._outgoing(tx, view, viewer, body, recipients, problem_id=problem_id)
-            )
+            new = await self._outgoing(tx, view, viewer, body, recipients, problem_id=problem_id)
+            return await self._send(tx, view, new)
 
         return await self.database.transact(operation)
 
@@ -264,6 +264,16 @@ class ClarificationService:
             await clarifications.delete_canned(tx, view.contest.id, answer_id)
 
         await self.database.transact(operation)
+
+    async def _send(
+        self, tx: Tx, view: ContestView, new: NewClarification, question: ClarificationRow | None = None
+    ) -> ClarificationDetail:
+        """Store a message of the jury and notify its recipients."""
+        sent = await _insert(tx, view, new)
+        await notify_of_message(
+            tx, view, sent.row, group_ids=new.group_ids, question=question, label=sent.label, new_id=self.new_id
+        )
+        return sent
 
     async def _outgoing(
         self,

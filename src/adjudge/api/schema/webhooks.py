@@ -8,7 +8,18 @@ from pydantic import Field
 
 from adjudge.api.schema.base import ApiModel
 
-EventName = Literal["submission.judged", "submission.canceled", "submission.rejudged"]
+EventName = Literal[
+    "submission.judged",
+    "submission.canceled",
+    "submission.rejudged",
+    "clarification.answered",
+    "contest.announcement",
+    "contest.started",
+    "contest.frozen",
+    "contest.ended",
+    "contest.thawed",
+    "contest.finalized",
+]
 _URL = "https://example.org/hooks/adjudge"
 
 

@@ -15,12 +15,14 @@ from typing import Any, Final
 from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
+from adjudge.store.chains.triggers import CONTEST_EVENTS
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.rows import column_values
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.webhooks import statements as sql
 from adjudge.store.webhooks.models import (
+    ContestSubscription,
     DeliveryRequest,
     WebhookDelivered,
     WebhookDeliveryRow,
@@ -34,8 +36,10 @@ JOB_KIND_WEBHOOK: Final = "webhook"
 JUDGED: Final = "submission.judged"
 CANCELED: Final = "submission.canceled"
 REJUDGED: Final = "submission.rejudged"
+ANSWERED: Final = "clarification.answered"
+ANNOUNCEMENT: Final = "contest.announcement"
 PING: Final = "ping"
-EVENTS: Final = (JUDGED, CANCELED, REJUDGED)
+EVENTS: Final = (JUDGED, CANCELED, REJUDGED, ANSWERED, ANNOUNCEMENT, *CONTEST_EVENTS.values())
 """The events that a webhook can subscribe to; a ping is sent on request."""
 ATTEMPTS: Final = 6
 _NEVER: Final = 2**62
@@ -87,6 +91,25 @@ async def enqueue_deliveries(
         name = event or (CANCELED if item.submission.status == "canceled" else JUDGED)
         if name in item.events:
             deliveries.append((item.webhook_id, name, asdict(item.submission)))
+    await _deliver(tx, deliveries, new_id)
+
+
+async def list_contest_subscribers(tx: Tx, contest_id: str) -> list[ContestSubscription]:
+    """The active webhooks of everybody who takes part in a contest, once for each participant of a user."""
+    return await tx.fetch(sql.SELECT_CONTEST_SUBSCRIBERS, contest_id=contest_id)
+
+
+async def enqueue_transition(
+    tx: Tx, contest_id: str, event: str, data: dict[str, Any], *, new_id: IdFactory = new_id
+) -> None:
+    """Create deliveries of a transition of a contest for everybody who takes part in it."""
+    subscribers = await list_contest_subscribers(tx, contest_id)
+    webhook_ids = dict.fromkeys(item.webhook_id for item in subscribers if event in item.events)
+    await enqueue(tx, [(webhook_id, event, data) for webhook_id in webhook_ids], new_id=new_id)
+
+
+async def enqueue(tx: Tx, deliveries: Sequence[tuple[str, str, dict[str, Any]]], *, new_id: IdFactory = new_id) -> None:
+    """Create deliveries: webhook, event and data of each."""
     await _deliver(tx, deliveries, new_id)
 
 

@@ -88,6 +88,16 @@ class SubmissionEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class ContestSubscription:
+    """An active webhook of a user who takes part in a contest."""
+
+    webhook_id: str
+    user_id: str
+    participant_id: str
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Subscription:
     """An active webhook of the author of a submission."""
 

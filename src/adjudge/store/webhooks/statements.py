@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from adjudge.store.engine.statement import Statement
-from adjudge.store.webhooks.models import DeliveryRequest, Subscription, WebhookDeliveryRow, WebhookRow
+from adjudge.store.webhooks.models import (
+    ContestSubscription,
+    DeliveryRequest,
+    Subscription,
+    WebhookDeliveryRow,
+    WebhookRow,
+)
 
 INSERT = Statement(
     "webhooks.insert",
@@ -53,6 +59,17 @@ SELECT_SUBSCRIBERS = Statement(
     input_columns={"given_id": "text"},
     row=Subscription,
     columns={"webhook_id": "webhooks.id", "submission_id": "submissions.id"},
+)
+SELECT_CONTEST_SUBSCRIBERS = Statement(
+    "webhooks.select_contest_subscribers",
+    "Find the active webhooks of everybody who takes part in a contest, the last run of each user first.",
+    """
+    SELECT {columns} FROM participant_members JOIN webhooks ON webhooks.user_id = participant_members.user_id
+    WHERE participant_members.contest_id = :contest_id AND is_active
+    ORDER BY webhooks.id, participant_members.run_no DESC
+    """,
+    row=ContestSubscription,
+    columns={"webhook_id": "webhooks.id", "user_id": "webhooks.user_id"},
 )
 INSERT_DELIVERIES = Statement(
     "webhook_deliveries.insert",
