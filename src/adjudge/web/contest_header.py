@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -98,7 +98,7 @@ class ContestPageRenderer:
         """Render the header alone: the live region of every page of a contest."""
         return await self.pages.render(request, "contest_header.html", tab=tab, **await self._header_values(view))
 
-    async def _header_values(self, view: ContestView) -> dict[str, object]:
+    async def _header_values(self, view: ContestView) -> dict[str, Any]:
         messages, verdicts = await self.clarifications.count_unread(view), await self.own.count_unread(view)
         return {
             "header": make_header(view),
