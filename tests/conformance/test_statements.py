@@ -175,6 +175,7 @@ WHOLE_TABLE = {
 LARGE = {
     *("jobs", "job_attempts", "job_status_log", "job_progress", "outbox", "dead_letters"),
     *("submissions", "submission_status_log", "case_results", "source_texts", "executions", "execution_runs"),
+    "evaluation_items",
     *("chain_runs", "chain_nodes", "chain_node_logs", "chain_status_log", "chain_checkpoints"),
     *("rejudge_items", "webhook_deliveries", "audit_log"),
     *("contest_submissions", "participants", "participant_members", "scoreboard_cells", "scoreboard_rows"),

@@ -24,6 +24,8 @@ ORDER: Final = (
     "contest_submissions",
     "participants",
     "executions",
+    "evaluations",
+    "evaluation_items",
     "problem_imports",
     "webhook_deliveries",
     "chains",

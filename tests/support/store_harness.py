@@ -23,6 +23,7 @@ from adjudge.store.engine.statement import Dialect, Row, Statement
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import BatchResult, Fence, Job, JobListener, NewJob
 from adjudge.store.judging.commands import SubmissionCommands
+from adjudge.store.judging.evaluations import JOB_KIND_EVALUATE, EvaluationListener
 from adjudge.store.judging.executions import JOB_KIND_EXECUTE, ExecutionListener
 from adjudge.store.judging.listeners import judge_run_listeners
 from adjudge.store.judging.models import NewSubmission, SubmissionIds
@@ -67,6 +68,7 @@ def _listeners() -> dict[str, JobListener]:
         "judge": judge_run_listeners(CONTEST_LISTENER),
         "import": ImportListener(),
         JOB_KIND_EXECUTE: ExecutionListener(),
+        JOB_KIND_EVALUATE: EvaluationListener(),
         JOB_KIND_WEBHOOK: WebhookDeliveryListener(),
     }
 

@@ -37,6 +37,7 @@ from adjudge.api.routes import (
     contest_submissions,
     contest_verdicts,
     contests,
+    evaluations,
     events,
     executions,
     health,
@@ -63,10 +64,10 @@ from adjudge.api.sse import OpenStreams
 
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(
-    rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import"
+    rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import|{API_ROOT}/evaluations(/[^/]+/records)?"
     rf"|{API_ROOT}/contests/[^/]+/materials/[^/]+|/contests/[^/]+/settings/materials)$"
 )
-"""Paths of packages, files for chain runs and materials, which are streamed. Other bodies are held in memory."""
+"""Paths of packages, files for chain runs, materials and records, which are streamed. Other bodies are held in memory."""
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
@@ -113,6 +114,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         events.router(s.events, s.connections),
         judge_runs.router(s.submissions),
         executions.router(s.executions),
+        evaluations.router(s.evaluations),
         chain_runs.router(s.chain_runs, s.connections),
         chains.router(s.chains, s.chain_runs, s.chain_triggers),
         contests.router(s.contests, s.contest_lifecycle),

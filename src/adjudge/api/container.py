@@ -32,6 +32,7 @@ from adjudge.services.contest_statistics import ContestStatisticsService
 from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
+from adjudge.services.evaluations import EvaluationService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.judge0 import Judge0Service
@@ -95,6 +96,7 @@ class Services:
     sources: SubmissionSourceService
     submitter: SubmitService
     executions: ExecutionService
+    evaluations: EvaluationService
     judge0: Judge0Service
     events: SubmissionEventService
     rejudges: RejudgeService

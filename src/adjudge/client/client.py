@@ -20,6 +20,7 @@ from adjudge.client import contest_participants as contest_participants_operatio
 from adjudge.client import contest_prints as contest_prints_operations
 from adjudge.client import contest_verdicts as contest_verdicts_operations
 from adjudge.client import contests as contests_operations
+from adjudge.client import evaluations as evaluations_operations
 from adjudge.client import executions as executions_operations
 from adjudge.client import problem_imports as problem_imports_operations
 from adjudge.client import problems as problems_operations
@@ -97,6 +98,12 @@ class Operations:
     execute = _Operation(executions_operations.execute)
     execute_batch = _Operation(executions_operations.execute_batch)
     execution = _Operation(executions_operations.execution)
+    evaluate = _Operation(evaluations_operations.evaluate)
+    evaluations = _Operation(evaluations_operations.evaluations)
+    evaluation = _Operation(evaluations_operations.evaluation)
+    evaluation_add = _Operation(evaluations_operations.evaluation_add)
+    evaluation_results = _Operation(evaluations_operations.evaluation_results)
+    evaluation_cancel = _Operation(evaluations_operations.evaluation_cancel)
     problem_import = _Operation(problem_imports_operations.problem_import)
     import_status = _Operation(problem_imports_operations.import_status)
     import_watch = _StreamOperation(problem_imports_operations.import_watch)

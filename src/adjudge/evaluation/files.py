@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.evaluation.records import EvaluationResult, parse_line
+from adjudge.evaluation.records import parse_line
 from adjudge.evaluation.shapes import record_id
 
 
@@ -68,9 +68,8 @@ class ResultFile:
         self.done.add(str(document["id"]))
         self.verdicts[str(document["verdict"] or "error")] += 1
 
-    def write(self, file: IO[bytes], result: EvaluationResult) -> None:
-        """Append a result; it is in the file when the next one is written."""
-        document = result.document()
+    def write(self, file: IO[bytes], document: Mapping[str, Any]) -> None:
+        """Append the document of a result."""
         file.write(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         self._add(document)
 

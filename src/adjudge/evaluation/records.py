@@ -74,6 +74,7 @@ class EvaluationTestResult:
     time_ms: int
     mem_kb: int
     message: str = ""
+    wall_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -52,10 +53,15 @@ class _PreparedProgram:
 
 
 class EvaluationRunner:
-    """Evaluates records; several at the same time share its sandbox, compile cache and problem packages."""
+    """Evaluates records; several at the same time share its sandbox, compile cache and problem packages.
 
-    def __init__(self, judge: Judge) -> None:
+    Runs and compilations take the turn of executions, because the author of a record reads its result. ``total_ms``
+    limits the wall time of all runs of a record.
+    """
+
+    def __init__(self, judge: Judge, *, total_ms: int | None = None) -> None:
         self._judge = judge
+        self._total_ms = total_ms
         self._opened = ExitStack()
         self._packages: dict[str, asyncio.Task[Package]] = {}
         self._outputs = count()
@@ -79,10 +85,11 @@ class EvaluationRunner:
 
     async def _run_tests(self, record: EvaluationRecord) -> EvaluationResult:
         language, comparator = self._judge.languages.get(record.language), _comparator(record.comparator)
-        compiler, total = self._judge.compiler, len(record.tests)
+        compiler, total, gate = self._judge.compiler, len(record.tests), self._judge.exclusive_gate
         program = None if record.checks_scripts else await compiler.script(language, record.source)
         if program is None:
-            compiled = await compiler.compile(language, record.source)
+            turn = gate.executing if gate.executions_apart else None
+            compiled = await compiler.compile(language, record.source, turn=turn)
             if (program := compiled.executable) is None:
                 message = _failure_message(compiled)
                 return EvaluationResult(record.id, Verdict.CE, 0, total, compile_message=message)
@@ -92,15 +99,24 @@ class EvaluationRunner:
             results.append(await self._run_test(prepared, test))
             if record.stops and results[-1].verdict is not Verdict.AC:
                 break
+            self._check_total(results)
         passed = sum(result.verdict is Verdict.AC for result in results)
         verdict = next((result.verdict for result in results if result.verdict is not Verdict.AC), Verdict.AC)
         return EvaluationResult(record.id, verdict, passed, total, tuple(results))
+
+    def _check_total(self, results: Sequence[EvaluationTestResult]) -> None:
+        if self._total_ms is not None and sum(result.wall_ms for result in results) > self._total_ms:
+            raise InvalidInput(
+                f"tests: the runs took more than {self._total_ms // 1_000} s together (executions.total_sec).",
+                field="tests",
+            )
 
     async def _run_test(self, prepared: _PreparedProgram, test: EvaluationTest) -> EvaluationTestResult:
         output = self._folder / str(next(self._outputs))
         program, spec = prepared.program, replace(prepared.spec, stdin=test.stdin, stdout=output)
         try:
-            report = ended(await self._judge.sandbox.run(spec), program, "the program")
+            async with self._judge.exclusive_gate.executing():
+                report = ended(await self._judge.sandbox.run(spec), program, "the program")
             usage = usage_from_report(report, spec.limits.cpu_ms, program.out_of_memory_messages)
             verdict, message = usage.verdict, usage.reason
             if verdict is Verdict.AC:
@@ -109,7 +125,7 @@ class EvaluationRunner:
             output.unlink(missing_ok=True)
         if verdict is Verdict.RE:
             verdict, message = _explain(message, report.stderr)
-        return EvaluationTestResult(verdict, usage.time_ms, usage.mem_kb, message[:MESSAGE_CHARS])
+        return EvaluationTestResult(verdict, usage.time_ms, usage.mem_kb, message[:MESSAGE_CHARS], usage.wall_ms)
 
     async def _judge_problem(self, record: EvaluationRecord) -> EvaluationResult:
         """Judge a solution of a problem package as a submission would be."""

@@ -13,7 +13,7 @@ from adjudge.relay.periodic import periodic_task
 from adjudge.store import Database, Tx
 from adjudge.store.contests import scoreboard_log
 from adjudge.store.jobs import dead_letters, outbox, progress, retention
-from adjudge.store.judging import executions
+from adjudge.store.judging import evaluations, executions
 from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops import metric_samples as stored_samples
 from adjudge.store.webhooks import commands as webhook_commands
@@ -32,12 +32,13 @@ _SAMPLES_KEPT_MS: Final = 24 * 3600 * 1_000
 
 
 class Retention:
-    """Deletes old executions, deliveries, jobs, idempotency keys, progress and scoreboard changes, in batches."""
+    """Deletes old executions, evaluations, deliveries, jobs, keys, progress and scoreboard changes, in batches."""
 
     def __init__(self, database: Database, *, deliveries_ms: int) -> None:
         self._database = database
         self._rounds: dict[str, Callable[[Tx], Awaitable[int]]] = {
             "executions": executions.delete_expired,
+            "evaluations": evaluations.delete_expired,
             "deliveries": lambda tx: webhook_commands.delete_old(tx, older_than_ms=deliveries_ms),
             "jobs": lambda tx: retention.forget(tx, older_than_ms=_JOBS_MS),
             "idempotency_keys": idempotency_keys.delete_expired,

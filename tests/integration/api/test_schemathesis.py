@@ -40,6 +40,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 EXAMPLES = 2
+RECORD = b'{"id": 1, "source": "print(1)", "tests": [{"input": "", "output": "1"}]}'
 JUDGE0_PROGRAM = {"language_id": 71, "source_code": "print(1)"}
 DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
 MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "number", "language", "digest"}
@@ -90,6 +91,7 @@ def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
         "token_id": made("/me/tokens", {"name": "spare"})["id"],
         "invitation_id": made("/invitations", {})["id"],
         "execution_id": made("/executions", program)["id"],
+        "evaluation_id": client.post("/api/v1/evaluations?name=night", content=RECORD).json()["id"],
         "token": client.post("/judge0/submissions", json=JUDGE0_PROGRAM).json()["token"],
         "language_id": "71",
         "batch_id": made("/rejudge-batches", batch)["id"],

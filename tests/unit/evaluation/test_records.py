@@ -137,8 +137,8 @@ def test_result_file_is_continued_after_an_incomplete_line(tmp_path: Path) -> No
     first = ResultFile(path)
     first.load()
     with path.open("ab") as file:
-        first.write(file, EvaluationResult("1", Verdict.AC, 1, 1))
-        first.write(file, EvaluationResult("2", None, error="source: missing."))
+        first.write(file, EvaluationResult("1", Verdict.AC, 1, 1).document())
+        first.write(file, EvaluationResult("2", None, error="source: missing.").document())
         file.write(b'{"id": "3", "verd')
     again = ResultFile(path)
     again.load()

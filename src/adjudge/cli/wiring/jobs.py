@@ -14,6 +14,7 @@ from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import JobListener
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
+from adjudge.store.judging.evaluations import JOB_KIND_EVALUATE, EvaluationListener
 from adjudge.store.judging.executions import JOB_KIND_EXECUTE, ExecutionListener
 from adjudge.store.judging.listeners import judge_run_listeners
 from adjudge.store.problems.imports import JOB_KIND_IMPORT, ImportListener
@@ -27,6 +28,7 @@ def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, Job
         JOB_KIND_NODE: engine.job_listener,
         JOB_KIND_IMPORT: ImportListener(),
         JOB_KIND_EXECUTE: ExecutionListener(),
+        JOB_KIND_EVALUATE: EvaluationListener(),
         JOB_KIND_WEBHOOK: WebhookDeliveryListener(disable_after=settings.webhooks.disable_after),
     }
 

@@ -39,6 +39,8 @@ from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_submit import ContestSubmitCheck
 from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
+from adjudge.services.evaluation_records import EvaluationRecordReader
+from adjudge.services.evaluations import EvaluationService
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
@@ -156,6 +158,9 @@ def compose_services(
             new_id,
         ),
         executions=execution_service,
+        evaluations=EvaluationService(
+            database, jobs, EvaluationRecordReader(languages, executions), executions, admission, new_id
+        ),
         judge0=Judge0Service(execution_service, languages, executions, ops),
         events=SubmissionEventService(database, feed, submissions),
         rejudges=rejudges,

@@ -20,6 +20,7 @@ from adjudge.cli.wiring.executors import make_executors
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import AdjudgeError
+from adjudge.evaluation.runner import EvaluationRunner
 from adjudge.judge.pipeline import Judge
 from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.services.http_client import PrivateHostAllowList
@@ -27,12 +28,14 @@ from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
+from adjudge.store.judging.evaluations import JOB_KIND_EVALUATE
 from adjudge.store.judging.executions import JOB_KIND_CALLBACK, JOB_KIND_EXECUTE
 from adjudge.store.problems import imports
 from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK
 from adjudge.stream import Stream, consumer_name
 from adjudge.worker.handler import Handler
 from adjudge.worker.handlers.callback import CallbackHandler
+from adjudge.worker.handlers.evaluate import EvaluationHandler
 from adjudge.worker.handlers.execute import ExecutionHandler
 from adjudge.worker.handlers.import_package import ProblemImportHandler
 from adjudge.worker.handlers.judge import JudgeHandler
@@ -59,6 +62,7 @@ async def open_worker(
 
     async with (
         open_judge(slots) as judge,
+        _open_runner(judge, settings) as evaluation_runner,
         open_buckets(settings) as buckets,
         ProgressWriter(database, worker=name) as board,
         lease_keeper_thread(
@@ -83,6 +87,7 @@ async def open_worker(
             JOB_KIND_EXECUTE: ExecutionHandler(
                 database, judge, board=board, output_bytes=settings.executions.output_bytes
             ),
+            JOB_KIND_EVALUATE: EvaluationHandler(database, evaluation_runner, judge.languages),
             JOB_KIND_WEBHOOK: _webhooks(settings, database),
             JOB_KIND_CALLBACK: CallbackHandler(
                 database, judge.languages, PrivateHostAllowList.parse(settings.webhooks.allow)
@@ -103,6 +108,13 @@ async def open_worker(
             ),
         ):
             yield worker
+
+
+@asynccontextmanager
+async def _open_runner(judge: Judge, settings: Settings) -> AsyncIterator[EvaluationRunner]:
+    """The runner of evaluations, with a folder for outputs."""
+    with EvaluationRunner(judge, total_ms=settings.executions.total_sec * 1_000) as runner:
+        yield runner
 
 
 def _limited(judge: Judge, kinds: Iterable[str], node_types: Iterable[str]) -> dict[str, set[str]]:

@@ -1,4 +1,4 @@
-"""Deletes ended jobs whose owner is gone: executions and webhook deliveries are kept for a while only.
+"""Deletes ended jobs whose owner is gone: those of executions, evaluations and webhooks.
 
 Their outbox rows, attempts, logs and progress go with them. Jobs of runs are deleted with their runs, and those of
 submissions and imports are kept as long as these are.
@@ -11,11 +11,13 @@ from adjudge.store.engine.statement import Statement
 
 SELECT_ORPHANED = Statement(
     "jobs.select_orphaned",
-    "Hold ended jobs of executions and deliveries that are gone; one that was replayed waits for its replay to go.",
+    "Hold ended jobs of executions, evaluations and deliveries that are gone; a replayed one waits for its replay.",
     """
     SELECT id FROM jobs
-    WHERE kind IN ('execute', 'webhook') AND finished_at IS NOT NULL AND finished_at <= {now} - :older_than_us
+    WHERE kind IN ('evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL
+      AND finished_at <= {now} - :older_than_us
       AND NOT EXISTS (SELECT 1 FROM executions WHERE executions.job_id = jobs.id)
+      AND NOT EXISTS (SELECT 1 FROM evaluation_items WHERE evaluation_items.job_id = jobs.id)
       AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE webhook_deliveries.job_id = jobs.id)
       AND NOT EXISTS (SELECT 1 FROM jobs AS replays WHERE replays.origin_job_id = jobs.id)
       AND NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.job_id = jobs.id AND dead_letters.state = 'open')

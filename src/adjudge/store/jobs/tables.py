@@ -79,7 +79,9 @@ jobs = Table(
     partial_index("jobs_batch", "rejudge_batch_id", where="rejudge_batch_id IS NOT NULL"),
     partial_index("jobs_node", "chain_run_id", "node_id", where="chain_run_id IS NOT NULL"),
     partial_index(
-        "jobs_kept_a_while", "finished_at", where="kind IN ('execute', 'webhook') AND finished_at IS NOT NULL"
+        "jobs_kept_a_while",
+        "finished_at",
+        where="kind IN ('evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL",
     ),
     partial_index("jobs_origin", "origin_job_id", where="origin_job_id IS NOT NULL"),
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.02"},

@@ -1,1 +1,1 @@
-"""Submissions, judge runs, rejudge batches, executions and their events."""
+"""Submissions, judge runs, rejudge batches, executions, evaluations and their events."""

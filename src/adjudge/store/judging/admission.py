@@ -13,7 +13,7 @@ from adjudge.store.engine.statement import Statement
 
 @dataclass(frozen=True, slots=True)
 class UserUsage:
-    """A user's unfinished submissions and executions, and those created today."""
+    """A user's unfinished submissions, executions and records of evaluations, and those created today."""
 
     in_flight: int
     submitted_today: int
@@ -31,7 +31,7 @@ COUNT_WAITING = Statement(
 
 COUNT_USAGE = Statement(
     "admission.count_usage",
-    "Count a user's unfinished submissions and executions, and those created since an id, up to the limits.",
+    "Count a user's unfinished submissions, executions and evaluated records, and those since an id, up to the limits.",
     """
     SELECT
         (SELECT count(*) FROM (
@@ -46,7 +46,9 @@ COUNT_USAGE = Statement(
         ) AS submitted_today) AS submitted,
         (SELECT count(*) FROM (
             SELECT 1 AS one FROM executions WHERE user_id = :user_id AND id >= :since_id LIMIT :since_limit
-        ) AS executed_today) AS executed
+        ) AS executed_today) AS executed,
+        (SELECT COALESCE(SUM(total - finished), 0) FROM evaluations WHERE user_id = :user_id) AS evaluating,
+        (SELECT COALESCE(SUM(total), 0) FROM evaluations WHERE user_id = :user_id AND id >= :since_id) AS evaluated
     """,
 )
 
@@ -61,4 +63,5 @@ async def count_usage(tx: Tx, user_id: str, *, since_id: str, open_limit: int, s
     (row,) = await tx.fetch(
         COUNT_USAGE, user_id=user_id, since_id=since_id, open_limit=open_limit, since_limit=since_limit
     )
-    return UserUsage(int(row["judging"]) + int(row["executing"]), int(row["submitted"]) + int(row["executed"]))
+    in_flight = sum(int(row[name]) for name in ("judging", "executing", "evaluating"))
+    return UserUsage(in_flight, sum(int(row[name]) for name in ("submitted", "executed", "evaluated")))

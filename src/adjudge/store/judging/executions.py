@@ -143,8 +143,11 @@ FINISH = Statement(
 )
 KEPT_BYTES = Statement(
     "executions.kept_bytes",
-    "Sum the stored and reserved size of a user's executions.",
-    "SELECT COALESCE(SUM(kept_bytes), 0) AS kept_bytes FROM executions WHERE user_id = :user_id",
+    "Sum the stored and reserved size of a user's executions and evaluations.",
+    """
+    SELECT (SELECT COALESCE(SUM(kept_bytes), 0) FROM executions WHERE user_id = :user_id)
+        + (SELECT COALESCE(SUM(kept_bytes), 0) FROM evaluations WHERE user_id = :user_id) AS kept_bytes
+    """,
 )
 DELETE_EXPIRED = Statement(
     "executions.delete_expired",
@@ -286,7 +289,7 @@ async def page(tx: Tx, user_id: str, *, before: str, limit: int) -> list[Executi
 
 
 async def kept_bytes(tx: Tx, user_id: str) -> int:
-    """The stored and reserved size of a user's executions; locks the user until the commit."""
+    """The stored and reserved size of a user's executions and evaluations; locks the user until the commit."""
     await tx.fetch(LOCK_USER, user_id=user_id)
     row = await fetch_one(tx, KEPT_BYTES, user_id=user_id)
     return int(row["kept_bytes"]) if row else 0

@@ -1,4 +1,4 @@
-"""Tables of submissions, test case results, rejudge batches, sources and executions."""
+"""Tables of submissions, test case results, rejudge batches, sources, executions and evaluations."""
 
 from sqlalchemy import (
     BigInteger,
@@ -218,3 +218,44 @@ execution_runs = Table(
     PrimaryKeyConstraint("execution_id", "ordinal"),
     check_one_of("verdict", Verdict),
 )
+
+evaluations = Table(
+    "evaluations",
+    METADATA,
+    id_column(),
+    foreign_key("user_id", "users", ondelete="CASCADE"),
+    text_column("name", nullable=True),
+    integer_column("total"),
+    integer_column("finished"),
+    integer_column("sequence"),
+    integer_column("kept_bytes"),
+    timestamp_column("created_at"),
+    timestamp_column("expires_at"),
+    UniqueConstraint("user_id", "name"),
+    Index(None, "user_id", "id"),
+    Index(None, "expires_at"),
+)
+"""``name`` is null while the rows of an expired evaluation are deleted; ``sequence`` is that of the last result."""
+
+evaluation_items = Table(
+    "evaluation_items",
+    METADATA,
+    foreign_key("evaluation_id", "evaluations", ondelete="CASCADE"),
+    text_column("record_id"),
+    text_column("digest"),
+    text_column("shape"),
+    text_column("record"),
+    foreign_key("job_id", "jobs", ondelete="CASCADE"),
+    text_column("state", default="pending"),
+    text_column("verdict", nullable=True),
+    text_column("result", nullable=True),
+    integer_column("sequence", None, nullable=True),
+    timestamp_column("finished_at", nullable=True),
+    PrimaryKeyConstraint("evaluation_id", "record_id"),
+    UniqueConstraint("evaluation_id", "sequence"),
+    check_one_of("state", EXECUTION_STATES),
+    check_one_of("verdict", Verdict),
+    Index(None, "evaluation_id", "state", "verdict"),
+    Index(None, "job_id"),
+)
+"""``record`` and ``result`` are JSON in ASCII; the record of a finished item is removed, its digest stays."""

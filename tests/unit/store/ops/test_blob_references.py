@@ -17,6 +17,7 @@ from adjudge.store.schema import METADATA
 from tests.support.store_harness import StoreHarness
 
 NOT_BLOBS = {
+    "evaluation_items.digest": "says whether two records are the same",
     "idempotency_keys.request_digest": "says whether two requests are the same",
     "source_texts.digest": "the text lies beside it, in the row",
 }

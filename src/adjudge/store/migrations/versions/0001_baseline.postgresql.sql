@@ -310,6 +310,25 @@ CREATE INDEX contests_open ON contests (id) WHERE end_of_updates_at IS NULL AND 
 
 CREATE INDEX contests_starts_at ON contests (starts_at)
 
+CREATE TABLE evaluations (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    name TEXT,
+    total BIGINT DEFAULT '0' NOT NULL,
+    finished BIGINT DEFAULT '0' NOT NULL,
+    sequence BIGINT DEFAULT '0' NOT NULL,
+    kept_bytes BIGINT DEFAULT '0' NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    CONSTRAINT evaluations_pkey PRIMARY KEY (id),
+    CONSTRAINT evaluations_user_id_name_key UNIQUE (user_id, name),
+    CONSTRAINT evaluations_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX evaluations_expires_at ON evaluations (expires_at)
+
+CREATE INDEX evaluations_user_id_id ON evaluations (user_id, id)
+
 CREATE TABLE idempotency_keys (
     user_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -1220,7 +1239,7 @@ CREATE UNIQUE INDEX jobs_dedupe ON jobs (kind, dedupe_key) WHERE dedupe_key IS N
 
 CREATE INDEX jobs_held ON jobs (id) WHERE available_at >= 7258118400000000 AND finished_at IS NULL
 
-CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('execute', 'webhook') AND finished_at IS NOT NULL
+CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL
 
 CREATE INDEX jobs_node ON jobs (chain_run_id, node_id) WHERE chain_run_id IS NOT NULL
 
@@ -1298,6 +1317,30 @@ CREATE TABLE dead_letters (
 CREATE INDEX dead_letters_open ON dead_letters (created_at) WHERE state = 'open'
 
 CREATE INDEX dead_letters_replayed_by ON dead_letters (replayed_by_job_id) WHERE replayed_by_job_id IS NOT NULL
+
+CREATE TABLE evaluation_items (
+    evaluation_id TEXT NOT NULL,
+    record_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    record TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    verdict TEXT,
+    result TEXT,
+    sequence BIGINT,
+    finished_at BIGINT,
+    CONSTRAINT evaluation_items_pkey PRIMARY KEY (evaluation_id, record_id),
+    CONSTRAINT evaluation_items_evaluation_id_sequence_key UNIQUE (evaluation_id, sequence),
+    CONSTRAINT evaluation_items_state_known CHECK (state = ANY ('{pending,finished,failed,canceled}')),
+    CONSTRAINT evaluation_items_verdict_known CHECK (verdict = ANY ('{AC,PA,WA,OLE,TLE,MLE,RE,CE,SE}')),
+    CONSTRAINT evaluation_items_evaluation_id_fkey FOREIGN KEY(evaluation_id) REFERENCES evaluations (id) ON DELETE CASCADE,
+    CONSTRAINT evaluation_items_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+)
+
+CREATE INDEX evaluation_items_evaluation_id_state_verdict ON evaluation_items (evaluation_id, state, verdict)
+
+CREATE INDEX evaluation_items_job_id ON evaluation_items (job_id)
 
 CREATE TABLE executions (
     id TEXT NOT NULL,
