@@ -67,7 +67,7 @@ _UPLOADS: Final = re.compile(
     rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import|{API_ROOT}/evaluations(/[^/]+/records)?"
     rf"|{API_ROOT}/contests/[^/]+/materials/[^/]+|/contests/[^/]+/settings/materials)$"
 )
-"""Paths of packages, files for chain runs, materials and records, which are streamed. Other bodies are held in memory."""
+"""Paths of packages, files of chain runs, materials and records, which are streamed. Other bodies are in memory."""
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
