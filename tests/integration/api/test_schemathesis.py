@@ -45,6 +45,7 @@ JUDGE0_PROGRAM = {"language_id": 71, "source_code": "print(1)"}
 DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
 MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "number", "language", "digest"}
 """Parameters for which there is nothing: dead letters, sessions, imports and files have tests of their own."""
+schemathesis.serializer.alias("application/x-ndjson", "application/octet-stream")
 
 
 @pytest.fixture
