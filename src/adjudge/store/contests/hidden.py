@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from adjudge.store.contests.models import ContestRow
-from adjudge.store.contests.tables import MAY_HIDE_RESULTS
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
+
+MAY_HIDE_RESULTS: Final = (
+    "end_of_updates_at IS NULL AND (state <> 'finalized' "
+    "OR (thaw_at IS NULL AND (freeze_ct_us IS NOT NULL OR frozen_at IS NOT NULL)))"
+)
+"""Contests that are not certainly thawed: a finalized one has ended for all, and nothing of its times changes."""
 
 
 def shown(column: str) -> str:

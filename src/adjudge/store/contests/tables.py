@@ -24,6 +24,7 @@ from adjudge.domain.contest import (
     ScoreboardVisibility,
 )
 from adjudge.domain.states import CONTEST, ContestState
+from adjudge.store.contests.hidden import MAY_HIDE_RESULTS
 from adjudge.store.engine.columns import (
     METADATA,
     SERIAL,
@@ -41,12 +42,6 @@ from adjudge.store.engine.columns import (
 
 LATE_POLICIES = ("refuse", "unofficial")
 TRANSITIONS = ("start", "freeze", "end", "thaw", "finalize", "end_of_updates")
-
-MAY_HIDE_RESULTS = (
-    "end_of_updates_at IS NULL AND (state <> 'finalized' "
-    "OR (thaw_at IS NULL AND (freeze_ct_us IS NOT NULL OR frozen_at IS NOT NULL)))"
-)
-"""Contests that are not certainly thawed: a finalized one has ended for all, and nothing of its times changes."""
 
 contests = Table(
     "contests",
