@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,11 @@ from click.testing import CliRunner
 
 import adjudge
 from adjudge.cli import main
+from adjudge.cli.wiring.judge import open_judge
+from adjudge.domain.verdict import Verdict
+from adjudge.evaluation.runner import EvaluationRunner
+from adjudge.evaluation.shapes import read_any
+from adjudge.judge.exclusive_gate import ExclusiveGate
 from tests.unit.evaluation.test_records import APPS, CODE_CONTESTS, HUMANEVAL, MBPP
 
 pytestmark = pytest.mark.slow
@@ -122,3 +130,28 @@ def test_command_continues_where_it_ended(tmp_path: Path) -> None:
     assert sorted(result["id"] for result in results) == ["0", "1", "2", "3", "4", "5", "bad"]
     again = CliRunner().invoke(main, ["eval", str(records)])
     assert "7 had a result already" in again.output
+
+
+class CountingGate(ExclusiveGate):
+    """Counts the turns of executions."""
+
+    turns = 0
+
+    @asynccontextmanager
+    async def executing(self) -> AsyncIterator[None]:
+        self.turns += 1
+        async with super().executing():
+            yield
+
+
+async def test_compilations_and_runs_take_the_turn_of_executions_and_are_limited_together() -> None:
+    gate = CountingGate(executions_apart=True)
+    doubled = "#include <iostream>\nint main() { int n; std::cin >> n; std::cout << 2 * n; }\n"
+    async with open_judge(1) as opened:
+        judge = replace(opened, exclusive_gate=gate)
+        with EvaluationRunner(judge) as runner:
+            found = await runner.run(read_any(program("compiled", doubled, "cpp")))
+            assert (found.verdict, gate.turns) == (Verdict.AC, 3), "one compilation and two runs"
+        with EvaluationRunner(judge, total_ms=0) as runner:
+            limited = await runner.run(read_any(program("long", "print(2 * int(input()))")))
+            assert limited.error.startswith("tests: the runs took more than 0 s together")
