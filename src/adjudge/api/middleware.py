@@ -50,7 +50,10 @@ SECURITY_HEADERS: Final = {
 _RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
 _HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _USABLE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_WAIT: Final = re.compile(rb"(?:^|&)wait=(\d{1,3}(?:\.\d{1,3})?)(?:&|$)")
+_WAIT: Final = re.compile(rb"(?:^|&)wait=(\d{1,3}(?:\.\d{1,3})?|[a-zA-Z]{1,4})(?:&|$)")
+_JUDGE0: Final = "/judge0/"
+_JUDGE0_WAIT_SEC: Final = 60.0
+"""There ``wait`` is a truth value: the result is waited for as long as elsewhere at most."""
 _SLOWEST_BYTES_PER_SEC: Final = 1024
 """Minimum average rate of a body; a slower one times out."""
 _BODY_HEADERS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
@@ -338,7 +341,9 @@ class RequestMiddleware:
 def _wait_sec(scope: Scope) -> float:
     query: bytes = scope.get("query_string", b"")
     match = _WAIT.search(query) if query else None
-    return float(match[1]) if match else 0.0
+    if match is None:
+        return 0.0
+    return float(match[1]) if match[1][:1].isdigit() and not scope["path"].startswith(_JUDGE0) else _JUDGE0_WAIT_SEC
 
 
 class RouteIndex:

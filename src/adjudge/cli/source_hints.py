@@ -19,8 +19,8 @@ from adjudge.judge.sources import SourceFile
 
 _LINES: Final = 10
 _LINE_BYTES: Final = 4_096
-_MARK: Final = re.compile(r"\badjudge:\s*(.*)")
-_PAIR: Final = re.compile(r"(\w[\w-]*)=(\S+)")
+_MARK: Final = re.compile(r"(?<![\w/])adjudge:\s+(.*)")
+_PAIR: Final = re.compile(r"(?<!\S)(\w[\w-]*)=([\w./+#-]*\w)")
 _KEYS: Final = frozenset({"problem", "contest", "language", "entry-point"})
 _INTERPRETERS: Final = {"pypy3": "pypy3", "python3": "python3", "python": "python3", "node": "javascript"}
 _NOT_FOUND: Final = 404
@@ -52,9 +52,9 @@ def _file_hints(file: SourceFile) -> dict[str, str]:
     lines = file.data[: _LINES * _LINE_BYTES].decode("utf-8", "replace").splitlines()[:_LINES]
     found: dict[str, str] = {}
     if lines and lines[0].startswith("#!") and "." not in file.name:
-        interpreter = lines[0].split("/")[-1].split()[-1]
-        if interpreter in _INTERPRETERS:
-            found["language"] = _INTERPRETERS[interpreter]
+        words = lines[0].rpartition("/")[2].split()
+        if words and words[-1] in _INTERPRETERS:
+            found["language"] = _INTERPRETERS[words[-1]]
     for line in lines:
         if (mark := _MARK.search(line)) is None:
             continue

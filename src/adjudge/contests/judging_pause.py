@@ -22,6 +22,7 @@ async def set_paused(tx: Tx, contest_id: str, label: str, *, is_paused: bool, ac
     """Pause or resume the judging of a problem; ``apply_holds`` follows."""
     await commands.lock(tx, contest_id)
     await judging_pause.set_paused(tx, contest_id, label, is_paused=is_paused)
+    await commands.next_version(tx, contest_id, actor=actor, reason=reason)
     await audit_log.record(
         tx,
         actor=actor,

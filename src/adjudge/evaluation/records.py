@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -215,9 +214,9 @@ def _read_limits(value: object) -> Limits:
 
 def _read_number(document: Mapping[str, Any], name: str, default: int, maximum: int) -> int:
     value = document.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise invalid(f"limits.{name}", "expected a number")
-    if not 1 <= value <= maximum:
+    if not 1 <= value <= maximum:  # also false for NaN
         raise invalid(f"limits.{name}", f"must be between 1 and {maximum}")
     return int(value)
 

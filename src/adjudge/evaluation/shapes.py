@@ -13,10 +13,12 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
 
-from adjudge.domain.limits import Limits
+from adjudge.domain.limits import MIB, Limits
 from adjudge.evaluation.records import (
+    CPU_MS_MAX,
     DEFAULT_LANGUAGE,
     DEFAULT_LIMITS,
+    MEMORY_MIB_MAX,
     EvaluationRecord,
     EvaluationTest,
     invalid,
@@ -39,6 +41,10 @@ for _given, _expected in _json.loads({tests!r}):
     _function = Solution().{name} if "Solution" in globals() else {name}
     assert _equal(_function(*_given), _expected), "wrong result"
 """
+
+
+_END: Final = "[_file.flush() for _file in (__import__('sys').stdout, __import__('sys').__stdout__)]"
+"""What the program printed is written before the mark."""
 
 
 class RecordShape(StrEnum):
@@ -91,8 +97,10 @@ def _apps(document: Mapping[str, Any]) -> EvaluationRecord:
     try:
         cases = json.loads(given) if isinstance(given, str) else given
         inputs, outputs = cases["inputs"], cases["outputs"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise invalid("input_output", "expected JSON with `inputs` and `outputs`") from None
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+        raise invalid("input_output", "expected as many `inputs` as `outputs`")
     program = _program(document, "completion", "solution")
     if name := cases.get("fn_name"):
         if not isinstance(name, str) or not name.isidentifier():
@@ -107,30 +115,35 @@ def _code_contests(document: Mapping[str, Any]) -> EvaluationRecord:
     inputs, outputs = list[object](), list[object]()
     for name in ("public_tests", "private_tests", "generated_tests"):
         tests = document.get(name) or {}
-        if not isinstance(tests, Mapping) or not isinstance(tests.get("input", []), list):
+        lists = [tests.get(key, []) for key in ("input", "output")] if isinstance(tests, Mapping) else [None]
+        if not all(isinstance(item, list) for item in lists):
             raise invalid(name, "expected an object with lists `input` and `output`")
-        inputs += tests.get("input", [])
-        outputs += tests.get("output", [])
+        inputs += lists[0] or []
+        outputs += lists[1] or []
     program = _program(document, "completion", "solution")
     return _io_record(document, program, text_tests(inputs, outputs), _code_contests_limits(document))
 
 
 def _code_contests_limits(document: Mapping[str, Any]) -> Limits:
     limit, memory_bytes = document.get("time_limit"), document.get("memory_limit_bytes") or 0
-    cpu_ms = DEFAULT_LIMITS.cpu_ms
+    cpu_ms: float = DEFAULT_LIMITS.cpu_ms
     if isinstance(limit, Mapping):
-        cpu_ms = int(limit.get("seconds") or 0) * 1_000 + int(limit.get("nanos") or 0) // 1_000_000
-    elif isinstance(limit, int | float):
-        cpu_ms = round(limit * 1_000)
-    if cpu_ms <= 0 or not isinstance(memory_bytes, int) or memory_bytes < 0:
-        raise invalid("time_limit", "expected a positive time and a memory limit in bytes")
+        parts = (limit.get("seconds") or 0, limit.get("nanos") or 0)
+        is_number = all(isinstance(part, int | float) for part in parts)
+        cpu_ms = parts[0] * 1_000 + parts[1] / 1_000_000 if is_number else -1
+    elif limit is not None:
+        cpu_ms = limit * 1_000 if isinstance(limit, int | float) else -1
+    is_memory = isinstance(memory_bytes, int) and 0 <= memory_bytes <= MEMORY_MIB_MAX * MIB
+    if not 1 <= cpu_ms <= CPU_MS_MAX or not is_memory:
+        raise invalid("time_limit", f"expected a time up to {CPU_MS_MAX} ms and a memory limit in bytes")
+    cpu_ms = round(cpu_ms)
     return Limits(cpu_ms=cpu_ms, wall_ms=3 * cpu_ms, memory_bytes=memory_bytes or DEFAULT_LIMITS.memory_bytes)
 
 
 def _function_record(document: Mapping[str, Any], program: str, tests: str) -> EvaluationRecord:
     checked = f"{program}\n\n{tests}\n"
     mark = sha256(checked.encode()).hexdigest()  # the same source for the same record: it is compiled once
-    source = f"{checked}\n__import__('os').write(1, b'\\n{mark}\\n')\n"
+    source = f"{checked}\n{_END}\n__import__('os').write(1, b'\\n{mark}\\n')\n"
     test = EvaluationTest(end_mark=mark.encode())
     return EvaluationRecord(record_id(document), DEFAULT_LANGUAGE, single_file(source), (test,), limits=DEFAULT_LIMITS)
 

@@ -39,7 +39,8 @@ class ContestProblemSpec:
     opens_ct_us: int | None = None
     closes_ct_us: int | None = None
     accepts: bool = True
-    judging_paused: bool = False
+    judging_paused: bool | None = None
+    """None: unchanged."""
     allowed_languages: tuple[str, ...] | None = None
 
 
@@ -66,12 +67,15 @@ async def resolve_specs(
     """Check the problems and find their revisions; every error names its field."""
     known = await queries.problems(tx, contest_id)
     pinned = {row.problem.problem_id: row.problem.revision_id for row in known}
+    paused = {row.problem.problem_id for row in known if row.problem.judging_paused}
     problems = []
     for ordinal, spec in enumerate(_labelled(specs)):
         field = f"problems[{ordinal}]"
         _check_spec(spec, field, languages)
         problem, revision_id = await _find_revision(tx, viewer, spec, field, pinned)
-        problems.append(_contest_problem(contest_id, problem.id, revision_id, ordinal, spec))
+        is_paused = problem.id in paused if spec.judging_paused is None else spec.judging_paused
+        given = _contest_problem(contest_id, problem.id, revision_id, ordinal, spec)
+        problems.append(replace(given, judging_paused=is_paused))
     _check_unique(problems)
     await _check_objective(tx, problems)
     return problems
@@ -179,7 +183,6 @@ def _contest_problem(
         opens_ct_us=spec.opens_ct_us,
         closes_ct_us=spec.closes_ct_us,
         accepts=spec.accepts,
-        judging_paused=spec.judging_paused,
         allowed_languages=spec.allowed_languages,
     )
 

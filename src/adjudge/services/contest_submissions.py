@@ -76,6 +76,8 @@ class ContestSubmissionService:
     ) -> SubmissionForJury:
         """Replace the verdict of the judge; None takes the replacement back. The jury member confirms who they are."""
         reason = _required(reason)
+        if score_micro is not None and score_micro < 0:
+            raise InvalidInput("score: must not be negative.", field="score")
 
         def change(_: ContestSubmissionRow, before: JuryDecision) -> JuryDecision:
             return replace(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from adjudge.domain.errors import Conflict
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.services.login import validate_display_name
 from adjudge.services.participants import find_as_organiser
@@ -48,6 +49,8 @@ class ContestTokenService:
 
         async def operation(tx: Tx) -> Sequence[ContestAccountToken]:
             view = await find_as_organiser(tx, viewer, contest)
+            if view.contest.settings.address_ranges:
+                raise Conflict("address_ranges: tokens would be valid outside the networks of the contest; clear them.")
             found = [
                 item
                 for item in await accounts.page(tx, view.contest.id, limit=_ALL)

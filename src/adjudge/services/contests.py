@@ -129,7 +129,7 @@ class ContestService:
             )
             await commands.insert(tx, contest_id, parse_slug(slug), self._checked(settings), created_by=viewer.id)
             problems = await queries.problems(tx, view.contest.id)
-            copies = [replace(row.problem, contest_id=contest_id) for row in problems]
+            copies = [replace(row.problem, contest_id=contest_id, judging_paused=False) for row in problems]
             await lifecycle.set_problems(tx, contest_id, copies, actor=viewer.id, reason="")
             await self._copy_definitions(tx, view.contest.id, contest_id, actor=viewer.id)
             roles = [(row.user_id, row.role) for row in await queries.roles(tx, view.contest.id)]

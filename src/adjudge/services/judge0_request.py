@@ -107,7 +107,7 @@ class _Reader:
             return rule.default
         try:
             number = float(value) if not isinstance(value, bool) else math.nan
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
             self.refuse(name, "is not a number")
@@ -239,5 +239,5 @@ def _language(reader: _Reader, languages: Mapping[int, Judge0Language]) -> Judge
         return None
     language = languages.get(number) if isinstance(number, int) else None
     if language is None:
-        reader.refuse("language_id", f"language with id {str(given)[:40]} doesn't exist")
+        reader.refuse("language_id", f"language with id {ascii(given)[:40]} doesn't exist")
     return language

@@ -114,7 +114,7 @@ def test_killed_worker_changes_no_scoreboard_and_loses_nothing(rehearsal: Rehear
 def test_interrupted_simulation_is_resumed_without_duplicates(
     rehearsal: Rehearsal, command: list[str], tmp_path: Path
 ) -> None:
-    options = ("resumed", "--teams", "8", "--submissions", "15", "--duration", "6")
+    options = ("resumed", "--teams", "8", "--submissions", "15", "--duration", "20")
     running = start(command, tmp_path, *options)
     listed, admin = "/api/v1/contests/resumed/jury/submissions", rehearsal.installation.admin
     while running.poll() is None and len(admin.get(listed).json().get("items", ())) < 3:

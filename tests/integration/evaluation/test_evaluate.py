@@ -81,6 +81,7 @@ def test_benchmark_records_pass_and_fail() -> None:
     records = [
         HUMANEVAL,
         {**HUMANEVAL, "id": "wrong", "completion": "    return x\n"},
+        {**HUMANEVAL, "id": "prints", "completion": "    return 2 * x\n\nprint(double(1))\n"},
         {**HUMANEVAL, "id": "exits", "completion": "    import os\n    os._exit(0)\n"},
         MBPP,
         APPS,
@@ -92,6 +93,7 @@ def test_benchmark_records_pass_and_fail() -> None:
     assert {name: verdict.value if verdict else None for name, verdict in found.items()} == {
         "HumanEval/0": "AC",
         "wrong": "WA",
+        "prints": "AC",
         "exits": "WA",
         "2": "AC",
         "3": "AC",

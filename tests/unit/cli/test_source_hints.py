@@ -19,6 +19,9 @@ from adjudge.judge.sources import SourceFile
         ("(* adjudge: entry-point=main.ml *)\n", SourceHints(entry_point="main.ml")),
         ("x\n" * 20 + "# adjudge: problem=late\n", SourceHints()),
         ("print('adjudge is here')\n", SourceHints()),
+        ("/* adjudge: problem=sum*/ int main() {}\n", SourceHints("sum")),
+        ("# http://adjudge:8080/?a=1\n", SourceHints()),
+        ("#!/\n", SourceHints()),
     ],
 )
 def test_first_lines_name_what_the_solution_is_for(text: str, hints: SourceHints) -> None:

@@ -109,7 +109,7 @@ def test_code_contests_record_has_all_tests_and_its_limits() -> None:
         ({key: value for key, value in HUMANEVAL.items() if key != "completion"}, "completion"),
         ({**MBPP, "test_list": "assert 1"}, "test_list"),
         ({**APPS, "input_output": "{"}, "input_output"),
-        ({**APPS, "input_output": '{"inputs": [""], "outputs": []}'}, "tests"),
+        ({**APPS, "input_output": '{"inputs": [""], "outputs": []}'}, "input_output"),
         ({**APPS, "input_output": '{"inputs": [[1]], "outputs": [1], "fn_name": "f()"}'}, "input_output.fn_name"),
         ({**CODE_CONTESTS, "language": 1}, "language"),
         ({**CODE_CONTESTS, "time_limit": {"seconds": 0}}, "time_limit"),
@@ -147,3 +147,20 @@ def test_result_file_is_continued_after_an_incomplete_line(tmp_path: Path) -> No
     path.write_text('{"a": 1}\n')
     with pytest.raises(InvalidInput, match="not a result"):
         ResultFile(path).load()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**APPS, "input_output": {"inputs": None, "outputs": []}},
+        {**APPS, "input_output": {"inputs": [[1]], "outputs": [], "fn_name": "f"}},
+        {**CODE_CONTESTS, "public_tests": {"input": ["1"], "output": None}},
+        {**CODE_CONTESTS, "time_limit": {"seconds": "x"}},
+        {**CODE_CONTESTS, "time_limit": 10**400},
+        {**NATIVE, "limits": {"cpu_ms": 10**400}},
+        {**NATIVE, "limits": {"cpu_ms": float("nan")}},
+    ],
+)
+def test_malformed_record_is_invalid_input(document: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        read_any(document)

@@ -26,6 +26,7 @@ from tests.support.tcp_server import tcp_server
 
 BODY = {"source_code": "print(input())", "language_id": 71, "stdin": "1\n"}
 ROOT = "/judge0/submissions"
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
@@ -190,12 +191,14 @@ async def test_base64_is_read_and_written(api: AsgiApp) -> None:
         ({"additional_files": "!"}, "additional_files", "ZIP archive in base64"),
         ({"callback_url": "ftp://example.org/"}, "callback_url", "https://"),
         ({"stdin": 3}, "stdin", "must be a string"),
+        ({"language_id": "\ud800"}, "language_id", "doesn't exist"),
+        ({"cpu_time_limit": 10**400}, "cpu_time_limit", "is not a number"),
         ({"stdin": "a\0"}, "stdin", "NUL"),
     ],
 )
 async def test_error_names_the_field(api: AsgiApp, fields: dict[str, Any], name: str, message: str) -> None:
     async with api.as_role("service") as client:
-        answer = await client.post(ROOT, json=BODY | fields)
+        answer = await client.post(ROOT, content=json.dumps(BODY | fields), headers=JSON)
         assert (answer.status_code, list(answer.json())) == (422, [name])
         assert message in answer.json()[name][0]
         assert await api.store.rows("SELECT id FROM executions") == []
@@ -277,7 +280,7 @@ async def test_token_in_the_header_of_judge0_authenticates(api: AsgiApp) -> None
 
 
 async def test_information_has_what_clients_read(api: AsgiApp) -> None:
-    async with api.as_role("service") as client:
+    async with api.as_role("judge") as client:
         assert (await client.get("/judge0/about")).json()["version"] == "1.13.1"
         assert (await client.get("/judge0/version")).text == "1.13.1"
         languages = {item["id"] for item in (await client.get("/judge0/languages")).json()}

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from adjudge.api.pagination import DEFAULT_LIMIT, decode_cursor, encode_cursor
+from adjudge.api.routes.contest_jury import Judge
 from adjudge.api.routes.contests import Member
 from adjudge.api.routing import api_router
 from adjudge.api.schema.contest_participants import (
@@ -53,7 +54,7 @@ def router(accounts: ContestAccountService, tokens: ContestTokenService) -> APIR
         summary="Make accounts for teams",
         description="One for each given team, else one for each team without members. Passwords are generated.",
     )
-    async def create(contest: str, body: AccountsCreate, viewer: Member) -> AccountCardList:
+    async def create(contest: str, body: AccountsCreate, viewer: Judge) -> AccountCardList:
         cards = await accounts.create(viewer, contest, prefix=body.prefix, participants_given=body.participants)
         return AccountCardList(items=[read_card(item) for item in cards])
 
@@ -62,7 +63,7 @@ def router(accounts: ContestAccountService, tokens: ContestTokenService) -> APIR
         summary="Generate new passwords",
         description="Of the named accounts, else of all without a role. Their sessions and tokens are revoked.",
     )
-    async def renew(contest: str, body: AccountNames, viewer: Member) -> AccountCardList:
+    async def renew(contest: str, body: AccountNames, viewer: Judge) -> AccountCardList:
         cards = await accounts.renew_passwords(viewer, contest, body.names)
         return AccountCardList(items=[read_card(item) for item in cards])
 
@@ -71,12 +72,12 @@ def router(accounts: ContestAccountService, tokens: ContestTokenService) -> APIR
         summary="Disable accounts of a contest",
         description="The named ones, else all without a role in the contest. Their sessions and tokens do not work.",
     )
-    async def disable(contest: str, body: AccountsSwitch, viewer: Member) -> AccountsChanged:
+    async def disable(contest: str, body: AccountsSwitch, viewer: Judge) -> AccountsChanged:
         changed = await accounts.set_disabled(viewer, contest, disabled=True, names=body.names, reason=body.reason)
         return AccountsChanged(changed=changed)
 
     @routes.post("/{contest}/accounts:enable", summary="Enable accounts of a contest")
-    async def enable(contest: str, body: AccountsSwitch, viewer: Member) -> AccountsChanged:
+    async def enable(contest: str, body: AccountsSwitch, viewer: Judge) -> AccountsChanged:
         changed = await accounts.set_disabled(viewer, contest, disabled=False, names=body.names, reason=body.reason)
         return AccountsChanged(changed=changed)
 
@@ -86,7 +87,7 @@ def router(accounts: ContestAccountService, tokens: ContestTokenService) -> APIR
         summary="Create an API token for each account of a participant",
         description="For rehearsals. Accounts with a role, disabled ones and those bound to a network get none.",
     )
-    async def create_tokens(contest: str, body: ContestTokensCreate, viewer: Member) -> ContestAccountTokenList:
+    async def create_tokens(contest: str, body: ContestTokensCreate, viewer: Judge) -> ContestAccountTokenList:
         made = await tokens.create_tokens(viewer, contest, name=body.name, expires_in_hours=body.expires_in_hours)
         return ContestAccountTokenList(items=[ContestAccountTokenRead.of(item) for item in made])
 

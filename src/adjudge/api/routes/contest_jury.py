@@ -36,6 +36,8 @@ from adjudge.services.viewer import Viewer
 
 Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
 """Judges are ordinary users with a role in the contest; the service checks it."""
+Judge = Annotated[Viewer, require_permission(Permission.CONTEST_JURY)]
+"""For what changes something: a token that may only take part must not do it."""
 _MICROSECONDS = 1_000_000
 
 
@@ -94,15 +96,15 @@ def _add_read_routes(routes: APIRouter, reader: JurySubmissionService) -> None:
 
 def _add_decision_routes(routes: APIRouter, submissions: ContestSubmissionService) -> None:
     @routes.post("/submissions/{number}:verify", summary="Confirm a verdict, or take the confirmation back")
-    async def verify(contest: str, number: int, body: VerifyRequest, viewer: Member) -> ContestSubmissionRead:
+    async def verify(contest: str, number: int, body: VerifyRequest, viewer: Judge) -> ContestSubmissionRead:
         return _read(await submissions.verify(viewer, contest, number, is_verified=body.is_verified))
 
     @routes.post("/submissions/{number}:ignore", summary="Leave a submission out of the scoreboard, or count it again")
-    async def ignore(contest: str, number: int, body: IgnoreRequest, viewer: Member) -> ContestSubmissionRead:
+    async def ignore(contest: str, number: int, body: IgnoreRequest, viewer: Judge) -> ContestSubmissionRead:
         return _read(await submissions.ignore(viewer, contest, number, is_ignored=body.is_ignored, reason=body.reason))
 
     @routes.post("/submissions/{number}:make-official", summary="Count a submission outside the participant's time")
-    async def make_official(contest: str, number: int, body: OfficialRequest, viewer: Member) -> ContestSubmissionRead:
+    async def make_official(contest: str, number: int, body: OfficialRequest, viewer: Judge) -> ContestSubmissionRead:
         return _read(
             await submissions.make_official(viewer, contest, number, is_official=body.is_official, reason=body.reason)
         )
@@ -115,7 +117,7 @@ def _add_confirmed_routes(routes: APIRouter, submissions: ContestSubmissionServi
         description="The sender confirms it: with the password, by a login of the last minutes, or, with an API token "
         "that has the scope `contest:jury`, by `confirmed`.",
     )
-    async def override(contest: str, number: int, body: OverrideRequest, viewer: Member) -> ContestSubmissionRead:
+    async def override(contest: str, number: int, body: OverrideRequest, viewer: Judge) -> ContestSubmissionRead:
         return _read(
             await submissions.override(
                 viewer,
@@ -133,7 +135,7 @@ def _add_confirmed_routes(routes: APIRouter, submissions: ContestSubmissionServi
         summary="Set the penalty that the jury adds to a participant",
         description="In seconds; negative values reduce the penalty. Confirmed as an override is.",
     )
-    async def adjust_penalty(contest: str, code: str, body: PenaltyRequest, viewer: Member) -> PenaltyAdjustmentRead:
+    async def adjust_penalty(contest: str, code: str, body: PenaltyRequest, viewer: Judge) -> PenaltyAdjustmentRead:
         row = await submissions.adjust_penalty(
             viewer,
             contest,
@@ -152,15 +154,15 @@ def _add_rejudge_routes(routes: APIRouter, submissions: ContestSubmissionService
         summary="Judge a submission again",
         description="The verdict changes when the rejudge is applied.",
     )
-    async def rejudge(contest: str, number: int, body: JuryRejudgeRequest, viewer: Member) -> RejudgeBatchRead:
+    async def rejudge(contest: str, number: int, body: JuryRejudgeRequest, viewer: Judge) -> RejudgeBatchRead:
         return RejudgeBatchRead.of(await submissions.rejudge(viewer, contest, number, reason=body.reason))
 
     @routes.post("/submissions/{number}/rejudges/{batch_id}:apply", summary="Let the new verdict of a rejudge count")
-    async def apply_rejudge(contest: str, number: int, batch_id: str, viewer: Member) -> RejudgeBatchRead:
+    async def apply_rejudge(contest: str, number: int, batch_id: str, viewer: Judge) -> RejudgeBatchRead:
         return RejudgeBatchRead.of(await submissions.apply_rejudge(viewer, contest, number, batch_id))
 
     @routes.post("/submissions/{number}/rejudges/{batch_id}:discard", summary="Discard the new verdict of a rejudge")
-    async def discard_rejudge(contest: str, number: int, batch_id: str, viewer: Member) -> RejudgeBatchRead:
+    async def discard_rejudge(contest: str, number: int, batch_id: str, viewer: Judge) -> RejudgeBatchRead:
         return RejudgeBatchRead.of(await submissions.discard_rejudge(viewer, contest, number, batch_id))
 
 
@@ -172,7 +174,7 @@ def _add_pause_routes(routes: APIRouter, pauses: JudgingPauseService) -> None:
         description="Submissions are accepted and wait; judge runs that have begun are finished.",
         response_class=Response,
     )
-    async def pause(contest: str, label: str, body: PauseJudgingRequest, viewer: Member) -> Response:
+    async def pause(contest: str, label: str, body: PauseJudgingRequest, viewer: Judge) -> Response:
         await pauses.set_paused(viewer, contest, label, is_paused=True, reason=body.reason)
         return Response(status_code=204)
 
@@ -183,7 +185,7 @@ def _add_pause_routes(routes: APIRouter, pauses: JudgingPauseService) -> None:
         description="Submissions that wait are judged in the order in which they were made.",
         response_class=Response,
     )
-    async def resume(contest: str, label: str, body: PauseJudgingRequest, viewer: Member) -> Response:
+    async def resume(contest: str, label: str, body: PauseJudgingRequest, viewer: Judge) -> Response:
         await pauses.set_paused(viewer, contest, label, is_paused=False, reason=body.reason)
         return Response(status_code=204)
 

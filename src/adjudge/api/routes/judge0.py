@@ -5,6 +5,7 @@ Its errors have Judge0's form: ``{"error": …}``, or ``{"field": [messages]}`` 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 
@@ -15,6 +16,7 @@ from fastapi.routing import APIRoute
 
 from adjudge.api.auth import require_permission
 from adjudge.api.errors import get_request_id, handle_error
+from adjudge.api.json_values import require_json_type
 from adjudge.api.routes.submissions import request_context
 from adjudge.api.routing import ERROR_RESPONSES
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
@@ -25,6 +27,7 @@ from adjudge.services.judge0_response import STATUSES, NotUtf8, parse_fields
 from adjudge.services.viewer import Viewer
 
 Runner = Annotated[Viewer, require_permission(Permission.EXECUTION_CREATE)]
+Operator = Annotated[Viewer, require_permission(Permission.OPS_READ)]
 Base64 = Annotated[bool, Query(alias="base64_encoded", description="Whether texts are base64.")]
 Fields = Annotated[str | None, Query(max_length=2_000, description="Comma-separated fields; `*` for all.")]
 Token = Annotated[str, Path(max_length=64)]
@@ -231,15 +234,17 @@ def _add_information(routes: APIRouter, judge0: Judge0Service) -> None:
         return JSONResponse(dict(judge0.config()))
 
     @routes.get("/workers", summary="Read the number of workers and the queue size", responses=_answer("array"))
-    async def workers(viewer: Runner) -> JSONResponse:
+    async def workers(viewer: Operator) -> JSONResponse:
         del viewer
         return JSONResponse(await judge0.list_workers())
 
 
 async def _json_object(request: Request) -> dict[str, Any]:
     """The body; not a FastAPI parameter, because its errors name the fields as Judge0 does."""
+    data = await request.body()
+    require_json_type(request, data)
     try:
-        body = await request.json()
+        body = json.loads(data)
     except (ValueError, RecursionError):
         raise InvalidInput("The body is not valid JSON.") from None
     if not isinstance(body, dict):

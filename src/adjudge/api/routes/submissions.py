@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.types import Receive, Scope, Send
 
 from adjudge.api.auth import client_address, require_permission
+from adjudge.api.json_values import require_json_type
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.submission_files import FORM, decode_files, form_submit_request
 from adjudge.api.routing import api_router
@@ -169,6 +170,7 @@ class _DirectRoute(APIRoute):
         super().__init__(path, endpoint, **options)
         (viewer,), (body,) = self.dependant.dependencies, self.dependant.body_params
         self._viewer = cast("Callable[[Request], Awaitable[Viewer]]", viewer.call)
+        self._needs_body = body.field_info.is_required()
         self._body: TypeAdapter[object] = TypeAdapter(cast("Any", body.field_info.annotation))
         self.app = self._respond
 
@@ -182,10 +184,13 @@ class _DirectRoute(APIRoute):
         await response(scope, receive, send)
 
     async def _parse_body(self, request: Request) -> object:
-        if request.headers.get("Content-Type", "").lower().startswith("multipart/form-data"):
+        is_form = request.headers.get("Content-Type", "").lower().startswith("multipart/form-data")
+        if is_form and not self._needs_body:
             return None
+        data = await request.body()
+        require_json_type(request, data)
         try:
-            return self._body.validate_json(await request.body())
+            return self._body.validate_json(data)
         except ValidationError as error:
             wrong = [item | {"loc": ("body", *item["loc"])} for item in error.errors(include_context=False)]
             raise RequestValidationError(wrong) from None

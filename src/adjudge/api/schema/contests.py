@@ -137,7 +137,7 @@ class ContestProblemBody(ApiModel):
     opens_after_sec: float | None = Field(None, ge=0, le=_YEAR_SEC)
     closes_after_sec: float | None = Field(None, ge=0, le=_YEAR_SEC)
     accepts: bool = True
-    judging_paused: bool = False
+    judging_paused: bool | None = Field(None, description="By default unchanged.")
     allowed_languages: list[str] | None = Field(None, max_length=100)
 
     def spec(self) -> ContestProblemSpec:

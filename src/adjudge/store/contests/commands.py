@@ -83,9 +83,14 @@ async def set_times(
     await _audit(tx, actor, "set_times", contest.id, reason, **times)
 
 
+async def next_version(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
+    """Count a change of the problems as a change of the contest, so that older forms are refused."""
+    await tx.execute(sql.NEXT_VERSION, id=contest_id, actor=actor, reason=reason)
+
+
 async def set_problems(tx: Tx, contest_id: str, problems: Sequence[ContestProblem], *, actor: str, reason: str) -> None:
     """Replace the problems of a contest, which gets a new version; the caller refolds the scoreboard."""
-    await tx.execute(sql.NEXT_VERSION, id=contest_id, actor=actor, reason=reason)
+    await next_version(tx, contest_id, actor=actor, reason=reason)
     kept = {item.problem_id for item in problems}
     known = await tx.fetch(sql.PROBLEMS, contest_id=contest_id)
     gone = [(row.problem.problem_id,) for row in known if row.problem.problem_id not in kept]

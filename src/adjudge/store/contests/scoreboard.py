@@ -153,7 +153,8 @@ SET_SCORES = Statement(
         subtasks = given_subtasks,
         verified_at = CASE WHEN verified_verdict = submissions.verdict THEN verified_at END,
         verified_by = CASE WHEN verified_verdict = submissions.verdict THEN verified_by END,
-        verified_verdict = CASE WHEN verified_verdict = submissions.verdict THEN verified_verdict END
+        verified_verdict = CASE WHEN verified_verdict = submissions.verdict THEN verified_verdict END,
+        version = contest_submissions.version + CASE WHEN verified_verdict <> submissions.verdict THEN 1 ELSE 0 END
     FROM {given} JOIN submissions ON submissions.id = given_id WHERE submission_id = given_id
     """,
     input_columns={

@@ -33,7 +33,7 @@ from adjudge.web.render import page_router, redirect
 from adjudge.web.routes.submissions import ShownFile, language_names
 from adjudge.web.source_diff import SourceFileDiff, diff_sources
 
-Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
+Member = Annotated[Viewer, require_permission(Permission.CONTEST_JURY)]
 TAB: Final = "/jury"
 _PAGE: Final = 50
 _POLL_WAITING_MS: Final = 2_000

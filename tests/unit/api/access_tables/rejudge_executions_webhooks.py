@@ -45,5 +45,5 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/judge0/about"): EVERYBODY,
     ("GET", "/judge0/version"): EVERYBODY,
     ("GET", "/judge0/config_info"): EVERYBODY,
-    ("GET", "/judge0/workers"): EVERYBODY,
+    ("GET", "/judge0/workers"): {"admin", "judge"},
 }
