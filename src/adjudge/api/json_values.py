@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from adjudge.domain.errors import InvalidInput
@@ -20,12 +19,6 @@ VALUES_MOST: Final = 20_000
 SMALL_BYTES: Final = 64 * 1024
 _UNVALIDATED_FIELDS: Final = frozenset({"dag", "parameters", "spec"})
 """Fields that accept any JSON: no model validates their contents, and a chain may have 20,000 nodes."""
-
-
-def require_json_type(request: Request, body: bytes) -> None:
-    """Refuse a large body that does not say that it is JSON: ``check_json_values`` did not count its values."""
-    if len(body) > SMALL_BYTES and "json" not in request.headers.get("Content-Type", "").lower():
-        raise HTTPException(415, "Large bodies need the Content-Type application/json.")
 
 
 async def check_json_values(receive: Receive) -> Receive:

@@ -88,3 +88,17 @@ async def test_wrong_types_are_reported_by_field(api: AsgiApp) -> None:
             if not (answer.status_code == 400 or "triggers" in path or path.startswith(JUDGE0)):
                 wrong.append(f"{method} {path}: a field that is not known: {answer.status_code}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/submissions", "/judge0/submissions"])
+async def test_large_body_must_say_that_it_is_json(api: AsgiApp, path: str) -> None:
+    async with api.as_role("admin") as client:
+        body = json.dumps({f"field{number}": 1 for number in range(20_000)})
+        answer = await client.post(path, content=body, headers={"Content-Type": "text/plain"})
+        assert answer.status_code == 415, answer.text
+
+
+async def test_batch_is_not_a_form(api: AsgiApp) -> None:
+    async with api.as_role("admin") as client:
+        answer = await client.post("/api/v1/submissions:batch", files={"source": b"1"})
+        assert answer.status_code == 400, answer.text

@@ -16,8 +16,7 @@ from fastapi.routing import APIRoute
 
 from adjudge.api.auth import require_permission
 from adjudge.api.errors import get_request_id, handle_error
-from adjudge.api.json_values import require_json_type
-from adjudge.api.routes.submissions import request_context
+from adjudge.api.routes.submissions import request_context, require_json_type
 from adjudge.api.routing import ERROR_RESPONSES
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission

@@ -10,10 +10,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from adjudge.api.auth import client_address, require_permission
-from adjudge.api.json_values import require_json_type
+from adjudge.api.json_values import SMALL_BYTES
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routes.submission_files import FORM, decode_files, form_submit_request
 from adjudge.api.routing import api_router
@@ -233,6 +234,12 @@ def _add_submit_routes(routes: APIRouter, submitter: SubmitService) -> None:
         summary="Submit a batch of solutions",
         description="Up to 1,000 in one transaction: all are accepted, or none.",
     )
+
+
+def require_json_type(request: Request, body: bytes) -> None:
+    """Refuse a large body that does not say that it is JSON: ``check_json_values`` did not count its values."""
+    if len(body) > SMALL_BYTES and "json" not in request.headers.get("Content-Type", "").lower():
+        raise HTTPException(415, "Large bodies need the Content-Type application/json.")
 
 
 def request_context(request: Request, key: str | None = None) -> RequestContext:
