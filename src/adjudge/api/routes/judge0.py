@@ -13,6 +13,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
 from adjudge.api.auth import require_permission
 from adjudge.api.errors import get_request_id, handle_error
@@ -40,7 +41,11 @@ _FIELD_NAMES: Final = {
     "limits.memory_mib": "memory_limit",
     "language": "language_id",
 }
-_ERROR_CONTENT: Final = {"application/json": {"schema": {"type": ["object", "array"]}}}
+_ERROR_CONTENT: Final = {
+    "application/json": {"schema": {"type": ["object", "array"]}},
+    "application/problem+json": {"schema": {"type": "object"}},
+}
+"""Errors of a request that does not reach a route are problems (RFC 9457), as everywhere."""
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     **ERROR_RESPONSES,
     "4XX": {"description": "Error in Judge0's form.", "content": _ERROR_CONTENT},
@@ -84,6 +89,8 @@ class Judge0Route(APIRoute):
             except RequestValidationError as error:
                 found = error.errors()[0]
                 return JSONResponse({"error": f"{found['loc'][-1]}: {found['msg']}"}, 400)
+            except HTTPException as error:
+                return JSONResponse({"error": error.detail}, error.status_code)
             except AdjudgeError as error:
                 return _error_response(error, get_request_id(request))
 
