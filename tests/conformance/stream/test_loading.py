@@ -20,7 +20,15 @@ class SlowLoader(RedisServer):
     """Takes a while for each key that it loads, and answers meanwhile."""
 
     def command(self, binary: Path) -> Sequence[str]:
-        slow = ["--key-load-delay", "100000", "--loading-process-events-interval-bytes", "1024"]
+        # Not compressed: it answers after a number of bytes of its file.
+        slow = [
+            "--rdbcompression",
+            "no",
+            "--key-load-delay",
+            "100000",
+            "--loading-process-events-interval-bytes",
+            "1024",
+        ]
         version = subprocess.run([binary, "--version"], check=True, capture_output=True, text=True).stdout
         debug = [] if "v=6." in version else ["--enable-debug-command", "yes"]  # before 7 it is always allowed
         return [*super().command(binary), *debug, *slow]
@@ -41,6 +49,7 @@ async def test_loading_redis_is_unavailable_then_works() -> None:
                 await stream.depths()
             except Unavailable as error:
                 refused = error
+                await asyncio.sleep(0.05)  # the reloading server should not be asked all the time
         await loading
         assert refused is not None
         assert "loading" in refused.message.lower()
