@@ -8,7 +8,6 @@ are. The comment stands on the line before the block:
 - ``<!-- file: NAME -->``: save the block under that name
 - ``<!-- exit: 1 -->``: the last command ends with this code
 - ``<!-- server -->``: the block starts a server, which runs until the page ends
-- ``<!-- await -->``: Python that uses ``await`` at the top level
 - ``<!-- skip: WHY -->``: do not run it
 """
 
@@ -22,22 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-DIRECTIVES: Final = ("file", "exit", "server", "await", "skip")
+DIRECTIVES: Final = ("file", "exit", "server", "skip")
 _BLOCK = re.compile(
     r"(?:^<!-- *(?P<word>[a-z]+)(?:: *(?P<value>.*?))? *-->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 _SHELL_SEC: Final = 600
 _READY: Final = "Press Ctrl-C to stop."
-_AWAIT: Final = """
-import ast, asyncio, sys
-code = compile(sys.stdin.read(), "example", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-async def main():
-    done = eval(code, {"__name__": "example"})
-    if done is not None:
-        await done
-asyncio.run(main())
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +77,6 @@ class Terminal:
                 self._save(block)
             elif block.word == "server":
                 self._serve(self._words(block.text))
-            elif block.word == "await":
-                self._run(where, [self._python(), "-c", _AWAIT], block.text, 0)
             elif block.language == "sh":
                 output = self._shell(where, block)
             elif block.language == "text":
@@ -106,9 +94,6 @@ class Terminal:
             if server.stdout is not None:
                 server.stdout.close()
         self._servers.clear()
-
-    def _python(self) -> str:
-        return str(self.folder / ".venv" / "bin" / "python")
 
     def _words(self, text: str) -> str:
         for old, new in self.replaced:

@@ -48,7 +48,7 @@ class ContestService:
     languages: Languages
     new_id: IdFactory = new_id
     contest_only: ContestOnlyMode | None = None
-    """Told of changes, so that they hold at once in this process."""
+    """Informed of changes, so that they take effect at once in this process."""
 
     async def list_contests(self, viewer: Viewer, *, before: str | None, limit: int) -> tuple[list[ContestView], str]:
         """The visible contests of one page, newest first, and the id where the next page begins; empty at the end."""
