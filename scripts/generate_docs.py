@@ -118,7 +118,7 @@ def outages_page() -> str:
     }
     codes = {
         "Redis: error codes without a class": redis_failures.CODES,
-        "SQLite: result codes": {_sqlite_code(code): reaction for code, reaction in sqlite_errors.CODES.items()},
+        "SQLite: result codes": sqlite_errors.RESULT_CODES,
     }
     body = ""
     for title, (table, found) in tables.items():
@@ -130,7 +130,10 @@ def outages_page() -> str:
         "request gets status 503, and workers, schedulers and listeners retry with exponential backoff (bounded, with\n"
         "jitter in the upper half). The start and the end of an outage are logged once each. **refuse**: the request\n"
         "is invalid, and the caller gets the error. **fatal**: a defect of Adjudge or of the installation.\n"
-        "\nDeadlocks and serialization failures of PostgreSQL are first retried immediately, up to five times.\n"
+        "\nDeadlocks and serialization failures of PostgreSQL are first retried immediately, up to five times. A\n"
+        "server that refuses to write (PostgreSQL 25006; Redis READONLY, MASTERDOWN, CLUSTERDOWN, MOVED, ASK) has\n"
+        "probably become a standby and keeps its connections open: they are closed, because a new one may lead to\n"
+        "the primary.\n"
     )
     return _page("Outages", intro, body)
 
@@ -144,10 +147,6 @@ def _classes(module: Any) -> list[type[BaseException]]:
 def _class_name(kind: type[BaseException]) -> str:
     state = getattr(kind, "sqlstate", None)
     return f"{kind.__name__} {state}" if state else kind.__name__
-
-
-def _sqlite_code(code: int) -> str:
-    return next(name for name in dir(sqlite3) if name.startswith("SQLITE_") and vars(sqlite3)[name] == code)
 
 
 def _reactions(title: str, known: Mapping[str, Reaction]) -> str:

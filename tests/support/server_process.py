@@ -169,6 +169,11 @@ class ServerProcess(ABC):
             self._process.kill()
             self._process.wait()
 
+    def wait_ended(self) -> None:
+        """Wait until it has ended by itself."""
+        if self._process is not None:
+            self._process.wait(_START_SECONDS)
+
     def revive(self) -> None:
         """Start it again with the same data and port."""
         self._launch(self.locate())

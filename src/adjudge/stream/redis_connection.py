@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from redis import exceptions as errors
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -19,6 +20,16 @@ from adjudge.domain.keepalive import KEEPALIVE
 from adjudge.stream.failures import translated
 
 TIMEOUT_SEC: Final = 10.0
+_CLOSING: Final = (
+    errors.ConnectionError,
+    errors.TimeoutError,
+    errors.ReadOnlyError,
+    errors.MasterDownError,
+    errors.ClusterDownError,
+    errors.AskError,
+)
+"""Errors after which a connection is closed. A server that has become a replica keeps its connections open; the next
+one may lead to the new primary. ``MovedError`` is an ``AskError``."""
 _ENVIRONMENT: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
@@ -46,7 +57,7 @@ class RedisConnection:
             "socket_connect_timeout": min(5.0, self._timeout_sec),
             "health_check_interval": 0,
             # A command whose reply was lost may have taken messages: the caller decides whether to repeat it.
-            "retry": Retry(NoBackoff(), 0),
+            "retry": Retry(NoBackoff(), 0, supported_errors=_CLOSING),
         }
         if not self._url.startswith("unix:"):
             defaults |= {"socket_keepalive": True, "socket_keepalive_options": dict(KEEPALIVE)}

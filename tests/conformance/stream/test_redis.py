@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from redis.asyncio import Redis
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.priority import BANDS
-from adjudge.stream import MessageBody, codec
+from adjudge.stream import Message, MessageBody, codec
 from adjudge.stream.redis import RedisStream
 from tests.conformance.stream.conftest import RedisSide
 from tests.support.install import WHEELS, install_from_wheels
 from tests.support.server_process import free_port
 from tests.support.servers import RedisServer
+from tests.support.silence import SilentProxy
+from tests.support.tcp_server import tcp_server
 
 HintOf = Callable[..., MessageBody]
 PASSWORD = "correct-horse"
@@ -320,3 +323,60 @@ async def test_redis_6_2_is_supported(hint_of: HintOf) -> None:
         await stream.close()
     finally:
         server.stop()
+
+
+async def test_connection_to_a_demoted_server_is_replaced(own_server: RedisServer, hint_of: HintOf) -> None:
+    """A failover behind one address: the old server is a read-only replica and keeps its connections open."""
+    other = RedisServer().start()
+    old = Redis.from_url(own_server.url)
+    try:
+        async with SilentProxy(own_server.url).running() as proxy:
+            stream = RedisStream(proxy.url, environment="test")
+            await stream.publish([hint_of("before")])
+            await stream.read(consumer="a", limit=1, wait_ms=0)
+            waiting = asyncio.create_task(stream.read(consumer="a", limit=1, wait_ms=60_000))
+            while not await _is_blocked(old):
+                await asyncio.sleep(0.01)
+            await old.replicaof("127.0.0.1", 1)
+            assert await waiting == [], "Redis ends blocking reads when it becomes a replica"
+            with pytest.raises(Unavailable):
+                await stream.read(consumer="a", limit=1, wait_ms=0)
+            (refused,) = await stream.publish([hint_of("refused")])
+            assert refused.is_outage
+            proxy.lead_to(other.url)
+            (accepted,) = await stream.publish([hint_of("after")])
+            assert accepted.error is None
+            assert [message.job_id for message in await _read_again(stream)] == ["after"]
+            await stream.close()
+    finally:
+        await old.aclose()
+        other.stop()
+
+
+async def _is_blocked(redis: Redis) -> bool:
+    return int((await redis.info("clients"))["blocked_clients"]) > 0
+
+
+async def _read_again(stream: RedisStream) -> list[Message]:
+    """Read as a worker does, which retries after an outage."""
+    while True:
+        with suppress(Unavailable):
+            return await stream.read(consumer="a", limit=1, wait_ms=1_000)
+
+
+async def test_moved_is_unavailable_then_works(own_server: RedisServer, hint_of: HintOf) -> None:
+    """A node of a cluster that does not have the slots (any more) replies MOVED to every command."""
+
+    async def moved(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(65_536):
+            writer.write(b"-MOVED 3999 127.0.0.1:6381\r\n")
+
+    async with tcp_server(moved) as port, SilentProxy(f"redis://127.0.0.1:{port}/0").running() as proxy:
+        stream = RedisStream(proxy.url, environment="test")
+        for call in (stream.publish([hint_of("one")]), stream.read(consumer="a", limit=1, wait_ms=0), stream.depths()):
+            with pytest.raises(Unavailable):
+                await call
+        proxy.lead_to(own_server.url)
+        (accepted,) = await stream.publish([hint_of("one")])
+        assert accepted.error is None
+        await stream.close()

@@ -12,7 +12,7 @@ import asyncpg
 
 from adjudge.domain.errors import InternalFault, OutcomeUnknown, Unavailable
 from adjudge.store.engine.driver import COMMITTED, Operation, ScriptIncomplete, run_callbacks
-from adjudge.store.engine.postgres_errors import AGAIN, DRIVER_ERRORS, UNCERTAIN, translated
+from adjudge.store.engine.postgres_errors import AGAIN, CLOSING, DRIVER_ERRORS, UNCERTAIN, translated
 from adjudge.store.engine.postgres_notify import PostgresNotifier
 from adjudge.store.engine.postgres_pool import TIMEOUT_SEC, Connection, ConnectionPool, connection_errors, is_closed
 from adjudge.store.engine.script import INCOMPLETE, Inputs, PostgresScripts, Returned, Script
@@ -55,7 +55,7 @@ def _failed(error: Exception, begin: str) -> Exception:
         return ScriptIncomplete()
     if begin is _BEGIN_READING and isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return InternalFault(f"A read-only operation tried to write: {error}.")
-    return error if isinstance(error, (*AGAIN, *UNCERTAIN)) else translated(error)
+    return error if isinstance(error, (*AGAIN, *UNCERTAIN, *CLOSING)) else translated(error)
 
 
 class _PostgresTx:

@@ -65,6 +65,9 @@ UNCERTAIN: Final = (
 )
 """After one of these during a COMMIT it is unknown whether the transaction was committed."""
 
+CLOSING: Final = (asyncpg.ReadOnlySQLTransactionError,)
+"""After one of these the connection is closed: the next one may lead to another server."""
+
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """All errors of asyncpg; a ``TimeoutError`` is an ``OSError``."""
 

@@ -6,6 +6,8 @@ always goes back: the pool waits for a running cancellation and closes broken co
 
 A server can stop answering without closing its connections, for example if its machine fails. So every wait has a
 limit. A connection that did not answer in time is closed, together with all idle ones, which lead to the same server.
+The same happens when a server refuses to write: after a failover it is a standby that keeps its connections open, and a
+new connection may lead to the primary.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import asyncpg
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.keepalive import SOCKET_OPTIONS
+from adjudge.store.engine.postgres_errors import CLOSING
 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
@@ -111,6 +114,9 @@ class ConnectionPool:
         if isinstance(error, TimeoutError):
             await self._give_up(connection)
             raise ConnectionLost(f"no answer within {self.timeout_sec:g} s") from error
+        if isinstance(error, CLOSING):
+            await self._give_up(connection)
+            return
         gone = _spoilt(connection, error)
         await self._release(connection)
         if gone:
@@ -125,7 +131,7 @@ class ConnectionPool:
             raise
 
     async def _give_up(self, connection: Connection) -> None:
-        """Close a connection that does not answer, and all idle ones, which lead to the same server."""
+        """Close a connection that cannot be used, and all idle ones, which lead to the same server."""
         silent, self._at_hand = [connection, *self._at_hand], []
         for item in silent:
             if not is_closed(item):

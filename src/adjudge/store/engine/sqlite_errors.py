@@ -11,38 +11,43 @@ from adjudge.domain.errors import InternalFault, InvalidInput
 from adjudge.domain.reactions import Reaction, Reactions, of_database, reaction_to
 from adjudge.store.engine.constraints import from_sqlite
 
-CODES: Final[Mapping[int, Reaction]] = MappingProxyType(
+RESULT_CODES: Final[Mapping[str, Reaction]] = MappingProxyType(
     {
         # The disk or another process prevents it: temporary, or to be fixed by an operator during operation.
-        sqlite3.SQLITE_BUSY: Reaction.WAIT,
-        sqlite3.SQLITE_LOCKED: Reaction.WAIT,
-        sqlite3.SQLITE_FULL: Reaction.WAIT,
-        sqlite3.SQLITE_IOERR: Reaction.WAIT,
-        sqlite3.SQLITE_CANTOPEN: Reaction.WAIT,
-        sqlite3.SQLITE_READONLY: Reaction.WAIT,
-        sqlite3.SQLITE_PERM: Reaction.WAIT,
-        sqlite3.SQLITE_PROTOCOL: Reaction.WAIT,
-        sqlite3.SQLITE_NOMEM: Reaction.WAIT,
-        sqlite3.SQLITE_INTERRUPT: Reaction.WAIT,
-        sqlite3.SQLITE_ABORT: Reaction.WAIT,
-        sqlite3.SQLITE_SCHEMA: Reaction.WAIT,
+        "SQLITE_BUSY": Reaction.WAIT,
+        "SQLITE_LOCKED": Reaction.WAIT,
+        "SQLITE_FULL": Reaction.WAIT,
+        "SQLITE_IOERR": Reaction.WAIT,
+        "SQLITE_CANTOPEN": Reaction.WAIT,
+        "SQLITE_READONLY": Reaction.WAIT,
+        "SQLITE_PERM": Reaction.WAIT,
+        "SQLITE_PROTOCOL": Reaction.WAIT,
+        "SQLITE_NOMEM": Reaction.WAIT,
+        "SQLITE_INTERRUPT": Reaction.WAIT,
+        "SQLITE_ABORT": Reaction.WAIT,
+        "SQLITE_SCHEMA": Reaction.WAIT,
         # The data cannot be stored.
-        sqlite3.SQLITE_CONSTRAINT: Reaction.REFUSE,
-        sqlite3.SQLITE_TOOBIG: Reaction.REFUSE,
-        sqlite3.SQLITE_MISMATCH: Reaction.REFUSE,
+        "SQLITE_CONSTRAINT": Reaction.REFUSE,
+        "SQLITE_TOOBIG": Reaction.REFUSE,
+        "SQLITE_MISMATCH": Reaction.REFUSE,
         # The file is damaged, or the statement or the call is wrong.
-        sqlite3.SQLITE_CORRUPT: Reaction.FATAL,
-        sqlite3.SQLITE_NOTADB: Reaction.FATAL,
-        sqlite3.SQLITE_ERROR: Reaction.FATAL,
-        sqlite3.SQLITE_INTERNAL: Reaction.FATAL,
-        sqlite3.SQLITE_NOTFOUND: Reaction.FATAL,
-        sqlite3.SQLITE_EMPTY: Reaction.FATAL,
-        sqlite3.SQLITE_MISUSE: Reaction.FATAL,
-        sqlite3.SQLITE_NOLFS: Reaction.FATAL,
-        sqlite3.SQLITE_AUTH: Reaction.FATAL,
-        sqlite3.SQLITE_FORMAT: Reaction.FATAL,
-        sqlite3.SQLITE_RANGE: Reaction.FATAL,
+        "SQLITE_CORRUPT": Reaction.FATAL,
+        "SQLITE_NOTADB": Reaction.FATAL,
+        "SQLITE_ERROR": Reaction.FATAL,
+        "SQLITE_INTERNAL": Reaction.FATAL,
+        "SQLITE_NOTFOUND": Reaction.FATAL,
+        "SQLITE_EMPTY": Reaction.FATAL,
+        "SQLITE_MISUSE": Reaction.FATAL,
+        "SQLITE_NOLFS": Reaction.FATAL,
+        "SQLITE_AUTH": Reaction.FATAL,
+        "SQLITE_FORMAT": Reaction.FATAL,
+        "SQLITE_RANGE": Reaction.FATAL,
     }
+)
+"""Name of the primary result code → reaction. By name, because ``sqlite3`` has other constants of the same values."""
+
+CODES: Final[Mapping[int, Reaction]] = MappingProxyType(
+    {int(getattr(sqlite3, name)): reaction for name, reaction in RESULT_CODES.items()}
 )
 """Primary result code → reaction."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from adjudge.domain.errors import Unavailable
 from adjudge.store import migrations
+from adjudge.store.engine.postgres_pool import connect
 from adjudge.store.engine.sqlite import BUSY_TIMEOUT_SEC, enable_wal
 
 _LOCK = 0x61646A75646765
@@ -72,8 +74,8 @@ def _run_sqlite(url: str, step: Any, revision: str) -> None:
 
 
 async def _run_postgres(url: str, step: Any, revision: str) -> None:
-    address = "postgresql+asyncpg://" + url.split("://", 1)[1]
-    engine = create_async_engine(address, poolclass=NullPool)
+    # SQLAlchemy cannot parse a URL with several hosts.
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=partial(connect, url), poolclass=NullPool)
     async with engine.begin() as connection:
         await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
         await connection.run_sync(lambda plain: step(_config(plain), revision))
