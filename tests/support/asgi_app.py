@@ -48,6 +48,7 @@ async def make_services(
     """The services on ``store``; ``overrides`` are settings by ``section.key``."""
     own = {"server.data_dir": str(folder / "data")}
     settings = settings_source.load(_WITHOUT_WORKERS | own | (overrides or {}), environ={})
+    overlay = settings.judge.languages_file
     blobs, stream = DirectoryBlobStore(folder / "blobs"), MemoryStream(maxlen=10_000)
     registry = DatabaseRegistry(store.database, lease_sec=15)
     buckets = MemoryTokenBuckets()
@@ -69,7 +70,7 @@ async def make_services(
                 blobs=blobs,
                 cache=cache,
                 registry=registry,
-                languages=Languages.load(),
+                languages=Languages.load(overlay=Path(overlay) if overlay else None),
                 buckets=buckets,
                 admission=admission,
                 credentials=credentials,

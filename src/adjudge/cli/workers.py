@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from dataclasses import asdict
 
 import click
@@ -14,6 +13,7 @@ from adjudge import settings as settings_source
 from adjudge.cli.options import json_option
 from adjudge.cli.output import make_console
 from adjudge.cli.wiring.drivers import open_existing_database, open_registry
+from adjudge.judge.languages import version_number
 from adjudge.registry import LiveWorker
 from adjudge.settings import Settings
 
@@ -31,16 +31,11 @@ def command(as_json: bool) -> None:
         table = Table("name", "health", "slots", "languages", "isolation", "version", "lease remaining")
         for item in found:
             info = item.info
-            languages = ", ".join(f"{name} {_number(version)}" for name, version in sorted(info.languages.items()))
+            versions = sorted(info.languages.items())
+            languages = ", ".join(f"{name} {version_number(version)}" for name, version in versions)
             left = f"{item.lease_left_sec:.0f} s"
             table.add_row(info.name, info.health, str(info.slots), languages, info.isolation, info.version, left)
         make_console().print(table)
-
-
-def _number(version: str) -> str:
-    """The version number in the version output of a tool; --json prints the full output."""
-    found = re.search(r"\d+(\.\d+)+", version)
-    return found[0] if found else version
 
 
 async def _list(settings: Settings) -> list[LiveWorker]:

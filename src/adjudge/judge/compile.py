@@ -110,6 +110,8 @@ class CompileResult:
     """Warnings of a successful compilation; empty if it came from the cache."""
     time_ms: int = 0
     cached: bool = False
+    version: str = ""
+    """The version of the compiler, also if it rejected the program."""
 
     def without_artifact(self) -> CompileResult:
         """For a result, which may be stored long after the last run of the program."""
@@ -176,14 +178,14 @@ class Compiler:
             layout = layout_sources(language, source, extra, entry_point)
             spec = self._spec(toolchain, layout, flags, limits or CompileLimits())
         except InvalidInput as refused:
-            return CompileResult(None, CompileFailure(refused.message, ""))
+            return CompileResult(None, CompileFailure(refused.message, ""), version=version)
         key = _key(toolchain, version, layout, flags, in_turn=turn is not None)
 
         def ready(artifact: CompiledArtifact, cached: bool, report: SandboxRunReport | None = None) -> CompileResult:
             made = _executable(toolchain, version, layout, artifact)
             if report is None:
-                return CompileResult(made, cached=cached)
-            return CompileResult(made, log=_log(report), time_ms=report.time_ms, cached=cached)
+                return CompileResult(made, cached=cached, version=version)
+            return CompileResult(made, log=_log(report), time_ms=report.time_ms, cached=cached, version=version)
 
         # One compilation at a time per key: the second one uses the result of the first.
         async with self._in_flight.setdefault(key, asyncio.Lock()):
@@ -192,7 +194,7 @@ class Compiler:
             with self._cache.stage() as staged:
                 report = await self._run(replace(spec, collect_to=staged), "the compiler", turn) if spec else None
                 if report is not None and (failure := self._failure(report)) is not None:
-                    return CompileResult(None, failure, time_ms=report.time_ms)
+                    return CompileResult(None, failure, time_ms=report.time_ms, version=version)
                 if not language.keep:
                     _write(staged, layout.files)
                 artifact = await asyncio.to_thread(self._cache.put, key, staged)

@@ -1,6 +1,7 @@
 """The operator's language file: overrides the built-in table, validated key by key.
 
-A table with a known id changes the keys it contains; a table with a new id adds a language and must be complete.
+A table with a known id changes the keys it contains, ``disabled`` included; a table with a new id adds a language and
+must be complete.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from adjudge.domain.errors import InvalidInput
 
-_TEXT: Final = ("name", "code", "source", "package", "names")
+_TEXT: Final = ("name", "code", "source", "package", "names", "pin")
+_FLAGS: Final = ("default", "disabled")
 _LISTS: Final = (
     "extensions",
     "tools",
@@ -38,8 +42,36 @@ _COUNTS: Final = {
 _TIME_FACTORS: Final = (0.1, 100.0)
 _REQUIRED: Final = ("name", "code", "extensions", "source", "tools", "run")
 _ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-KEYS: Final = frozenset({*_TEXT, *_LISTS, *_TABLES, *_COUNTS, "time_factor", "default"})
+KEYS: Final = frozenset({*_TEXT, *_LISTS, *_TABLES, *_COUNTS, *_FLAGS, "time_factor"})
 """Every key of a language except its id; a test compares them with ``Language``."""
+
+
+class LanguageOrigin(StrEnum):
+    """Where the entry of a language comes from."""
+
+    BUILT_IN = "built-in"
+    CHANGED = "changed"
+    """A built-in language, changed by the operator's file."""
+    ADDED = "added"
+    """A language of the operator's file only."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageSource:
+    """The origin of a language and the keys that the operator's file sets."""
+
+    origin: LanguageOrigin = LanguageOrigin.BUILT_IN
+    keys: tuple[str, ...] = ()
+
+
+def find_sources(
+    tables: Mapping[str, dict[str, Any]], overlay: Mapping[str, dict[str, Any]]
+) -> dict[str, LanguageSource]:
+    """The source of each language that the overlay has."""
+    return {
+        key: LanguageSource(LanguageOrigin.CHANGED if key in tables else LanguageOrigin.ADDED, tuple(sorted(body)))
+        for key, body in overlay.items()
+    }
 
 
 def read_overlay(path: Path) -> dict[str, Any]:
@@ -81,7 +113,7 @@ def _check(path: str, name: str, value: object) -> None:
         raise _refused(path, "must be a list of strings")
     if name in _TABLES and not (isinstance(value, dict) and all(isinstance(item, str) for item in value.values())):
         raise _refused(path, "must be a table of strings")
-    if name == "default" and not isinstance(value, bool):
+    if name in _FLAGS and not isinstance(value, bool):
         raise _refused(path, "must be true or false")
     if name in _COUNTS:
         _check_number(path, value, *_COUNTS[name], whole=True)

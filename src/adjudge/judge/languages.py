@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +21,14 @@ from typing import Any, Final, cast
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
-from adjudge.judge.language_overlay import overlaid, read_overlay
+from adjudge.judge.language_overlay import LanguageSource, find_sources, overlaid, read_overlay
 from adjudge.sandbox import Mount, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 
 _SYSTEM_DIRECTORIES: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 _SEEN_BY_THE_BOX: Final = ("/usr/", "/bin/", "/lib/", "/lib64/", "/sbin/")
 _PROBE_LIMITS: Final = Limits(cpu_ms=20_000, wall_ms=40_000, memory_bytes=1024 * MIB, processes=256)
 _ELF: Final = b"\x7fELF"
+_VERSION_NUMBER: Final = re.compile(r"\d+(\.\d+)+")
 
 
 class EntryPoint(StrEnum):
@@ -82,6 +84,10 @@ class Language:
     """Messages of the runtime when it runs out of memory."""
     run_class: tuple[str, ...] = ()
     """The command for a submitted main class, if ``run`` finds the class itself."""
+    pin: str = ""
+    """The only accepted version: the number in the output of ``version``, or the whole line. Empty: any."""
+    disabled: bool = False
+    """Not accepted for new programs of users. Programs of problems, and rejudging, still use it."""
 
     @property
     def entry_point(self) -> EntryPoint:
@@ -90,6 +96,10 @@ class Language:
             return EntryPoint.CLASS
         parts = "".join((*self.compile, *self.run))
         return EntryPoint.FILE if "{main}" in parts or "{stem}" in parts else EntryPoint.NONE
+
+    def accepts(self, version: str) -> bool:
+        """Whether a version of the tools is the pinned one."""
+        return not self.pin or self.pin in (version, version_number(version))
 
     def limits(self, base: Limits, *, factor: float | None = None) -> Limits:
         """The limits of a problem for this language; ``factor`` overrides the language's time factor."""
@@ -143,11 +153,17 @@ def sandbox_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 class Languages:
     """All languages by id, alias, code and file name."""
 
-    def __init__(self, languages: Sequence[Language], search_path: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        languages: Sequence[Language],
+        search_path: Sequence[str] = (),
+        sources: Mapping[str, LanguageSource] | None = None,
+    ) -> None:
         self._by_id = {language.id: language for language in languages}
         self._search_path = (*_SYSTEM_DIRECTORIES, *search_path)
         self._toolchains: dict[str, Toolchain] = {}
         self._versions: dict[str, str] = {}
+        self._sources = sources or {}
         self._names: dict[str, Language] = {}
         for language in sorted(languages, key=lambda entry: not entry.is_default):
             for name in (language.code, *language.aliases):
@@ -161,9 +177,12 @@ class Languages:
         """Read the built-in table, changed and extended by the operator's file."""
         text = resources.files("adjudge.judge").joinpath("languages.toml").read_text("utf-8")
         tables: dict[str, dict[str, Any]] = tomllib.loads(text)
-        if overlay is not None:
-            tables = overlaid(tables, read_overlay(overlay), str(overlay))
-        return cls([_language(key, body) for key, body in tables.items()], search_path)
+        if overlay is None:
+            return cls([_language(key, body) for key, body in tables.items()], search_path)
+        changes = read_overlay(overlay)
+        merged = overlaid(tables, changes, str(overlay))
+        sources = find_sources(tables, changes)
+        return cls([_language(key, body) for key, body in merged.items()], search_path, sources)
 
     def __iter__(self) -> Iterator[Language]:
         return iter(self._by_id.values())
@@ -176,6 +195,25 @@ class Languages:
                 f"language: unknown language {name!r}; see `adjudge languages`.", field="language", value=name
             )
         return found
+
+    def offered(self) -> list[Language]:
+        """The languages that programs of users may have."""
+        return [language for language in self._by_id.values() if not language.disabled]
+
+    def get_offered(self, name: str, field: str = "language") -> Language:
+        """Find the language of a program that a user sends; a disabled one is rejected."""
+        language = self.get(name)
+        if language.disabled:
+            raise InvalidInput(
+                f"{field}: {language.name} is disabled on this installation; see `adjudge languages`.",
+                field=field,
+                value=name,
+            )
+        return language
+
+    def source(self, language: Language) -> LanguageSource:
+        """Where the entry of a language comes from."""
+        return self._sources.get(language.id, LanguageSource())
 
     def limit_names(self, name: str) -> tuple[str, ...]:
         """The names under which a worker may limit a language: its id and its code."""
@@ -201,11 +239,23 @@ class Languages:
         if language.id not in self._versions:
             spec = self.toolchain(language).probe_spec()
             self._versions[language.id] = _first_line(await sandbox.run(spec)) if spec else "unknown"
-            if not self._versions[language.id]:
-                tool, package = language.tools[0], language.package
-                missing = f"{tool} does not run in the sandbox; `apt install {package}` provides one"
+            if missing := _why_unusable(language, self._versions[language.id]):
                 self._toolchains[language.id] = replace(self.toolchain(language), missing=missing)
         return self._versions[language.id]
+
+
+def version_number(version: str) -> str:
+    """The version number in the version output of a tool."""
+    found = _VERSION_NUMBER.search(version)
+    return found[0] if found else version
+
+
+def _why_unusable(language: Language, version: str) -> str:
+    if not version:
+        return f"{language.tools[0]} does not run in the sandbox; `apt install {language.package}` provides one"
+    if not language.accepts(version):
+        return f"version {version_number(version)} is installed, but {language.pin} is pinned; install it or change pin"
+    return ""
 
 
 def _first_line(report: SandboxRunReport) -> str:

@@ -278,11 +278,10 @@ class _JudgePipeline:
         )
 
     def _provenance(self) -> Provenance:
-        executable = self.compiled.executable if self.compiled else None
         return Provenance(
             source=self.submission.source,
             language=self.language.id if self.language else "",
-            language_version=executable.version if executable else "",
+            language_version=self.compiled.version if self.compiled else "",
             problem=self.problem.short_name,
             revision=self.options.revision or judging_digest(self.problem, self.files),
             checker=describe_checker(self.problem.checker),

@@ -62,7 +62,7 @@ class EvaluationRecordReader:
         shape = shape or detect_shape(document)
         record = read_any(document, shape)
         self._check(record)
-        language = self.languages.get(record.language)
+        language = self.languages.get_offered(record.language)
         wall_ms = language.limits(record.limits).wall_ms
         return NewEvaluationItem(
             record_id=record.id,

@@ -168,7 +168,7 @@ class ExecutionService:
 
     def _check(self, request: ExecutionRequest, name: str) -> None:
         allowed = self.settings
-        self.languages.get(request.language)
+        self.languages.get_offered(request.language, f"{name}language")
         size = len(validate_source(request.source, f"{name}source"))
         if size > _SOURCE_BYTES:
             raise InvalidInput(

@@ -70,6 +70,6 @@ def list_judge0_languages(languages: Languages) -> list[Judge0Language]:
 
 
 def _listed(languages: Languages) -> Iterator[Judge0Language]:
-    for language in languages:
+    for language in languages.offered():
         for judge0_id in _IDS.get(language.id, ()):
             yield Judge0Language(judge0_id, language)

@@ -77,7 +77,7 @@ class LanguageService:
                     time_factor=language.time_factor,
                     has_template=template_for(language) is not None,
                 )
-                for language in self.languages
+                for language in self.languages.offered()
             ]
             return self.encode_list(items)
 

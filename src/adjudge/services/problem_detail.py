@@ -218,7 +218,7 @@ def _languages(problem: Problem, known: Languages) -> list[LanguageLimit]:
     allowed = problem.languages
     return [
         LanguageLimit(id=language.id, name=language.name, time_ms=limits.cpu_ms, memory_bytes=limits.memory_bytes)
-        for language in known
+        for language in known.offered()
         if not allowed or language.id in allowed or language.code in allowed
         for limits in (submission_limits(problem, language),)
     ]

@@ -238,7 +238,7 @@ class SubmitService:
     def _language(self, name: str, field: str) -> Language:
         if not name:
             raise InvalidInput(f"{field}: missing; see `adjudge languages`.", field=field)
-        return self.languages.get(name)
+        return self.languages.get_offered(name, field)
 
     def _outputs(self, request: SubmitRequest, problem: Problem, name: str) -> StoredSource:
         if request.entry_point:

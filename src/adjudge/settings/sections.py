@@ -153,7 +153,7 @@ class JudgeSettings:
     )
     languages_file: str = _setting(
         "",
-        "TOML file in the format of languages.toml that changes languages (such as time_factor) or adds some.",
+        "TOML file in the format of languages.toml that changes, pins, disables or adds languages.",
         "JUDGE_LANGUAGES_FILE",
     )
     artifact_bytes: int = _setting(

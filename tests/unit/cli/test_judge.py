@@ -99,3 +99,28 @@ def test_languages(tmp_path: Path) -> None:
     assert all(row["package"] for row in rows.values())
     assert all(row["installed"] or "apt install" in row["missing"] for row in rows.values())
     assert "cpp20" in run("languages", cache=tmp_path).stdout
+
+
+def test_languages_show_factor_source_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overlay = tmp_path / "languages.toml"
+    overlay.write_text("[bash]\ntime_factor = 2.5\npin = '1.0'\n[awk]\ndisabled = true\n")
+    monkeypatch.setenv("ADJUDGE_JUDGE_LANGUAGES_FILE", str(overlay))
+    rows = {row["id"]: row for row in json.loads(run("languages", "--json", cache=tmp_path).stdout)}
+    bash = rows["bash"]
+    assert (bash["time_factor"], bash["source"], bash["changed_keys"]) == (2.5, "changed", ["pin", "time_factor"])
+    assert (bash["installed"], bash["pin"], rows["awk"]["disabled"]) == (False, "1.0", True)
+    assert rows["c"]["source"] == "built-in"
+    assert rows["c"]["compile"][0] == "gcc"
+    printed = run("languages", "--commands", cache=tmp_path).stdout
+    assert "is installed, but 1.0 is pinned" in printed
+    assert "c compile: gcc -x c" in printed
+
+
+def test_printed_pins_are_an_overlay_that_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overlay = tmp_path / "languages.toml"
+    overlay.write_text(run("languages", "--pin", cache=tmp_path).stdout)
+    assert "[bash]" in overlay.read_text()
+    monkeypatch.setenv("ADJUDGE_JUDGE_LANGUAGES_FILE", str(overlay))
+    rows = {row["id"]: row for row in json.loads(run("languages", "--json", cache=tmp_path).stdout)}
+    assert rows["bash"]["installed"]
+    assert rows["bash"]["pin"] in rows["bash"]["version"]

@@ -10,9 +10,10 @@ import pytest
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import Limits
 from adjudge.domain.problem import PackageFormat, Problem, ProblemLimits
-from adjudge.judge.language_overlay import KEYS
-from adjudge.judge.languages import Language, Languages
+from adjudge.judge.language_overlay import KEYS, LanguageOrigin, LanguageSource
+from adjudge.judge.languages import Language, Languages, version_number
 from adjudge.judge.pipeline import submission_limits
+from adjudge.sandbox import Sandbox
 
 ZIG = """
 [zig]
@@ -67,6 +68,8 @@ def test_new_language_requires_all_keys(tmp_path: Path) -> None:
         ("[python3]\nname = 3", r"python3\.name must be a string"),
         ("[python3]\nrun_env = { A = 1 }", r"python3\.run_env must be a table of strings"),
         ("[python3]\ndefault = 1", r"python3\.default must be true or false"),
+        ("[python3]\ndisabled = 0", r"python3\.disabled must be true or false"),
+        ("[python3]\npin = 3.11", r"python3\.pin must be a string"),
         ("python3 = 2", "python3 must be a table"),
         ('["Python 3"]\nname = "x"', "an id must match"),
         ("[python3", "is not valid TOML"),
@@ -87,3 +90,39 @@ def test_missing_overlay_file_is_named(tmp_path: Path) -> None:
 def test_overlay_accepts_every_language_key() -> None:
     names = {field.name for field in fields(Language)} - {"id", "is_default"}
     assert names | {"default"} == KEYS
+
+
+def test_disabled_language_is_rejected_for_new_programs_only(tmp_path: Path) -> None:
+    languages = loaded(tmp_path, "[python3]\ndisabled = true\n")
+    assert "python3" not in {language.id for language in languages.offered()}
+    with pytest.raises(InvalidInput, match=r"items\[0\]\.language: Python 3 is disabled"):
+        languages.get_offered("py", "items[0].language")
+    assert languages.get("python3").name == "Python 3", "checkers and rejudged submissions still need it"
+    assert languages.get_offered("cpp20").id == "cpp20"
+
+
+def test_source_of_each_entry(tmp_path: Path) -> None:
+    languages = loaded(tmp_path, ZIG + "[python3]\ntime_factor = 3\npin = '3.11.2'\n")
+    assert languages.source(languages.get("zig")).origin is LanguageOrigin.ADDED
+    assert languages.source(languages.get("python3")) == LanguageSource(LanguageOrigin.CHANGED, ("pin", "time_factor"))
+    assert languages.source(languages.get("c")) == LanguageSource(LanguageOrigin.BUILT_IN)
+
+
+@pytest.mark.parametrize("form", ["number", "line"])
+async def test_pinned_version_is_usable(tmp_path: Path, form: str) -> None:
+    plain = Languages.load()
+    async with Sandbox(slots=1, unsafe=True) as box:
+        version = await plain.version(plain.get("bash"), box)
+        pin = version if form == "line" else version_number(version)
+        languages = loaded(tmp_path, f"[bash]\npin = '{pin}'\n")
+        assert await languages.version(languages.get("bash"), box) == version
+    assert languages.toolchain(languages.get("bash")).usable
+
+
+async def test_other_version_than_the_pinned_one_is_not_used(tmp_path: Path) -> None:
+    languages = loaded(tmp_path, "[bash]\npin = '1.0'\n")
+    async with Sandbox(slots=1, unsafe=True) as box:
+        version = version_number(await languages.version(languages.get("bash"), box))
+    toolchain = languages.toolchain(languages.get("bash"))
+    assert not toolchain.usable
+    assert f"version {version} is installed, but 1.0 is pinned" in toolchain.missing

@@ -42,7 +42,7 @@ def _form_parts(languages: Languages) -> dict[str, Any]:
     return {
         "sections": contest_form.SECTIONS,
         "zones": contest_form.zones(),
-        "languages_offered": {language.id: language.name for language in languages},
+        "languages_offered": {language.id: language.name for language in languages.offered()},
     }
 
 
