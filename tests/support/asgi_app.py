@@ -99,14 +99,16 @@ class AsgiApp:
     services: Services
     store: StoreHarness
 
-    async def user(self, role: str, name: str | None = None) -> tuple[str, str]:
+    async def user(
+        self, role: str, name: str | None = None, *, scopes: tuple[str, ...] = (ALL_SCOPES,)
+    ) -> tuple[str, str]:
         """Create a user with a token; return the user's id and the token."""
         user_id, secret = new_id(), api_tokens.new_secret()
         await self.store.transact(
             lambda tx: users.insert(tx, users.NewUser(user_id, name or f"{role}-{user_id[-6:]}", role=role))
         )
         await self.store.transact(
-            lambda tx: api_tokens.insert(tx, api_tokens.NewApiToken(new_id(), user_id, "test", secret, (ALL_SCOPES,)))
+            lambda tx: api_tokens.insert(tx, api_tokens.NewApiToken(new_id(), user_id, "test", secret, scopes))
         )
         return user_id, secret
 

@@ -45,7 +45,7 @@ _FLUSH_RESULTS: Final = 100
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Result file; existing results are kept and not evaluated again. Default: RECORDS with .results.jsonl.",
+    help="Result file; existing results are kept, errors are evaluated again. Default: RECORDS with .results.jsonl.",
 )
 @click.option(
     "--shape",
@@ -67,10 +67,10 @@ def command(
     """Evaluate many programs on their tests: JSON Lines in, JSON Lines out.
 
     RECORDS has one JSON object per line: `id`, `language`, `source` and `tests` (`input`, `output`) or `problem` (a
-    package), or a record in the shape of HumanEval, MBPP, APPS or CodeContests with the program in `completion`. The
-    command can be interrupted and continued: records with a result are skipped, and those that a server has are not
-    sent again. Exit codes: 0 all records were evaluated, 1 some records are invalid, 2 internal error or server
-    unreachable, 3 invalid file or request.
+    package, or with --server a slug), or a record in the shape of HumanEval, MBPP, APPS or CodeContests with the
+    program in `completion`. The command can be interrupted and continued: records with a result are skipped, those
+    with an error are evaluated again, and a server does not evaluate twice what it has. Exit codes: 0 all records were
+    evaluated, 1 some records are invalid, 2 internal error or server unreachable, 3 invalid file or request.
     """
     if name and not server:
         raise InvalidInput("--name: only with --server.", field="name")

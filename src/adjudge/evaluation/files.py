@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,7 +45,10 @@ class RecordFile:
 
 @dataclass(slots=True)
 class ResultFile:
-    """A file of results that is continued: results in it are kept, and an incomplete last line is removed."""
+    """A file of results that is continued: results in it are kept.
+
+    An incomplete last line and lines with an error are removed, so that their records are evaluated again.
+    """
 
     path: Path
     done: set[str] = field(default_factory=set)
@@ -54,15 +58,30 @@ class ResultFile:
         """Read the ids and verdicts of the results that are there."""
         if not self.path.exists():
             return
-        complete = 0
+        complete, errors = 0, 0
         with self.path.open("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
-                self._add(parse_result(line, self.path))
+                document = parse_result(line, self.path)
+                if document["verdict"] is None:
+                    errors += 1
+                else:
+                    self._add(document)
                 complete += len(line)
         with self.path.open("r+b") as file:
             file.truncate(complete)
+        if errors:
+            self._remove_errors()
+
+    def _remove_errors(self) -> None:
+        """Replace the file by one without errors; an interruption leaves one of the two."""
+        kept = self.path.with_name(f"{self.path.name}.partial")
+        with self.path.open("rb") as lines, kept.open("wb") as file:
+            file.writelines(line for line in lines if parse_result(line, self.path)["verdict"] is not None)
+            file.flush()
+            os.fsync(file.fileno())
+        kept.replace(self.path)
 
     def _add(self, document: Mapping[str, Any]) -> None:
         self.done.add(str(document["id"]))

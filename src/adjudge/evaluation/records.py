@@ -19,7 +19,9 @@ TESTS_MAX: Final = 10_000
 SOURCE_BYTES_MAX: Final = 1 * MIB
 CPU_MS_MAX: Final = 600_000
 MEMORY_MIB_MAX: Final = 65_536
-_FIELDS: Final = frozenset({"id", "language", "source", "tests", "problem", "limits", "comparator", "stop"})
+REVISION_MAX: Final = 2**31 - 1
+_FIELDS: Final = frozenset({"id", "language", "source", "tests", "problem", "revision", "limits", "comparator", "stop"})
+_TESTS_ONLY: Final = ("limits", "comparator", "stop")
 _LIMITS: Final = frozenset({"cpu_ms", "wall_ms", "memory_mib"})
 _TEST_FIELDS: Final = frozenset({"input", "output"})
 
@@ -57,6 +59,8 @@ class EvaluationRecord:
     tests: tuple[EvaluationTest, ...] = ()
     problem: str = ""
     """A problem instead of tests: the folder or archive of a package, or on a server a slug."""
+    revision: int | None = None
+    """The number of a revision of the problem, on a server; None for the published one."""
     limits: Limits = DEFAULT_LIMITS
     comparator: ComparatorChoice = DEFAULT_COMPARATOR
     stops: bool = True
@@ -87,6 +91,10 @@ class EvaluationResult:
     tests: tuple[EvaluationTestResult, ...] = ()
     compile_message: str = ""
     error: str = ""
+    time_ms: int = 0
+    mem_kb: int = 0
+    score: float | None = None
+    """The score of a record with a problem."""
 
     def document(self) -> dict[str, Any]:
         """The result as a line of JSON Lines."""
@@ -97,10 +105,12 @@ class EvaluationResult:
             "verdict": self.verdict.value if self.verdict else None,
             "passed": self.passed,
             "total": self.total,
-            "time_ms": max((test.time_ms for test in self.tests), default=0),
-            "mem_kb": max((test.mem_kb for test in self.tests), default=0),
+            "time_ms": self.time_ms,
+            "mem_kb": self.mem_kb,
             "tests": [_test_document(test) for test in self.tests],
         }
+        if self.score is not None:
+            found["score"] = self.score
         return {**found, "compile_message": self.compile_message} if self.compile_message else found
 
 
@@ -121,16 +131,31 @@ def read_record(document: Mapping[str, Any]) -> EvaluationRecord:
         raise invalid(unknown[0], f"unknown field; known are {', '.join(sorted(_FIELDS))}")
     if ("tests" in document) == ("problem" in document):
         raise invalid("tests", "give either `tests` or `problem`")
+    if "problem" in document:
+        _check_problem_fields(document)
+    elif "revision" in document:
+        raise invalid("revision", "only with `problem`")
     return EvaluationRecord(
         id=read_id(document.get("id")),
         language=read_text(document, "language", DEFAULT_LANGUAGE),
         source=single_file(read_text(document, "source")),
         tests=_read_tests(document["tests"]) if "tests" in document else (),
         problem=read_text(document, "problem", ""),
+        revision=document.get("revision"),
         limits=_read_limits(document.get("limits", {})),
         comparator=_read_comparator(document.get("comparator", DEFAULT_COMPARATOR.kind)),
         stops=_read_stop(document.get("stop", "first_failure")),
     )
+
+
+def _check_problem_fields(document: Mapping[str, Any]) -> None:
+    if given := [name for name in _TESTS_ONLY if name in document]:
+        raise invalid(given[0], "only with `tests`; a problem has its own")
+    if not document["problem"]:
+        raise invalid("problem", "must not be empty")
+    revision = document.get("revision", 1)
+    if isinstance(revision, bool) or not isinstance(revision, int) or not 1 <= revision <= REVISION_MAX:
+        raise invalid("revision", "expected the number of a revision")
 
 
 def read_id(value: object) -> str:

@@ -17,6 +17,7 @@ from typing import Final, Self
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.limits import MIB
 from adjudge.domain.verdict import Verdict
+from adjudge.evaluation.judged_result import COMPILE_CHARS, MESSAGE_CHARS, package_result
 from adjudge.evaluation.records import (
     ComparatorChoice,
     EvaluationRecord,
@@ -28,16 +29,12 @@ from adjudge.evaluation.records import (
 from adjudge.judge.case_results import usage_from_report
 from adjudge.judge.comparators import Comparator, build_comparator
 from adjudge.judge.compile import CompileResult, Executable, ended
-from adjudge.judge.early_stop import StopPolicy
 from adjudge.judge.languages import Language
-from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
-from adjudge.judge.result_document import JudgeResult
+from adjudge.judge.pipeline import Judge, SubmittedProgram
 from adjudge.packages.jury_runner import generate_missing_files
 from adjudge.packages.load import Package, load_package
 from adjudge.sandbox import SandboxRunSpec
 
-MESSAGE_CHARS: Final = 500
-COMPILE_CHARS: Final = 4_000
 _THREAD_BYTES: Final = 64 * 1024
 """Larger outputs are compared in a thread, so that the event loop goes on."""
 _ASSERTION: Final = "AssertionError"
@@ -102,7 +99,15 @@ class EvaluationRunner:
             self._check_total(results)
         passed = sum(result.verdict is Verdict.AC for result in results)
         verdict = next((result.verdict for result in results if result.verdict is not Verdict.AC), Verdict.AC)
-        return EvaluationResult(record.id, verdict, passed, total, tuple(results))
+        return EvaluationResult(
+            record.id,
+            verdict,
+            passed,
+            total,
+            tuple(results),
+            time_ms=max((result.time_ms for result in results), default=0),
+            mem_kb=max((result.mem_kb for result in results), default=0),
+        )
 
     def _check_total(self, results: Sequence[EvaluationTestResult]) -> None:
         if self._total_ms is not None and sum(result.wall_ms for result in results) > self._total_ms:
@@ -129,12 +134,13 @@ class EvaluationRunner:
 
     async def _judge_problem(self, record: EvaluationRecord) -> EvaluationResult:
         """Judge a solution of a problem package as a submission would be."""
+        if record.revision is not None:
+            raise InvalidInput("revision: a package has none; only problems of a server do.", field="revision")
         if record.problem not in self._packages:
             self._packages[record.problem] = asyncio.create_task(self._open(record.problem))
         package = await asyncio.shield(self._packages[record.problem])
         program = SubmittedProgram(record.source, record.language)
-        options = JudgeOptions(stop=StopPolicy.FIRST if record.stops else StopPolicy.NEVER)
-        return judged_result(record.id, await self._judge.judge(package.problem, package.files, program, options))
+        return package_result(record.id, await self._judge.judge(package.problem, package.files, program))
 
     async def _open(self, path: str) -> Package:
         """Open a package until the runner is closed; concurrent records of a problem wait for the same opening."""
@@ -145,23 +151,6 @@ class EvaluationRunner:
                 raise
             raise InvalidInput(f"problem: {error.message}", field="problem") from error
         return await generate_missing_files(package, self._judge)
-
-
-def judged_result(record_id: str, result: JudgeResult) -> EvaluationResult:
-    """The result of judging as an evaluation result."""
-    tests = tuple(
-        EvaluationTestResult(
-            case.verdict,
-            case.run.time_ms if case.run else 0,
-            case.run.mem_kb if case.run else 0,
-            case.message[:MESSAGE_CHARS] if case.verdict is not Verdict.AC else "",
-        )
-        for case in result.cases
-        if case.verdict is not None
-    )
-    passed = sum(test.verdict is Verdict.AC for test in tests)
-    message = _failure_message(result.compiled) if result.compiled else ""
-    return EvaluationResult(record_id, result.verdict, passed, len(result.cases), tests, message)
 
 
 def _failure_message(compiled: CompileResult) -> str:

@@ -42,6 +42,7 @@ class EvaluationRecordsAdded(EvaluationSummary):
 
     added: int = field(metadata=doc("New records."))
     known: int = field(metadata=doc("Records that it had already, with the same content."))
+    retried: int = field(metadata=doc("Known records that failed or were canceled, and are evaluated again."))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -13,6 +13,9 @@ from adjudge.domain.limits import MIB
 from adjudge.evaluation.records import EvaluationRecord, invalid, parse_line
 from adjudge.evaluation.shapes import RecordShape, detect_shape, read_any
 from adjudge.judge.languages import Languages
+from adjudge.services.evaluation_problems import EvaluationProblems, check_program
+from adjudge.services.submit import SubmissionRules
+from adjudge.services.viewer import Viewer
 from adjudge.settings.sections import ExecutionsSettings
 from adjudge.store.judging.evaluation_models import NewEvaluationItem
 
@@ -33,19 +36,23 @@ class EvaluationRecordReader:
 
     languages: Languages
     settings: ExecutionsSettings
+    problems: EvaluationProblems
 
     async def read(
-        self, pieces: AsyncIterable[bytes], shape: RecordShape | None = None
+        self, viewer: Viewer, pieces: AsyncIterable[bytes], shape: RecordShape | None = None
     ) -> dict[str, NewEvaluationItem]:
         """The records of a body by id; an error names the line and the field."""
         items: dict[str, NewEvaluationItem] = {}
+        known: dict[tuple[str, int | None], SubmissionRules] = {}
         number = 0
         async for line in _lines(pieces):
             number += 1
             if not line.strip():
                 continue
             try:
-                item = self._read_line(line, shape)
+                record, item = self._read_line(line, shape)
+                if record.problem:
+                    item = await self._with_problem(viewer, record, item, known)
                 if item.record_id in items:
                     raise invalid("id", f"{item.record_id!r} occurs twice; give each record its own")
             except InvalidInput as error:
@@ -55,7 +62,7 @@ class EvaluationRecordReader:
                 raise InvalidInput(f"Line {number}: at most {RECORDS_MAX} records per request.", field="records")
         return items
 
-    def _read_line(self, line: bytes, shape: RecordShape | None) -> NewEvaluationItem:
+    def _read_line(self, line: bytes, shape: RecordShape | None) -> tuple[EvaluationRecord, NewEvaluationItem]:
         if line.count(b"[") + line.count(b"{") > _BRACKETS_MAX:
             raise InvalidInput(f"More than {_BRACKETS_MAX} brackets.", field="line")
         document = parse_line(line)
@@ -64,7 +71,7 @@ class EvaluationRecordReader:
         self._check(record)
         language = self.languages.get_offered(record.language)
         wall_ms = language.limits(record.limits).wall_ms
-        return NewEvaluationItem(
+        return record, NewEvaluationItem(
             record_id=record.id,
             digest=_digest(document, shape),
             shape=shape.value,
@@ -73,9 +80,22 @@ class EvaluationRecordReader:
             timeout_ms=_WAIT_MS + _COMPILE_MS + len(record.tests) * (_WAIT_MS + 2 * wall_ms),
         )
 
+    async def _with_problem(
+        self,
+        viewer: Viewer,
+        record: EvaluationRecord,
+        item: NewEvaluationItem,
+        known: dict[tuple[str, int | None], SubmissionRules],
+    ) -> NewEvaluationItem:
+        """The item with its revision; ``known`` has the rules that this request has read."""
+        key, language = (record.problem, record.revision), self.languages.get(record.language)
+        rules = known.get(key)
+        if rules is None:
+            rules = known[key] = await self.problems.find_rules(viewer, *key)
+        check_program(record, language, rules)
+        return replace(item, revision_id=rules.revision_id, timeout_ms=rules.deadline_ms(language))
+
     def _check(self, record: EvaluationRecord) -> None:
-        if record.problem:
-            raise invalid("problem", "not supported on a server yet; submit instead")
         if len(record.tests) > TESTS_MAX:
             raise invalid("tests", f"at most {TESTS_MAX} tests")
         limits, allowed = record.limits, self.settings

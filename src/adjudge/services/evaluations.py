@@ -25,6 +25,7 @@ from adjudge.store.judging.evaluation_models import (
     EvaluationJobOptions,
     EvaluationResultRow,
     EvaluationRow,
+    KnownRecord,
     NewEvaluationItem,
 )
 from adjudge.store.judging.queries import MAX_ID
@@ -32,6 +33,7 @@ from adjudge.store.judging.queries import MAX_ID
 NAME_CHARS: Final = 200
 WAIT_MOST_SEC: Final = 60
 RESULTS_MOST: Final = 1_000
+_RETRIED_STATES: Final = ("failed", "canceled")
 _CANCEL_JOBS: Final = 500
 _STORAGE_RETRY_SEC: Final = 3_600
 _PAUSE_SEC: Final = 0.1
@@ -47,6 +49,8 @@ class EvaluationAdded:
     added: int
     known: int
     """Records that it had already, with the same content."""
+    retried: int
+    """Known records that failed or were canceled, and are evaluated again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class EvaluationService:
         """Create the evaluation ``name``, or continue it, and add the records of a body (all or none)."""
         if not 0 < len(name) <= NAME_CHARS or not name.isprintable():
             raise InvalidInput(f"name: expected 1 to {NAME_CHARS} printable characters.", field="name")
-        items = await self.reader.read(pieces, shape)
+        items = await self.reader.read(viewer, pieces, shape)
         found = await self.database.read(lambda tx: evaluations.find_by_name(tx, viewer.id, name))
         return await self._add(viewer, found.id if found else None, name, items, caller, creates=True)
 
@@ -87,7 +91,7 @@ class EvaluationService:
     ) -> EvaluationAdded:
         """Add the records of a body to an evaluation (all or none)."""
         found = await self._find(viewer, evaluation_id)
-        items = await self.reader.read(pieces, shape)
+        items = await self.reader.read(viewer, pieces, shape)
         return await self._add(viewer, found.id, found.name, items, caller, creates=False)
 
     async def _add(
@@ -101,14 +105,16 @@ class EvaluationService:
         creates: bool,
     ) -> EvaluationAdded:
         ids, ttl_ms = list(items), self.settings.keep_sec * 1_000
-        known = {}
+        known: dict[str, KnownRecord] = {}
         if evaluation_id is not None:
             known = await self.database.read(lambda tx: evaluations.find_known(tx, evaluation_id, ids))
-        new = _without_known(items, known)
+        wanted = [*_without_known(items, known), *_to_retry(items, known)]
         options = EvaluationJobOptions(viewer.id, PRACTICE_BAND, 0, caller.trace_id, caller.request_id)
-        if new:
-            languages = {item.language for item in new}
-            admitted = await self.admission.admit(viewer, address=caller.address, count=len(new), languages=languages)
+        if wanted:
+            languages = {item.language for item in wanted}
+            admitted = await self.admission.admit(
+                viewer, address=caller.address, count=len(wanted), languages=languages
+            )
             options = EvaluationJobOptions(
                 viewer.id, PRACTICE_BAND, admitted.delay_ms, caller.trace_id, caller.request_id
             )
@@ -120,13 +126,16 @@ class EvaluationService:
             if found is None and creates:
                 await evaluations.create(tx, fresh_id, viewer.id, name, ttl_ms=ttl_ms)
             target = found.id if found else fresh_id if creates else str(evaluation_id)
-            new = _without_known(items, await evaluations.find_known(tx, target, ids))
+            await evaluations.lock(tx, target)
+            known = await evaluations.find_known(tx, target, ids)
+            new, again = _without_known(items, known), _to_retry(items, known)
             if new and not viewer.can(Permission.SUBMISSION_UNLIMITED):
                 self._check_quota(kept_bytes, sum(len(item.record) for item in new))
             if not await evaluations.add(tx, self.jobs, target, new, options, ttl_ms=ttl_ms, new_id=self.new_id):
                 raise NotFound("evaluation", target)
+            await evaluations.retry(tx, self.jobs, target, again, options, ttl_ms=ttl_ms, new_id=self.new_id)
             row = or_not_found(await evaluations.find(tx, target, viewer.id), "evaluation", target)
-            return EvaluationAdded(row, len(new), len(items) - len(new))
+            return EvaluationAdded(row, len(new), len(items) - len(new), len(again))
 
         return await self.database.transact(add)
 
@@ -202,12 +211,21 @@ class EvaluationService:
         return or_not_found(found, "evaluation", evaluation_id)
 
 
-def _without_known(items: Mapping[str, NewEvaluationItem], known: Mapping[str, str]) -> Sequence[NewEvaluationItem]:
+def _to_retry(
+    items: Mapping[str, NewEvaluationItem], known: Mapping[str, KnownRecord]
+) -> dict[NewEvaluationItem, KnownRecord]:
+    """The records that failed or were canceled: to send them again is to ask for them again."""
+    return {items[key]: found for key, found in known.items() if found.state in _RETRIED_STATES}
+
+
+def _without_known(
+    items: Mapping[str, NewEvaluationItem], known: Mapping[str, KnownRecord]
+) -> Sequence[NewEvaluationItem]:
     """The records that are not there yet; one with the same id and another content is refused."""
-    for record_id, digest in known.items():
-        if items[record_id].digest != digest:
+    for record_id, found in known.items():
+        if items[record_id].digest != found.digest:
             raise Conflict(
-                f"id: record {record_id!r} is in the evaluation with other content (SHA-256 {digest[:12]}, sent "
+                f"id: record {record_id!r} is in the evaluation with other content (SHA-256 {found.digest[:12]}, sent "
                 f"{items[record_id].digest[:12]}); give it another id, or the evaluation another name.",
                 field="id",
             )

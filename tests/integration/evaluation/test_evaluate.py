@@ -131,7 +131,12 @@ def test_command_continues_where_it_ended(tmp_path: Path) -> None:
     results = [json.loads(line) for line in (tmp_path / "records.results.jsonl").read_text().splitlines()]
     assert sorted(result["id"] for result in results) == ["0", "1", "2", "3", "4", "5", "bad"]
     again = CliRunner().invoke(main, ["eval", str(records)])
-    assert "7 had a result already" in again.output
+    assert "7 records: AC 6, error 1; passed 85.7 %; 6 had a result already" in " ".join(again.output.split())
+    results = [json.loads(line) for line in (tmp_path / "records.results.jsonl").read_text().splitlines()]
+    assert len(results) == 7, "the error was removed and found again"
+    records.write_text(records.read_text().replace('"source": ""', '"source": "print(1)", "tests": [{"output": "1"}]'))
+    fixed = CliRunner().invoke(main, ["eval", str(records)])
+    assert (fixed.exit_code, "7 records: AC 7" in fixed.output) == (0, True), fixed.output
 
 
 class CountingGate(ExclusiveGate):

@@ -15,6 +15,7 @@ from adjudge.cli.connection import LoginStore, SavedLogin
 from adjudge.client import Client
 from adjudge.evaluation.files import ResultFile
 from tests.support.installation import Installation, start_embedded
+from tests.support.problem_packages import icpc_package, zip_files
 
 pytestmark = pytest.mark.slow
 RECORDS = 20
@@ -89,16 +90,59 @@ def test_an_interrupted_evaluation_is_continued(
     assert sorted(int(item["id"]) for item in found) == list(range(RECORDS))
     assert {int(item["id"]): item["verdict"] for item in found} == {n: _expected(n) for n in range(RECORDS)}
     with Client(installation.url, _token(installation)) as client:
-        (evaluation,) = client.evaluations().items
+        evaluation = client.evaluations().items[-1]
         whole = client.evaluation(evaluation.id)
         assert (whole.total, whole.finished) == (RECORDS, RECORDS), "each record was added and evaluated once"
         assert whole.verdicts == {"AC": 12, "CE": 1, "WA": 7}
 
 
+SECRET_READER = "import sys; print(open(0).read(), file=sys.stderr); sys.exit(7)\n"
+
+
+def test_records_of_a_problem_are_judged_like_submissions(installation: Installation, records: Path) -> None:
+    package = icpc_package(**{"data/secret/2.in": "20 22\n", "data/secret/2.ans": "42\n"})
+    installation.publish(zip_files(package), slug="add")
+    programs = {
+        "right": "print(sum(map(int, input().split())))\n",
+        "wrong": "print(3)\n",
+        "crash": SECRET_READER,
+        "syntax": "(",
+    }
+    lines = [{"id": name, "source": source, "problem": "add"} for name, source in programs.items()]
+    records.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {**lines[0], "id": "old", "revision": 1}]))
+    ended = run(installation, records, "--name", "problem")
+    assert ended.exit_code == 0, ended.output
+    found = {
+        line["id"]: line for line in map(json.loads, records.with_suffix(".results.jsonl").read_text().splitlines())
+    }
+    verdicts = {"right": "AC", "wrong": "WA", "crash": "RE", "syntax": "CE", "old": "AC"}
+    assert {name: line["verdict"] for name, line in found.items()} == verdicts
+    assert (found["right"]["passed"], found["right"]["total"]) == (3, 3)
+    assert (found["wrong"]["passed"], found["wrong"]["total"], found["wrong"]["score"]) == (1, 3, 0)
+    assert "message" not in found["wrong"]["tests"][1], "a checker's message tells of the secret test"
+    assert found["syntax"]["compile_message"]
+    assert all(test["mem_kb"] % 1_024 == 0 for test in found["right"]["tests"][1:])
+
+
+def test_what_failed_is_evaluated_again_when_the_command_is_repeated(installation: Installation, records: Path) -> None:
+    slow = {"id": "slow", "source": "while True: pass", "tests": [{"output": ""}], "limits": {"cpu_ms": 8_000}}
+    quick = {"id": "quick", "source": "print(1)", "tests": [{"output": "1"}]}
+    with Client(installation.url, _token(installation)) as client:
+        evaluation = client.evaluate("again", [slow, quick])
+        canceled = client.evaluation_cancel(evaluation.id)
+        assert canceled.verdicts.get("error", 0) >= 1
+    records.write_text(json.dumps(quick) + "\n")
+    path = records.with_suffix(".results.jsonl")
+    path.write_text(json.dumps({"id": "quick", "verdict": None, "error": "Canceled."}) + "\n")
+    ended = run(installation, records, "--name", "again")
+    assert ended.exit_code == 0, ended.output
+    assert [json.loads(line)["verdict"] for line in path.read_text().splitlines()] == ["AC"]
+
+
 def test_records_that_a_server_refuses_are_named(installation: Installation, records: Path) -> None:
-    records.write_text(json.dumps({"id": 1, "source": "x", "problem": "sum"}) + "\n")
+    records.write_text(json.dumps({"id": 1, "source": "x", "problem": "nothing"}) + "\n")
     refused = run(installation, records, "--name", "refused")
-    assert (refused.exit_code, "Line 1: problem: not supported on a server yet" in refused.output) == (3, True)
+    assert (refused.exit_code, "Line 1: problem: no problem 'nothing'" in refused.output) == (3, True)
     records.write_text(json.dumps({"id": 1, "tests": []}) + "\n")
     invalid = run(installation, records, "--name", "invalid")
     assert invalid.exit_code == 1, invalid.output

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.domain.problem import ProblemMode
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.relay.housekeeping import Retention
@@ -19,7 +20,7 @@ from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging import evaluations
 from adjudge.store.judging.evaluation_models import FinishedEvaluation
 from tests.support.asgi_app import AsgiApp, make_app
-from tests.support.published_problem import OPEN_GATE
+from tests.support.published_problem import OPEN_GATE, add_problem, add_revision, publish_problem
 from tests.support.store_harness import StoreHarness, fence_of
 
 ROOT = "/api/v1/evaluations"
@@ -162,6 +163,85 @@ async def test_a_job_that_failed_and_is_replayed_gives_a_second_result_and_count
         assert (await client.get(place)).json()["finished"] == 1
 
 
+async def test_records_that_failed_or_were_canceled_are_evaluated_again_when_sent_again(api_open: AsgiApp) -> None:
+    api, store = api_open, api_open.store
+    async with api.as_role("service") as client:
+        place = f"{ROOT}/{(await add(client, numbered('failed', 'canceled', 'done'))).json()['id']}"
+        failed = await store.row("SELECT job_id FROM evaluation_items WHERE record_id = 'failed'")
+        (job,) = (await store.claim(failed["job_id"])).done
+        broken = JobResult(fence_of(job), JobStatus.FAILED, error_code="X", error="broken")
+        await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [broken]))
+        await finish(api, ["done"])
+        assert (await client.post(f"{place}:cancel")).json()["finished"] == 3
+        again = (await add(client, numbered("failed", "canceled", "done"))).json()
+        assert (again["added"], again["known"], again["retried"], again["finished"]) == (0, 3, 2, 1)
+        assert [item["id"] for item in lines(await client.get(f"{place}/results"))] == ["done"]
+        kept = (await store.row("SELECT kept_bytes FROM evaluations"))["kept_bytes"]
+        await finish(api, ["failed", "canceled"])
+        assert (await client.get(place)).json()["verdicts"] == {"AC": 3}
+        sizes = await store.rows("SELECT length(record) + length(result) AS size FROM evaluation_items")
+        row = await store.row("SELECT kept_bytes FROM evaluations")
+        assert row["kept_bytes"] == sum(item["size"] for item in sizes)
+        assert kept > row["kept_bytes"], "the records were kept until they had a result"
+        (replay,) = (await _replay(store)).values()
+        (late,) = (await store.claim(str(replay))).done
+        results = [JobResult(fence_of(late), JobStatus.FAILED, error_code="X", error="broken")]
+        await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, results))
+        assert (await client.get(place)).json()["verdicts"] == {"AC": 3}, "a result is not replaced by an error"
+
+
+async def _replay(store: StoreHarness) -> Mapping[str, str | None]:
+    letter = await store.row("SELECT id FROM dead_letters")
+    return await store.transact(lambda tx: store.jobs.replay(tx, [letter["id"]], actor="x", note=""))
+
+
+async def test_records_of_a_problem_pin_its_published_revision(api_open: AsgiApp) -> None:
+    problem = await publish_problem(api_open)
+    async with api_open.as_role("contestant") as client, api_open.client(problem.setter_token) as setter:
+        record = {"id": "a", "language": "cpp", "source": "int main() {}", "problem": "sum"}
+        assert (await add(client, body(record, {**record, "id": "b", "revision": 1}))).status_code == 202
+        newer = await add_revision(problem)
+        assert (await add(client, body({**record, "id": "c"}))).status_code == 202
+        jobs = await api_open.store.rows("SELECT payload FROM jobs ORDER BY id")
+        pinned = {item["record_id"]: item["revision_id"] for item in map(_payload, jobs)}
+        assert pinned == {"a": problem.revision_id, "b": problem.revision_id, "c": newer}
+        old = await add(client, body({**record, "id": "d", "revision": 1}))
+        assert old.json()["fields"]["field"] == "revision", "no longer published"
+        assert (await add(setter, body({**record, "id": "d", "revision": 1}))).status_code == 202
+        none = await add(setter, body({**record, "id": "e", "revision": 9}))
+        assert none.json()["fields"] == {"field": "revision", "line": "1"}
+
+
+def _payload(row: Mapping[str, Any]) -> dict[str, Any]:
+    found = row["payload"]
+    return dict(json.loads(found) if isinstance(found, str) else found)
+
+
+async def test_records_of_a_problem_need_the_right_to_submit(api_open: AsgiApp) -> None:
+    problem = await publish_problem(api_open)
+    await add_problem(problem, "draft", is_published=False)
+    await add_problem(problem, "python", languages=("python3",))
+    await add_problem(problem, "outputs", mode=ProblemMode.SUBMIT_ANSWER)
+    record = {"id": "a", "language": "cpp", "source": "int main() {}"}
+
+    async def field_of(client: httpx.AsyncClient, **fields: Any) -> tuple[int, str]:
+        answer = await add(client, body({**record, **fields}))
+        return answer.status_code, answer.json()["fields"].get("field", "")
+
+    async with api_open.as_role("contestant") as client, api_open.client(problem.setter_token) as setter:
+        assert await field_of(client, problem="draft") == (400, "problem")
+        assert await field_of(client, problem="draft", revision=1) == (400, "problem")
+        assert await field_of(client, problem="python") == (400, "language")
+        assert await field_of(client, problem="outputs") == (400, "problem")
+        assert await field_of(client, problem="sum", source="/" * 100_001) == (400, "source")
+        assert await field_of(setter, problem="draft") == (400, "revision")
+        assert (await add(setter, body({**record, "problem": "draft", "revision": 1}))).status_code == 202
+    _, secret = await api_open.user("service", scopes=("execution:create",))
+    async with api_open.client(secret) as client:
+        refused = await add(client, body({**record, "problem": "sum"}))
+        assert (refused.status_code, "submission:create" in refused.json()["detail"]) == (403, True)
+
+
 async def test_expired_evaluations_are_deleted_with_their_jobs(api_open: AsgiApp) -> None:
     api = api_open
     async with api.as_role("service") as client:
@@ -195,9 +275,12 @@ async def test_expired_evaluations_are_deleted_with_their_jobs(api_open: AsgiApp
         (body({"id": 1, **RECORD, "limits": {"memory_mib": 2_000}}), "limits.memory_mib", 1),
         (body({"id": 1, **RECORD, "tests": [{}] * 1_001}), "tests", 1),
         (body({"id": 1, "source": "x", "problem": "/etc"}), "problem", 1),
+        (body({"id": 1, "source": "x", "problem": "sum", "stop": "never"}), "stop", 1),
+        (body({"id": 1, "source": "x", "problem": "sum", "revision": "1"}), "revision", 1),
+        (body({"id": 1, **RECORD, "revision": 1}), "revision", 1),
         (b"[" * 100_001, "line", 1),
     ],
-    ids=range(10),
+    ids=range(13),
 )
 async def test_the_line_and_the_field_that_are_wrong_are_named(
     api: AsgiApp, content: bytes, field: str, line: int

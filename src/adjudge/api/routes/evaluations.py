@@ -53,7 +53,8 @@ def router(evaluations: EvaluationService) -> APIRouter:
         summary="Evaluate programs in bulk",
         description=(
             "Creates the evaluation `name`, or continues it, and adds the records of the body, all or none. A record "
-            "that it has already is ignored; one with the same id and other content is refused (409)."
+            "that it has already is ignored, or evaluated again if it failed or was canceled; one with the same id and "
+            "other content is refused (409). A record has tests, or the slug of a problem that you may submit to."
         ),
         openapi_extra=_BODY,
     )
@@ -125,7 +126,7 @@ def router(evaluations: EvaluationService) -> APIRouter:
 
 
 def _added(found: EvaluationAdded) -> EvaluationRecordsAdded:
-    return EvaluationRecordsAdded.of(found.evaluation, added=found.added, known=found.known)
+    return EvaluationRecordsAdded.of(found.evaluation, added=found.added, known=found.known, retried=found.retried)
 
 
 def _read(found: tuple[EvaluationRow, Mapping[str, int]]) -> EvaluationRead:

@@ -39,6 +39,7 @@ from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_submit import ContestSubmitCheck
 from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
+from adjudge.services.evaluation_problems import EvaluationProblems
 from adjudge.services.evaluation_records import EvaluationRecordReader
 from adjudge.services.evaluations import EvaluationService
 from adjudge.services.event_feed import EventFeed
@@ -159,7 +160,12 @@ def compose_services(
         ),
         executions=execution_service,
         evaluations=EvaluationService(
-            database, jobs, EvaluationRecordReader(languages, executions), executions, admission, new_id
+            database,
+            jobs,
+            EvaluationRecordReader(languages, executions, EvaluationProblems(database, rules)),
+            executions,
+            admission,
+            new_id,
         ),
         judge0=Judge0Service(execution_service, languages, executions, ops),
         events=SubmissionEventService(database, feed, submissions),

@@ -87,7 +87,9 @@ async def open_worker(
             JOB_KIND_EXECUTE: ExecutionHandler(
                 database, judge, board=board, output_bytes=settings.executions.output_bytes
             ),
-            JOB_KIND_EVALUATE: EvaluationHandler(database, evaluation_runner, judge.languages),
+            JOB_KIND_EVALUATE: EvaluationHandler(
+                database, cache, evaluation_runner, judge, margin=settings.judge.time_margin
+            ),
             JOB_KIND_WEBHOOK: _webhooks(settings, database),
             JOB_KIND_CALLBACK: CallbackHandler(
                 database, judge.languages, PrivateHostAllowList.parse(settings.webhooks.allow)

@@ -18,6 +18,8 @@ class NewEvaluationItem:
     """JSON in ASCII."""
     language: str
     timeout_ms: int
+    revision_id: str | None = None
+    """The revision of a record with a problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class KnownRecord:
 
     record_id: str
     digest: str
+    state: str
+    result_chars: int
 
 
 @dataclass(frozen=True, slots=True)

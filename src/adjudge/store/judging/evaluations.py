@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from adjudge.domain.ids import IdFactory, new_id
@@ -77,6 +77,7 @@ FIND_KNOWN = Statement(
     WHERE evaluation_id = :id AND record_id IN (SELECT given_id FROM {given})
     """,
     row=KnownRecord,
+    columns={"result_chars": "coalesce(length(result), 0)"},
     input_columns={"given_id": "text"},
 )
 ADD_COUNTS = Statement(
@@ -101,6 +102,24 @@ INSERT_ITEMS = Statement(
         "given_record": "text",
         "given_job_id": "text",
     },
+)
+COUNT_RETRIED = Statement(
+    "evaluations.count_retried",
+    "Count records that are evaluated again as unfinished, and keep the evaluation longer.",
+    """
+    UPDATE evaluations SET finished = finished - :count, kept_bytes = kept_bytes - :bytes, expires_at = {now} + :ttl_us
+    WHERE id = :id
+    """,
+)
+RETRY_ITEMS = Statement(
+    "evaluation_items.retry",
+    "Remove the results of records that failed or were canceled, and set their new jobs.",
+    """
+    UPDATE evaluation_items SET job_id = given_job_id, state = 'pending', result = NULL, sequence = NULL,
+        finished_at = NULL
+    FROM {given} WHERE evaluation_id = :id AND record_id = given_record_id
+    """,
+    input_columns={"given_record_id": "text", "given_job_id": "text"},
 )
 SELECT_TASK = Statement(
     "evaluation_items.select_task",
@@ -228,12 +247,17 @@ async def count_verdicts(tx: Tx, evaluation_id: str) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-async def find_known(tx: Tx, evaluation_id: str, record_ids: Sequence[str]) -> dict[str, str]:
-    """The digests of those records that the evaluation has, by record id."""
+async def lock(tx: Tx, evaluation_id: str) -> None:
+    """Lock an evaluation: no result is stored until the transaction ends."""
+    await tx.fetch(LOCK, [(evaluation_id,)])
+
+
+async def find_known(tx: Tx, evaluation_id: str, record_ids: Sequence[str]) -> dict[str, KnownRecord]:
+    """Those of the records that the evaluation has, by record id."""
     if not record_ids:
         return {}
     rows = await tx.fetch(FIND_KNOWN, [(record_id,) for record_id in record_ids], id=evaluation_id)
-    return {row.record_id: row.digest for row in rows}
+    return {row.record_id: row for row in rows}
 
 
 async def add(
@@ -247,6 +271,48 @@ async def add(
     new_id: IdFactory = new_id,
 ) -> bool:
     """Add records with their jobs; False if the evaluation has expired. The user must be locked."""
+    job_ids = await _enqueue(tx, jobs, evaluation_id, items, options, new_id=new_id)
+    size = sum(len(item.record) for item in items)
+    if not await tx.execute(ADD_COUNTS, id=evaluation_id, count=len(items), bytes=size, ttl_us=ttl_ms * 1_000):
+        return False
+    rows = [
+        (item.record_id, item.digest, item.shape, item.record, job_id)
+        for item, job_id in zip(items, job_ids, strict=True)
+    ]
+    if rows:
+        await tx.execute(INSERT_ITEMS, rows, id=evaluation_id)
+    return True
+
+
+async def retry(
+    tx: Tx,
+    jobs: JobCommands,
+    evaluation_id: str,
+    items: Mapping[NewEvaluationItem, KnownRecord],
+    options: EvaluationJobOptions,
+    *,
+    ttl_ms: int,
+    new_id: IdFactory = new_id,
+) -> None:
+    """Evaluate records again that failed or were canceled. The user and the evaluation must be locked."""
+    if not items:
+        return
+    job_ids = await _enqueue(tx, jobs, evaluation_id, [*items], options, new_id=new_id)
+    size = sum(known.result_chars for known in items.values())
+    await tx.execute(COUNT_RETRIED, id=evaluation_id, count=len(items), bytes=size, ttl_us=ttl_ms * 1_000)
+    rows = [(item.record_id, job_id) for item, job_id in zip(items, job_ids, strict=True)]
+    await tx.execute(RETRY_ITEMS, rows, id=evaluation_id)
+
+
+async def _enqueue(
+    tx: Tx,
+    jobs: JobCommands,
+    evaluation_id: str,
+    items: Sequence[NewEvaluationItem],
+    options: EvaluationJobOptions,
+    *,
+    new_id: IdFactory,
+) -> Sequence[str]:
     made = [
         NewJob(
             id=new_id(),
@@ -260,17 +326,7 @@ async def add(
         )
         for item in items
     ]
-    job_ids = await jobs.enqueue(tx, made)
-    size = sum(len(item.record) for item in items)
-    if not await tx.execute(ADD_COUNTS, id=evaluation_id, count=len(items), bytes=size, ttl_us=ttl_ms * 1_000):
-        return False
-    rows = [
-        (item.record_id, item.digest, item.shape, item.record, job_id)
-        for item, job_id in zip(items, job_ids, strict=True)
-    ]
-    if rows:
-        await tx.execute(INSERT_ITEMS, rows, id=evaluation_id)
-    return True
+    return await jobs.enqueue(tx, made)
 
 
 def _payload(evaluation_id: str, item: NewEvaluationItem, options: EvaluationJobOptions) -> dict[str, Any]:
@@ -280,6 +336,8 @@ def _payload(evaluation_id: str, item: NewEvaluationItem, options: EvaluationJob
         "language": item.language,
         "user_id": options.user_id,
     }
+    if item.revision_id is not None:
+        payload["revision_id"] = item.revision_id
     return payload if options.request_id is None else {**payload, "request_id": options.request_id}
 
 
@@ -319,20 +377,27 @@ class EvaluationListener:
         for item in ended:
             groups[item.job.payload["evaluation_id"]].append(item)
         locked = await tx.fetch(LOCK, [(evaluation_id,) for evaluation_id in sorted(groups)])
-        keys = [(item.job.payload["evaluation_id"], item.job.payload["record_id"]) for item in ended]
+        keys = [_key(item) for item in ended]
         states = {(row.evaluation_id, row.record_id): row.state for row in await tx.fetch(FIND_STATES, keys)}
         counts, rows = [], []
         for evaluation in locked:
-            made = list(_item_rows(groups[evaluation.id], evaluation.sequence))
-            # A replayed job is finished a second time: its result gets a new number, but counts once.
+            # A record may have several jobs: replayed ones, and those of records that were sent again. The first
+            # result that is not an error stays; one that replaces an error gets a new number, but counts once.
+            found = {_key(item): item for item in groups[evaluation.id]}
+            group = [item for key, item in found.items() if states.get(key) != "finished"]
+            made = list(_item_rows(group, evaluation.sequence))
             finished = sum(states.get((evaluation.id, row[1])) == "pending" for row in made)
-            size = sum(_size_change(item) for item in groups[evaluation.id])
+            size = sum(_size_change(item) for item in group)
             counts.append((evaluation.id, evaluation.sequence + len(made), finished, size))
             rows += made
         if rows:
             await tx.execute(COUNT_FINISHED, counts)
             await tx.execute(FINISH, rows)
         tx.notify(CHANNEL_JUDGING)
+
+
+def _key(item: FinishedJob) -> tuple[str, str]:
+    return item.job.payload["evaluation_id"], item.job.payload["record_id"]
 
 
 _STATES: Final = {JobStatus.SUCCEEDED: "finished", JobStatus.CANCELED: "canceled"}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from pathlib import Path
+from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any
 
 from adjudge.blobs.cache import BlobCache
@@ -22,15 +20,14 @@ from adjudge.judge.result_document import JudgeResult, feedback_for_case
 from adjudge.judge.source_bundle import decode_bundle
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.observe import metrics
-from adjudge.packages.files import PackageFiles
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import find_judge_task
 from adjudge.store.judging.models import CaseResultRow, Judgement, JudgeTask
-from adjudge.store.problems import commands as problem_commands
 from adjudge.worker.handler import HandlerResult
 from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter
+from adjudge.worker.handlers.revision_files import pinned_files
 from adjudge.worker.slots import language_needs
 
 JURY_FAULT = "JURY_FAULT"
@@ -76,7 +73,7 @@ class JudgeHandler:
             time_margin=self._margin, revision=task.manifest_digest, job_id=job.id, attempt_id=job.attempt_id
         )
         problem = problem_from_json(json.loads(task.definition))
-        async with self._files(task) as files:
+        async with pinned_files(self._database, self._cache, task.revision_id) as files:
             watched = JudgeProgressReporter(problem, reporter)
             result = await self._judge.judge(problem, files, SubmittedProgram(source, task.language), options, watched)
         metrics.JUDGE_VERDICT.labels(result.verdict.value).inc()
@@ -98,14 +95,6 @@ class JudgeHandler:
                 if len(data) > SOURCE_BYTES_MAX:
                     raise InvalidInput(f"source: longer than {SOURCE_BYTES_MAX} bytes.", field="source")
         return bytes(data)
-
-    @asynccontextmanager
-    async def _files(self, task: JudgeTask) -> AsyncIterator[PackageFiles]:
-        """The files that the verdict depends on, pinned in the cache while judging."""
-        digests = await self._database.read(lambda tx: problem_commands.list_judging_files(tx, task.revision_id))
-        async with AsyncExitStack() as held:
-            found = {path: await held.enter_async_context(self._cache.pin(digest)) for path, digest in digests.items()}
-            yield PackageFiles(found, Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))))
 
 
 class JudgeProgressReporter:
