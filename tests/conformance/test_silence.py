@@ -14,7 +14,7 @@ import pytest
 from adjudge.blobs.s3 import S3BlobStore, S3Options
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
-from adjudge.registry import WorkerHealth, WorkerInfo
+from adjudge.registry import ProcessHealth, ProcessInfo
 from adjudge.registry.etcd import EtcdRegistry
 from adjudge.store import Tx
 from adjudge.store.accounts import users
@@ -167,13 +167,13 @@ async def test_silent_etcd_is_unavailable_then_works(etcd_server: EtcdServer, mo
     monkeypatch.setattr("adjudge.registry.etcd._TIMEOUT_SEC", 0.5)
     async with SilentProxy(etcd_server.endpoint).running() as proxy, asyncio.timeout(PATIENCE_SEC):
         registry = EtcdRegistry([proxy.url], environment=f"silent-{proxy.port}", lease_sec=60)
-        info = WorkerInfo("w1", "host", 1, "0", 1)
+        info = ProcessInfo("w1", "host", 1, "0", 1)
         await registry.register(info)
         proxy.be_silent()
         with pytest.raises(Unavailable, match="is unavailable"):
-            await registry.keep_alive("w1", health=WorkerHealth.READY)
+            await registry.keep_alive("w1", health=ProcessHealth.READY)
         proxy.speak()
-        assert await registry.keep_alive("w1", health=WorkerHealth.READY)
+        assert await registry.keep_alive("w1", health=ProcessHealth.READY)
         await registry.close()
 
 

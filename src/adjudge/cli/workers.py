@@ -1,9 +1,10 @@
-"""``adjudge workers``: lists online workers."""
+"""``adjudge workers``: lists live workers, schedulers and API servers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -14,31 +15,41 @@ from adjudge.cli.options import json_option
 from adjudge.cli.output import make_console
 from adjudge.cli.wiring.drivers import open_existing_database, open_registry
 from adjudge.judge.languages import version_number
-from adjudge.registry import LiveWorker
+from adjudge.registry import LiveProcess, ProcessRole
 from adjudge.settings import Settings
 
 
 @click.command(name="workers")
 @json_option
 def command(as_json: bool) -> None:
-    """List online workers with slots, languages and health."""
+    """List live workers, schedulers and API servers with role, health, version and when they were last seen."""
     found = asyncio.run(_list(settings_source.load()))
     if as_json:
-        click.echo(json.dumps([{**asdict(item.info), "lease_left_sec": item.lease_left_sec} for item in found]))
-    elif not found:
+        items = [{**asdict(item.info), **_lease(item)} for item in found]
+        click.echo(json.dumps(items))
+        return
+    if found:
+        make_console().print(_table(found))
+    if not any(item.info.role is ProcessRole.WORKER for item in found):
         click.echo("No workers online. Start one with `adjudge worker`, or all roles with `adjudge up`.")
-    else:
-        table = Table("name", "health", "slots", "languages", "isolation", "version", "lease remaining")
-        for item in found:
-            info = item.info
-            versions = sorted(info.languages.items())
-            languages = ", ".join(f"{name} {version_number(version)}" for name, version in versions)
-            left = f"{item.lease_left_sec:.0f} s"
-            table.add_row(info.name, info.health, str(info.slots), languages, info.isolation, info.version, left)
-        make_console().print(table)
 
 
-async def _list(settings: Settings) -> list[LiveWorker]:
+def _table(found: Sequence[LiveProcess]) -> Table:
+    table = Table("name", "role", "health", "slots", "languages", "isolation", "version", "last seen")
+    for item in found:
+        info = item.info
+        languages = ", ".join(f"{name} {version_number(version)}" for name, version in sorted(info.languages.items()))
+        slots = str(info.slots) if info.role is ProcessRole.WORKER else ""
+        seen = f"{item.seen_ago_sec:.0f} s ago"
+        table.add_row(info.name, info.role, info.health, slots, languages, info.isolation, info.version, seen)
+    return table
+
+
+def _lease(item: LiveProcess) -> dict[str, float]:
+    return {"seen_ago_sec": item.seen_ago_sec, "lease_left_sec": item.lease_left_sec}
+
+
+async def _list(settings: Settings) -> list[LiveProcess]:
     async with (
         open_existing_database(settings) as database,
         open_registry(settings, database) as registry,

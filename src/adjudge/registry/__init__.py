@@ -1,5 +1,5 @@
-"""The worker registry: live workers and their capabilities."""
+"""The registry: live API servers, schedulers and workers."""
 
-from adjudge.registry.driver import LEASE_SEC, LiveWorker, Registry, WorkerHealth, WorkerInfo
+from adjudge.registry.driver import LEASE_SEC, LiveProcess, ProcessHealth, ProcessInfo, ProcessRole, Registry
 
-__all__ = ["LEASE_SEC", "LiveWorker", "Registry", "WorkerHealth", "WorkerInfo"]
+__all__ = ["LEASE_SEC", "LiveProcess", "ProcessHealth", "ProcessInfo", "ProcessRole", "Registry"]

@@ -1,4 +1,4 @@
-"""The protocol of worker registries: workers register with a lease and disappear when they stop renewing it.
+"""The protocol of registries: processes register with a lease and disappear when they stop renewing it.
 
 The registry never decides who may write a result; the fence of the job row does.
 """
@@ -17,8 +17,16 @@ LEASE_SEC: Final = 15.0
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
 
-class WorkerHealth(StrEnum):
-    """The health of a worker."""
+class ProcessRole(StrEnum):
+    """What a process does; one that runs all roles has an entry for each."""
+
+    API = "api"
+    SCHEDULER = "scheduler"
+    WORKER = "worker"
+
+
+class ProcessHealth(StrEnum):
+    """The health of a process."""
 
     STARTING = "starting"
     READY = "ready"
@@ -29,37 +37,41 @@ class WorkerHealth(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerInfo:
-    """What a worker registers."""
+class ProcessInfo:
+    """What a process registers."""
 
     name: str
     host: str
     pid: int
     version: str
-    slots: int
+    slots: int = 0
+    """How many jobs a worker runs at once."""
     languages: Mapping[str, str] = field(default_factory=dict)
-    """Language → version of its toolchain."""
+    """Language → version of its toolchain, for workers."""
     isolation: str = ""
     """Isolation of its programs: privileges of the launcher, and how memory is limited."""
-    health: WorkerHealth = WorkerHealth.STARTING
+    health: ProcessHealth = ProcessHealth.STARTING
+    role: ProcessRole = ProcessRole.WORKER
 
 
 @dataclass(frozen=True, slots=True)
-class LiveWorker:
-    """A worker with a valid lease, and its remaining time."""
+class LiveProcess:
+    """A process with a valid lease."""
 
-    info: WorkerInfo
+    info: ProcessInfo
     lease_left_sec: float
+    seen_ago_sec: float
+    """Time since the lease was renewed."""
 
 
 class Registry(Protocol):
-    """The live workers. Raises ``Unavailable`` while the registry is down."""
+    """The live processes. Raises ``Unavailable`` while the registry is down."""
 
-    async def register(self, info: WorkerInfo) -> None:
-        """Register a worker with a new lease; replaces an entry of the same name."""
+    async def register(self, info: ProcessInfo) -> None:
+        """Register a process with a new lease; replaces an entry of the same name."""
         ...
 
-    async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
+    async def keep_alive(self, name: str, *, health: ProcessHealth) -> bool:
         """Renew the lease. False if it has expired: register again."""
         ...
 
@@ -67,8 +79,8 @@ class Registry(Protocol):
         """Remove the entry immediately."""
         ...
 
-    async def list(self) -> list[LiveWorker]:
-        """The live workers, sorted by name."""
+    async def list(self) -> list[LiveProcess]:
+        """The live processes, sorted by name."""
         ...
 
     async def close(self) -> None:
@@ -76,10 +88,10 @@ class Registry(Protocol):
         ...
 
 
-def check_worker_name(name: str) -> str:
+def check_process_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"worker_id: {name[:64]!r} cannot name a worker; use letters, digits and . _ : @ -, at most 128 "
+            f"worker_id: {name[:64]!r} cannot name a process; use letters, digits and . _ : @ -, at most 128 "
             "characters, the first a letter or a digit.",
             field="worker_id",
         )

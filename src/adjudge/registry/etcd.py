@@ -1,4 +1,4 @@
-"""The worker registry in etcd: one key per worker, bound to a lease.
+"""The registry in etcd: one key per process, bound to a lease.
 
 Uses the v3 JSON gateway over HTTP, so no other client is needed. Keys and values are base64, 64-bit numbers are
 strings, and fields that are zero or false are omitted.
@@ -19,7 +19,7 @@ import httpx
 from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
 from adjudge.domain.keepalive import SOCKET_OPTIONS
 from adjudge.domain.reactions import Reaction, reaction_to
-from adjudge.registry.driver import LEASE_SEC, LiveWorker, WorkerHealth, WorkerInfo, check_worker_name
+from adjudge.registry.driver import LEASE_SEC, LiveProcess, ProcessHealth, ProcessInfo, ProcessRole, check_process_name
 from adjudge.registry.http_failures import REACTIONS
 
 _TIMEOUT_SEC: Final = 5.0
@@ -27,13 +27,13 @@ _TIMEOUT_SEC: Final = 5.0
 _NOT_FOUND: Final = 5
 """gRPC code of the gateway for an expired lease."""
 _MOST_PORT: Final = 65_535
-_FIELDS: Final = frozenset(field.name for field in fields(WorkerInfo))
+_FIELDS: Final = frozenset(field.name for field in fields(ProcessInfo))
 _NOT_ALLOWED: Final = (7, 16)
 """PERMISSION_DENIED and UNAUTHENTICATED; the latter also for an expired token."""
 
 
 class EtcdRegistry:
-    """Keys ``/adjudge/ENV/workers/NAME``. Several endpoints are tried in turn."""
+    """Keys ``/adjudge/ENV/processes/NAME``. Several endpoints are tried in turn."""
 
     def __init__(
         self,
@@ -48,18 +48,18 @@ class EtcdRegistry:
         self._endpoints = [_address(endpoint) for endpoint in endpoints]
         if not self._endpoints:
             raise InvalidInput("etcd_endpoints: must have at least one endpoint.", field="etcd_endpoints")
-        self._prefix = f"/adjudge/{environment}/workers/"
+        self._prefix = f"/adjudge/{environment}/processes/"
         self._lease_sec = max(1, math.ceil(lease_sec))
         self._credentials = {"name": user, "password": password} if user else None
         self._token: str | None = None
         self._client = httpx.AsyncClient(
             timeout=_TIMEOUT_SEC, transport=transport or httpx.AsyncHTTPTransport(socket_options=SOCKET_OPTIONS)
         )
-        self._announced: dict[str, tuple[int, WorkerInfo]] = {}
+        self._announced: dict[str, tuple[int, ProcessInfo]] = {}
 
-    async def register(self, info: WorkerInfo) -> None:
-        """Create a lease and bind the worker's key to it; an older lease of ours is revoked."""
-        check_worker_name(info.name)
+    async def register(self, info: ProcessInfo) -> None:
+        """Create a lease and bind the process's key to it; an older lease of ours is revoked."""
+        check_process_name(info.name)
         granted = await self._call("lease/grant", {"TTL": self._lease_sec})
         lease = int(granted["ID"])
         try:
@@ -72,7 +72,7 @@ class EtcdRegistry:
         if older is not None:
             await self._revoke(older[0])
 
-    async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
+    async def keep_alive(self, name: str, *, health: ProcessHealth) -> bool:
         """Renew the lease; a changed health is written, too, unless the key is gone."""
         if name not in self._announced:
             return False
@@ -93,23 +93,27 @@ class EtcdRegistry:
         else:
             await self._call("kv/deleterange", {"key": _coded(self._prefix + name)})
 
-    async def list(self) -> list[LiveWorker]:
+    async def list(self) -> list[LiveProcess]:
         """Read all keys below the prefix, then the remaining time of each lease."""
         end = self._prefix[:-1] + chr(ord(self._prefix[-1]) + 1)
         answer = await self._call("kv/range", {"key": _coded(self._prefix), "range_end": _coded(end)})
         rows = [(_info(row["value"]), int(row.get("lease", 0))) for row in answer.get("kvs", ())]
         left = await asyncio.gather(*(self._lease_left(lease) for _, lease in rows))
-        living = [LiveWorker(info, float(sec)) for (info, _), sec in zip(rows, left, strict=True) if sec >= 0]
-        return sorted(living, key=lambda worker: worker.info.name)
+        living = [
+            LiveProcess(info, float(sec), float(max(0, granted - sec - 1)))
+            for (info, _), (sec, granted) in zip(rows, left, strict=True)
+            if sec >= 0
+        ]
+        return sorted(living, key=lambda process: process.info.name)
 
     async def close(self) -> None:
         """Close the connections; leases continue until they expire."""
         await self._client.aclose()
 
-    async def _write(self, info: WorkerInfo, lease: int) -> None:
+    async def _write(self, info: ProcessInfo, lease: int) -> None:
         await self._call("kv/put", self._entry(info, lease))
 
-    async def _rewrite(self, info: WorkerInfo, lease: int) -> bool:
+    async def _rewrite(self, info: ProcessInfo, lease: int) -> bool:
         """Write only while the key is bound to our lease: another process of the same name may have taken it over."""
         same_lease = {"key": _coded(self._prefix + info.name), "target": "LEASE", "lease": str(lease)}
         put = {"requestPut": self._entry(info, lease)}
@@ -118,16 +122,16 @@ class EtcdRegistry:
             self._announced[info.name] = (lease, info)
         return bool(answer.get("succeeded", False))
 
-    def _entry(self, info: WorkerInfo, lease: int) -> dict[str, str]:
+    def _entry(self, info: ProcessInfo, lease: int) -> dict[str, str]:
         return {"key": _coded(self._prefix + info.name), "value": _coded(_text(info)), "lease": str(lease)}
 
     async def _revoke(self, lease: int) -> None:
         await self._call("lease/revoke", {"ID": str(lease)})
 
-    async def _lease_left(self, lease: int) -> int:
-        """Whole seconds: 0 in the last second of a lease, -1 after its end."""
+    async def _lease_left(self, lease: int) -> tuple[int, int]:
+        """Remaining and granted time in whole seconds: 0 left in the last second of a lease, -1 after its end."""
         answer = await self._call("lease/timetolive", {"ID": str(lease)})
-        return int(answer.get("TTL", 0))
+        return int(answer.get("TTL", 0)), int(answer.get("grantedTTL", 0))
 
     async def _call(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Call the first endpoint that replies; it is tried first from now on."""
@@ -193,12 +197,12 @@ def _coded(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-def _text(info: WorkerInfo) -> str:
+def _text(info: ProcessInfo) -> str:
     return json.dumps(asdict(info) | {"languages": dict(info.languages)}, separators=(",", ":"))
 
 
-def _info(value: str) -> WorkerInfo:
-    """Decode what a worker registered; unknown fields of newer versions are ignored."""
+def _info(value: str) -> ProcessInfo:
+    """Decode what a process registered; unknown fields of newer versions are ignored."""
     said = json.loads(b64decode(value))
     known = {name: said[name] for name in _FIELDS & said.keys()}
-    return WorkerInfo(**(known | {"health": WorkerHealth(known["health"])}))
+    return ProcessInfo(**(known | {"health": ProcessHealth(known["health"]), "role": ProcessRole(known["role"])}))

@@ -84,6 +84,28 @@ class WorkerRead(ResponseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProcessRead(ResponseModel):
+    """A live process: an API server, a scheduler or a worker."""
+
+    name: str
+    role: Literal["api", "scheduler", "worker"]
+    host: str
+    pid: int
+    version: str
+    health: str
+    slots: int
+    seen_ago_sec: float
+    lease_left_sec: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessList(ResponseModel):
+    """Live processes."""
+
+    items: list[ProcessRead]
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkerList(ResponseModel):
     """Online workers."""
 

@@ -33,7 +33,7 @@ from adjudge.domain.ids import uuid7
 from adjudge.domain.permissions import Permission, Role
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.registry.driver import Registry, WorkerHealth, WorkerInfo
+from adjudge.registry.driver import ProcessHealth, ProcessInfo, ProcessRole, Registry
 from adjudge.services.viewer import Viewer
 from adjudge.settings.sections import AdmissionSettings as Limits
 from adjudge.store import Database, Tx
@@ -107,7 +107,9 @@ class LoadSampler:
             log.warning("queue_depth_unknown", error=error.message)
         try:
             alive = [
-                worker.info for worker in await self._registry.list() if worker.info.health is not WorkerHealth.DRAINING
+                process.info
+                for process in await self._registry.list()
+                if process.info.role is ProcessRole.WORKER and process.info.health is not ProcessHealth.DRAINING
             ]
             sample = replace(sample, languages=_languages(alive), workers=len(alive))
         except AdjudgeError as error:
@@ -350,8 +352,8 @@ def _without_worker(sample: LoadSnapshot, languages: Collection[str]) -> frozens
     return frozenset() if sample.languages is None else frozenset(languages) - sample.languages
 
 
-def _languages(alive: Sequence[WorkerInfo]) -> frozenset[str] | None:
+def _languages(alive: Sequence[ProcessInfo]) -> frozenset[str] | None:
     """All languages of the workers; None while a worker is starting, because its languages are unknown."""
-    if any(info.health is WorkerHealth.STARTING for info in alive):
+    if any(info.health is ProcessHealth.STARTING for info in alive):
         return None
     return frozenset(language for info in alive for language in info.languages)

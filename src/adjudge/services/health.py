@@ -15,7 +15,7 @@ from typing import Final, Literal
 from adjudge.blobs.driver import BlobStore, parse_digest
 from adjudge.domain.errors import AdjudgeError, Unavailable
 from adjudge.observe.logs import get_logger
-from adjudge.registry.driver import Registry
+from adjudge.registry.driver import ProcessRole, Registry
 from adjudge.store import Database
 from adjudge.store.engine.connect import ping
 from adjudge.stream.driver import Stream
@@ -54,7 +54,7 @@ def component_checks(database: Database, blobs: BlobStore, stream: Stream, regis
         await stream.depths()
 
     async def a_worker_lives() -> None:
-        if not await registry.list():
+        if not any(process.info.role is ProcessRole.WORKER for process in await registry.list()):
             raise Unavailable("No workers online.")
 
     return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.domain.ids import is_id, parse_id_or_not_found
-from adjudge.registry.driver import LiveWorker, Registry
+from adjudge.registry.driver import LiveProcess, ProcessRole, Registry
 from adjudge.services import health
 from adjudge.services.health import Check, ComponentHealth
 from adjudge.services.viewer import Viewer
@@ -72,9 +72,13 @@ class OpsService:
         """Metric samples of all processes within the last ``window_ms``."""
         return await self.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=window_ms))
 
-    async def list_workers(self) -> list[LiveWorker]:
-        """Online workers."""
+    async def list_processes(self) -> list[LiveProcess]:
+        """Live API servers, schedulers and workers."""
         return await self.registry.list()
+
+    async def list_workers(self) -> list[LiveProcess]:
+        """Online workers."""
+        return [process for process in await self.registry.list() if process.info.role is ProcessRole.WORKER]
 
     async def get_queue_status(self) -> tuple[list[QueueStats], int]:
         """Waiting jobs by priority band, and the number of running jobs."""

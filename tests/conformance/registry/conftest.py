@@ -66,7 +66,7 @@ class EtcdSide(RegistryDriverFixture):
         await asyncio.sleep(0.05)
 
     async def lapse(self, name: str) -> None:
-        key = b64encode(f"/adjudge/{self.environment}/workers/{name}".encode()).decode()
+        key = b64encode(f"/adjudge/{self.environment}/processes/{name}".encode()).decode()
         async with httpx.AsyncClient(base_url=f"{self.server.endpoint}/v3", timeout=60) as client:
             (found,) = (await client.post("/kv/range", json={"key": key})).json()["kvs"]
             (await client.post("/lease/revoke", json={"ID": found["lease"]})).raise_for_status()

@@ -12,7 +12,7 @@ import pytest
 from adjudge import settings
 from adjudge.cli.wiring.drivers import open_registry
 from adjudge.domain.errors import InvalidInput, Unavailable
-from adjudge.registry import WorkerHealth, WorkerInfo
+from adjudge.registry import ProcessHealth, ProcessInfo
 from adjudge.registry.etcd import EtcdRegistry
 from adjudge.store import Database
 from tests.conformance.registry.test_registry import ANNA, names
@@ -21,7 +21,7 @@ from tests.support.servers import EtcdServer
 
 
 @dataclass(frozen=True)
-class NewerInfo(WorkerInfo):
+class NewerInfo(ProcessInfo):
     """As a later version may announce itself."""
 
     gpus: int = 0
@@ -65,12 +65,12 @@ async def test_etcd_outage_and_recovery(own_server: EtcdServer) -> None:
     registry = EtcdRegistry([own_server.endpoint], environment="test", lease_sec=60)
     await registry.register(ANNA)
     own_server.kill()
-    for call in (registry.list(), registry.keep_alive("anna-1", health=WorkerHealth.READY), registry.register(ANNA)):
+    for call in (registry.list(), registry.keep_alive("anna-1", health=ProcessHealth.READY), registry.register(ANNA)):
         with pytest.raises(Unavailable, match=r"etcd at 127\.0\.0\.1"):
             await call
     own_server.revive()
-    assert await registry.keep_alive("anna-1", health=WorkerHealth.DRAINING)
-    assert [worker.info for worker in await registry.list()] == [replace(ANNA, health=WorkerHealth.DRAINING)]
+    assert await registry.keep_alive("anna-1", health=ProcessHealth.DRAINING)
+    assert [worker.info for worker in await registry.list()] == [replace(ANNA, health=ProcessHealth.DRAINING)]
     await registry.close()
 
 
@@ -79,7 +79,7 @@ async def test_former_owner_does_not_write_key(etcd_server: EtcdServer) -> None:
     owner = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=60)
     await former.register(ANNA)
     await owner.register(replace(ANNA, pid=1))
-    assert not await former.keep_alive("anna-1", health=WorkerHealth.DEGRADED)
+    assert not await former.keep_alive("anna-1", health=ProcessHealth.DEGRADED)
     assert [worker.info for worker in await owner.list()] == [replace(ANNA, pid=1)]
     for registry in (former, owner):
         await registry.close()

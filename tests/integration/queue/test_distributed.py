@@ -57,7 +57,7 @@ async def test_10_11_processes_judge_with_files_in_s3_and_workers_in_etcd(
             worker.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(worker.wait, 120) == 0
             left = await asyncio.to_thread(installation.ask, "workers", "--json")
-        in_database = await rows(database, "SELECT 1 AS one FROM workers")
+        in_database = await rows(database, "SELECT 1 AS one FROM processes")
     assert decided["verdict"] == "WA"
     assert (known["slots"], known["health"]) == (1, "ready")
     assert "python3" in known["languages"]

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from adjudge.cli import chain, chain_runs, main, references, workers
-from adjudge.registry import LiveWorker, WorkerInfo
+from adjudge.registry import LiveProcess, ProcessInfo
 from adjudge.schema.chain_runs import ChainRunRead, NodeRead
 from adjudge.schema.chains import ChainRead, TriggerRead
 from adjudge.settings import Settings
@@ -111,8 +111,8 @@ def test_webhook_trigger_is_shown_with_its_url() -> None:
 def test_workers_show_version_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     languages = {"python3": "Python 3.11.2 (main, Apr 28 2025) [GCC 12.2.0]", "c": "12.2.0", "tcl": "unknown"}
 
-    async def found(_: Settings) -> list[LiveWorker]:
-        return [LiveWorker(WorkerInfo("w-1", "host", 1, "1.0", 2, languages), 9.0)]
+    async def found(_: Settings) -> list[LiveProcess]:
+        return [LiveProcess(ProcessInfo("w-1", "host", 1, "1.0", 2, languages), 9.0, 1.0)]
 
     monkeypatch.setattr(workers, "_list", found)
     assert "c 12.2.0, python3 3.11.2, tcl unknown" in CliRunner().invoke(main, ["workers"]).output

@@ -20,7 +20,7 @@ from adjudge.domain.errors import (
 )
 from adjudge.domain.ids import new_id
 from adjudge.domain.permissions import ROLE_PERMISSIONS, Role
-from adjudge.registry import WorkerHealth, WorkerInfo
+from adjudge.registry import ProcessHealth, ProcessInfo
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.services.admission import AdmissionController, LoadSampler, client_network, priority_for_role
 from adjudge.services.rate_limit import FallbackBuckets
@@ -124,8 +124,8 @@ async def test_a_language_that_nobody_can_run_is_refused_at_once(admission: Admi
     error = await refusal(gate, viewer(Role.ADMIN))
     assert isinstance(error, NoWorkerForLanguage)
     assert error.fields["languages"] == "cpp"
-    for name, language, health in (("a", "cpp", WorkerHealth.DRAINING), ("b", "go", WorkerHealth.READY)):
-        await admission.registry.register(WorkerInfo(name, "host", 1, "1", 1, {language: "1"}, health=health))
+    for name, language, health in (("a", "cpp", ProcessHealth.DRAINING), ("b", "go", ProcessHealth.READY)):
+        await admission.registry.register(ProcessInfo(name, "host", 1, "1", 1, {language: "1"}, health=health))
     admission.now += 2
     assert isinstance(await refusal(gate, viewer()), NoWorkerForLanguage), "a worker that drains takes nothing new"
     await admit(gate, viewer(), language="go")
@@ -134,11 +134,11 @@ async def test_a_language_that_nobody_can_run_is_refused_at_once(admission: Admi
 async def test_a_worker_that_starts_may_be_one_that_can(admission: AdmissionFixture) -> None:
     """It takes jobs while it still looks for its languages: after a restart nobody is turned away for it."""
     gate = admission.gate(replace(OPEN, health_gate=True))
-    starting = WorkerInfo("a", "host", 1, "1", 1, health=WorkerHealth.STARTING)
+    starting = ProcessInfo("a", "host", 1, "1", 1, health=ProcessHealth.STARTING)
     await admission.registry.register(starting)
     await admit(gate, viewer())
     assert await gate.unavailable_languages(["cpp"]) == frozenset()
-    await admission.registry.register(replace(starting, languages={"go": "1"}, health=WorkerHealth.READY))
+    await admission.registry.register(replace(starting, languages={"go": "1"}, health=ProcessHealth.READY))
     admission.now += 2
     assert isinstance(await refusal(gate, viewer()), NoWorkerForLanguage)
     assert await gate.unavailable_languages(["cpp", "go"]) == {"cpp"}

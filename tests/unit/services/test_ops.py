@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from adjudge.domain.ids import new_id
-from adjudge.registry import WorkerHealth, WorkerInfo
+from adjudge.registry import ProcessHealth, ProcessInfo, ProcessRole
 from adjudge.store.jobs import dead_letters
 from adjudge.store.jobs.models import PoisonJob
 from tests.support.asgi_app import AsgiApp, make_app
@@ -32,7 +32,7 @@ async def test_staff_see_the_system_status(api_on_both: AsgiApp) -> None:
     await api.store.claimed()
     await dead_lettered(api)
     await api.services.ops.registry.register(
-        WorkerInfo("w1", "host", 7, "1.0", 2, {"cpp": "13"}, isolation="sandbox", health=WorkerHealth.READY)
+        ProcessInfo("w1", "host", 7, "1.0", 2, {"cpp": "13"}, isolation="sandbox", health=ProcessHealth.READY)
     )
     async with api.as_role("judge") as judge:
         state = (await judge.get(f"{OPS}/status")).json()
@@ -46,6 +46,21 @@ async def test_staff_see_the_system_status(api_on_both: AsgiApp) -> None:
         assert (await judge.get(f"{OPS}/outbox")).json() == state["outbox"]
         (worker,) = (await judge.get(f"{OPS}/workers")).json()["items"]
         assert (worker["name"], worker["languages"], worker["health"]) == ("w1", {"cpp": "13"}, "ready")
+
+
+async def test_staff_see_all_roles(api_on_both: AsgiApp) -> None:
+    registry = api_on_both.services.ops.registry
+    for role in ProcessRole:
+        await registry.register(ProcessInfo(f"{role}-1", "host", 7, "1.0", role=role, health=ProcessHealth.READY))
+    async with api_on_both.as_role("judge") as judge:
+        listed = (await judge.get(f"{OPS}/processes")).json()["items"]
+        assert [(item["name"], item["role"], item["version"], item["seen_ago_sec"]) for item in listed] == [
+            ("api-1", "api", "1.0", 0),
+            ("scheduler-1", "scheduler", "1.0", 0),
+            ("worker-1", "worker", "1.0", 0),
+        ]
+        workers = (await judge.get(f"{OPS}/workers")).json()["items"]
+        assert [item["name"] for item in workers] == ["worker-1"]
 
 
 async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both: AsgiApp) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from adjudge.cache.policies import CacheEntity
 from adjudge.domain.verdict import Verdict
-from adjudge.registry.driver import WorkerHealth, WorkerInfo
+from adjudge.registry.driver import ProcessHealth, ProcessInfo
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging.models import Judgement
 from adjudge.web.mathml import render_math
@@ -192,7 +192,7 @@ async def test_language_without_worker_is_disabled(sqlite_store: StoreHarness, t
         add_pages(api.app, api.services)
         published_problem = await publish_problem(api)
         await api.services.ops.registry.register(
-            WorkerInfo("w-1", "host", 1, "1", 1, {"python3": "3"}, health=WorkerHealth.READY)
+            ProcessInfo("w-1", "host", 1, "1", 1, {"python3": "3"}, health=ProcessHealth.READY)
         )
         async with published_problem.user_client() as client:
             page = await _shown(client, "/problems/sum?language=cpp20")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adjudge.registry import ProcessInfo, ProcessRole
 from adjudge.store.jobs.models import PoisonJob
 from adjudge.store.ops import metric_samples
 from adjudge.store.ops.metric_samples import MetricSampleRow
@@ -48,6 +49,19 @@ async def test_job_history_names_actors_and_actions(pages: AsgiApp) -> None:
         spoken = await judge.get(found.headers["Location"], headers={"Accept-Language": "zh"})
         assert "评测机已领取" in spoken.text
         assert (await author.get("/ops")).status_code == 403
+
+
+async def test_operations_page_lists_all_roles(pages: AsgiApp) -> None:
+    registry = pages.services.ops.registry
+    async with pages.as_role("admin") as admin:
+        assert "No workers online" in (await admin.get("/ops")).text
+        for role in ProcessRole:
+            await registry.register(ProcessInfo(f"{role}-7", "host", 7, "1.2.3", role=role))
+        await pages.store.clock.advance(ms=4_000)
+        shown = (await admin.get("/ops")).text
+    assert "No workers online" not in shown
+    assert all(f"<code>{role}-7</code>" in shown for role in ProcessRole)
+    assert shown.count("1.2.3") == shown.count("4 s ago") == len(ProcessRole)
 
 
 async def test_operations_page_shows_plots(pages: AsgiApp) -> None:

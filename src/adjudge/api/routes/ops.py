@@ -23,6 +23,8 @@ from adjudge.schema.ops import (
     JobHistoryRead,
     OutboxStatusRead,
     PriorityQueueRead,
+    ProcessList,
+    ProcessRead,
     QueueStatusRead,
     ReplayRead,
     SettingList,
@@ -66,6 +68,19 @@ def _add_state(routes: APIRouter, ops: OpsService) -> None:
             items=[
                 WorkerRead.of(worker.info, lease_left_sec=round(worker.lease_left_sec, 1))
                 for worker in await ops.list_workers()
+            ]
+        )
+
+    @routes.get("/processes", summary="List live API servers, schedulers and workers")
+    async def processes(_viewer: Reader) -> ProcessList:
+        return ProcessList(
+            items=[
+                ProcessRead.of(
+                    process.info,
+                    seen_ago_sec=round(process.seen_ago_sec, 1),
+                    lease_left_sec=round(process.lease_left_sec, 1),
+                )
+                for process in await ops.list_processes()
             ]
         )
 

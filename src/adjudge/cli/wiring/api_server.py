@@ -30,11 +30,12 @@ from adjudge.cli.wiring.chains import make_engine
 from adjudge.cli.wiring.drivers import open_buckets, open_registry
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import load_languages
-from adjudge.cli.wiring.process import tune_gc
+from adjudge.cli.wiring.process import registered, tune_gc
 from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
+from adjudge.registry import ProcessRole
 from adjudge.relay.housekeeping import record_metrics
 from adjudge.services.admission import AdmissionController, LoadSampler
 from adjudge.services.event_feed import EventFeed
@@ -147,7 +148,10 @@ async def serve_http(
     _print_startup(services.settings, listener, notes)
     tune_gc()
     sys.setswitchinterval(_TURN_SEC)
-    async with record_metrics(database, f"{socket.gethostname()}-{os.getpid()}"):
+    async with (
+        registered(services.settings, database, ProcessRole.API),
+        record_metrics(database, f"{socket.gethostname()}-{os.getpid()}"),
+    ):
         await HttpServer(config, app.state.streams.close).serve([listener])
 
 

@@ -1,17 +1,24 @@
-"""What every serving process needs: signal handling, the health server and garbage collector tuning."""
+"""What every serving process needs: signal handling, registration, the health server, garbage collector tuning."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
+from adjudge import __version__
+from adjudge.cli.wiring.drivers import open_registry
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe.health_server import SILENCE_SEC, LoopHeartbeat, serve_health
+from adjudge.registry import ProcessInfo, ProcessRole
+from adjudge.registry.registration import keep_role_registered
 from adjudge.settings import Settings
+from adjudge.store import Database
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _HANDLED_SIGNALS: Final = 2
@@ -45,6 +52,18 @@ def drain_on_signals(drain: Callable[[], None]) -> None:
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, handle)
+
+
+@asynccontextmanager
+async def registered(settings: Settings, database: Database, role: ProcessRole) -> AsyncIterator[None]:
+    """Register this process as an API server or a scheduler while the block runs."""
+    host, pid = socket.gethostname(), os.getpid()
+    info = ProcessInfo(f"{role}-{host}-{pid}", host, pid, __version__, role=role)
+    async with (
+        open_registry(settings, database) as registry,
+        keep_role_registered(registry, info, interval_sec=settings.jobs.heartbeat_sec),
+    ):
+        yield
 
 
 @asynccontextmanager

@@ -12,7 +12,9 @@ from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, run_starter
 from adjudge.cli.wiring.jobs import make_jobs
+from adjudge.cli.wiring.process import registered
 from adjudge.observe.health_server import LoopHeartbeat
+from adjudge.registry import ProcessRole
 from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
 from adjudge.relay.housekeeping import QueueGauges, Retention
@@ -56,7 +58,7 @@ async def run_scheduler(
     jobs = make_jobs(settings, engine)
     watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
     interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)
-    async with asyncio.TaskGroup() as roles:
+    async with registered(settings, database, ProcessRole.SCHEDULER), asyncio.TaskGroup() as roles:
         roles.create_task(
             Dispatcher(database, jobs, stream, name=name, heartbeat=heartbeat, ahead=_prefetch_limit(settings)).run()
         )

@@ -22,7 +22,8 @@ from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.evaluation.runner import EvaluationRunner
 from adjudge.judge.pipeline import Judge
-from adjudge.registry import WorkerHealth, WorkerInfo
+from adjudge.registry import ProcessHealth, ProcessInfo
+from adjudge.registry.registration import keep_registered
 from adjudge.services.http_client import PrivateHostAllowList
 from adjudge.settings import Settings
 from adjudge.store import Database
@@ -43,7 +44,6 @@ from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.handlers.progress import ProgressWriter
 from adjudge.worker.handlers.webhook import WebhookHandler
 from adjudge.worker.leases import lease_keeper_thread
-from adjudge.worker.registration import keep_registered
 from adjudge.worker.slots import StartRateLimiter, parse_limits, refuse_unknown
 from adjudge.worker.worker import Worker
 from adjudge.worker.worker_settings import WorkerOptions
@@ -129,17 +129,17 @@ def _webhooks(settings: Settings, database: Database) -> WebhookHandler:
     return WebhookHandler(database, PrivateHostAllowList.parse(wanted.allow), timeout_sec=wanted.timeout_sec)
 
 
-def _info(name: str, slots: int) -> WorkerInfo:
-    return WorkerInfo(name, socket.gethostname(), os.getpid(), __version__, slots)
+def _info(name: str, slots: int) -> ProcessInfo:
+    return ProcessInfo(name, socket.gethostname(), os.getpid(), __version__, slots)
 
 
-def _health(worker: Worker, judge: Judge) -> WorkerHealth:
+def _health(worker: Worker, judge: Judge) -> ProcessHealth:
     if worker.is_draining:
-        return WorkerHealth.DRAINING
-    return WorkerHealth.DEGRADED if judge.sandbox.is_degraded else WorkerHealth.READY
+        return ProcessHealth.DRAINING
+    return ProcessHealth.DEGRADED if judge.sandbox.is_degraded else ProcessHealth.READY
 
 
-async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
+async def _with_capabilities(judge: Judge, info: ProcessInfo) -> ProcessInfo:
     """The registration of a worker: isolation, languages and versions.
 
     Languages that it cannot are left out, and admission goes by that.
@@ -150,7 +150,7 @@ async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
             version = await judge.languages.version(language, judge.sandbox)
             if judge.languages.toolchain(language).usable:
                 versions[language.id] = version
-    return replace(info, languages=versions, isolation=str(judge.sandbox.isolation or ""), health=WorkerHealth.READY)
+    return replace(info, languages=versions, isolation=str(judge.sandbox.isolation or ""), health=ProcessHealth.READY)
 
 
 def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerOptions:

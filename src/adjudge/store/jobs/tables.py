@@ -158,22 +158,6 @@ dead_letters = Table(
     partial_index("dead_letters_replayed_by", "replayed_by_job_id", where="replayed_by_job_id IS NOT NULL"),
 )
 
-workers = Table(
-    "workers",
-    METADATA,
-    id_column(),
-    text_column("host"),
-    integer_column("pid", None),
-    text_column("version"),
-    integer_column("slots", None),
-    json_column("capabilities"),
-    text_column("health", default="starting"),
-    timestamp_column("started_at"),
-    timestamp_column("seen_at"),
-    timestamp_column("lease_until"),
-    Index(None, "lease_until"),
-)
-
 job_progress = Table(
     "job_progress",
     METADATA,

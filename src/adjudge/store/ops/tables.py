@@ -1,4 +1,4 @@
-"""Tables of operations: metric samples, installation, idempotency keys, audit log, cache revisions."""
+"""Tables of operations: processes, metric samples, installation, idempotency keys, audit log, cache revisions."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -13,10 +13,28 @@ from adjudge.store.engine.columns import (
     METADATA,
     SERIAL,
     foreign_key,
+    id_column,
     integer_column,
     json_column,
     text_column,
     timestamp_column,
+)
+
+processes = Table(
+    "processes",
+    METADATA,
+    id_column(),
+    text_column("role"),
+    text_column("host"),
+    integer_column("pid", None),
+    text_column("version"),
+    integer_column("slots", None),
+    json_column("capabilities"),
+    text_column("health", default="starting"),
+    timestamp_column("started_at"),
+    timestamp_column("seen_at"),
+    timestamp_column("lease_until"),
+    Index(None, "lease_until"),
 )
 
 metric_samples = Table(

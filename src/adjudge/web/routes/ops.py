@@ -1,4 +1,4 @@
-"""Pages of operators: queue, workers, trends, dead letters, jobs and audit log."""
+"""Pages of operators: queue, processes, trends, dead letters, jobs and audit log."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from adjudge.api.auth import require_permission
 from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
+from adjudge.registry.driver import ProcessRole
 from adjudge.services.ops import OpsService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
@@ -56,9 +57,11 @@ def _add_status_routes(routes: APIRouter, pages: PageRenderer, ops: OpsService) 
 
 async def _state(ops: OpsService, request: Request, hours: int) -> dict[str, Any]:
     found = await ops.list_metric_samples(window_ms=hours * 3_600_000)
+    processes = await ops.list_processes()
     return {
         "state": await ops.get_system_status(),
-        "workers": await ops.list_workers(),
+        "processes": processes,
+        "has_workers": any(process.info.role is ProcessRole.WORKER for process in processes),
         "plots": _plots(request_translations(request), time_series.time_buckets(found, back_sec=hours * 3_600)),
     }
 

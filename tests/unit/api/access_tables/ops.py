@@ -6,6 +6,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/ops/status"): STAFF,
     ("GET", "/api/v1/ops/health"): STAFF,
     ("GET", "/api/v1/ops/workers"): STAFF,
+    ("GET", "/api/v1/ops/processes"): STAFF,
     ("GET", "/api/v1/ops/queue"): STAFF,
     ("GET", "/api/v1/ops/queues"): STAFF,
     ("GET", "/api/v1/ops/outbox"): STAFF,

@@ -22,7 +22,7 @@ from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.observe.health_server import LoopHeartbeat
-from adjudge.registry import WorkerHealth
+from adjudge.registry import ProcessHealth
 from adjudge.sandbox import Sandbox
 from adjudge.worker.worker import Worker
 from tests.support.server_process import free_port
@@ -105,7 +105,7 @@ async def test_worker_registers_usable_languages_only(tmp_path: Path) -> None:
     judge = Judge(Sandbox(), Languages([here, gone]), CompileCache(tmp_path, 1))
     before = _info("w-1", 2)
     after = await _with_capabilities(judge, before)
-    assert (before.health, after.health) == (WorkerHealth.STARTING, WorkerHealth.READY)
+    assert (before.health, after.health) == (ProcessHealth.STARTING, ProcessHealth.READY)
     assert after.languages == {"shell": "unknown"}
 
 
@@ -113,14 +113,14 @@ async def test_worker_registers_its_isolation(tmp_path: Path) -> None:
     async with Sandbox(slots=1, state_dir=tmp_path / "state", unsafe=True) as box:
         judge = Judge(box, Languages([]), CompileCache(tmp_path / "compiled", 1))
         found = (await _with_capabilities(judge, _info("w-1", 1))).isolation
-        assert _health(worker(draining=False), judge) is WorkerHealth.READY
+        assert _health(worker(draining=False), judge) is ProcessHealth.READY
     assert re.fullmatch(r"(root|user namespace), (cgroup1|cgroup2|rlimit)", found)
 
 
 def test_worker_without_agents_is_degraded(tmp_path: Path) -> None:
     judge = Judge(Sandbox(), Languages([]), CompileCache(tmp_path, 1))
-    assert _health(worker(draining=False), judge) is WorkerHealth.DEGRADED
-    assert _health(worker(draining=True), judge) is WorkerHealth.DRAINING
+    assert _health(worker(draining=False), judge) is ProcessHealth.DEGRADED
+    assert _health(worker(draining=True), judge) is ProcessHealth.DRAINING
 
 
 def worker(*, draining: bool) -> Worker:

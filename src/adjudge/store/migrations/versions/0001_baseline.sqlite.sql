@@ -80,6 +80,23 @@ CREATE TABLE organizations (
     CONSTRAINT organizations_code_length CHECK (length(code) BETWEEN 1 AND 36)
 )
 
+CREATE TABLE processes (
+    id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid BIGINT NOT NULL,
+    version TEXT NOT NULL,
+    slots BIGINT NOT NULL,
+    capabilities JSON NOT NULL,
+    health TEXT DEFAULT 'starting' NOT NULL,
+    started_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    CONSTRAINT processes_pkey PRIMARY KEY (id)
+)
+
+CREATE INDEX processes_lease_until ON processes (lease_until)
+
 CREATE TABLE source_texts (
     digest TEXT NOT NULL,
     body TEXT NOT NULL,
@@ -103,22 +120,6 @@ CREATE TABLE users (
     CONSTRAINT users_email_key UNIQUE (email),
     CONSTRAINT users_role_known CHECK (role IN ('admin', 'setter', 'judge', 'contestant', 'service'))
 )
-
-CREATE TABLE workers (
-    id TEXT NOT NULL,
-    host TEXT NOT NULL,
-    pid BIGINT NOT NULL,
-    version TEXT NOT NULL,
-    slots BIGINT NOT NULL,
-    capabilities JSON NOT NULL,
-    health TEXT DEFAULT 'starting' NOT NULL,
-    started_at BIGINT NOT NULL,
-    seen_at BIGINT NOT NULL,
-    lease_until BIGINT NOT NULL,
-    CONSTRAINT workers_pkey PRIMARY KEY (id)
-)
-
-CREATE INDEX workers_lease_until ON workers (lease_until)
 
 CREATE TABLE api_tokens (
     id TEXT NOT NULL,

@@ -1,25 +1,26 @@
-"""Registers a worker in the worker registry and keeps the entry alive. It decides nothing about jobs."""
+"""Registers a process in the registry and keeps its entry alive. It decides nothing about jobs."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from adjudge.registry import Registry, WorkerHealth, WorkerInfo
+from adjudge.registry.driver import ProcessHealth, ProcessInfo, Registry
 
-Look = Callable[[], Coroutine[Any, Any, WorkerInfo]]
+Look = Callable[[], Coroutine[Any, Any, ProcessInfo]]
 
 _log = get_logger(__name__)
 
 
 @asynccontextmanager
 async def keep_registered(
-    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], WorkerHealth], *, interval_sec: float
+    registry: Registry, info: ProcessInfo, look: Look, health: Callable[[], ProcessHealth], *, interval_sec: float
 ) -> AsyncIterator[None]:
     """Register while the block runs; an unavailable registry affects the listing only.
 
@@ -37,12 +38,24 @@ async def keep_registered(
             await registry.deregister(info.name)
 
 
+@asynccontextmanager
+async def keep_role_registered(registry: Registry, info: ProcessInfo, *, interval_sec: float) -> AsyncIterator[None]:
+    """Register an API server or a scheduler, whose capabilities need not be detected, while the block runs."""
+    ready = replace(info, health=ProcessHealth.READY)
+
+    async def look() -> ProcessInfo:
+        return ready
+
+    async with keep_registered(registry, ready, look, lambda: ProcessHealth.READY, interval_sec=interval_sec):
+        yield
+
+
 async def _keep(
-    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], WorkerHealth], interval_sec: float
+    registry: Registry, info: ProcessInfo, look: Look, health: Callable[[], ProcessHealth], interval_sec: float
 ) -> None:
     outage = Outage(_log, "registration_renewal_failed", longest_sec=interval_sec)
     looking = asyncio.create_task(look())
-    said: WorkerInfo | None = None
+    said: ProcessInfo | None = None
     try:
         while True:
             known, pause_sec = looking.result() if looking.done() else info, interval_sec
