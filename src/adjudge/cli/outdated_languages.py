@@ -15,7 +15,7 @@ from adjudge.cli.output import make_console
 from adjudge.cli.wiring.drivers import existing_url, open_existing_database, open_registry
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.languages import Languages, version_number
-from adjudge.registry import LiveWorker
+from adjudge.registry import LiveProcess
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.judging.language_versions import JudgedWith, iter_judged_with
@@ -81,7 +81,7 @@ def _wrong_pins(languages: Languages, installed: Mapping[str, str]) -> tuple[Pin
 
 
 async def compare_versions(
-    database: Database, online: Sequence[LiveWorker], installed: Mapping[str, str]
+    database: Database, online: Sequence[LiveProcess], installed: Mapping[str, str]
 ) -> OutdatedLanguages:
     """Compare the online workers with each other and with judged submissions; without workers, this machine."""
     workers = _versions_of_workers(online)
@@ -93,7 +93,7 @@ async def compare_versions(
     return OutdatedLanguages(workers=different, submissions=old)
 
 
-def _versions_of_workers(workers: Sequence[LiveWorker]) -> dict[str, dict[str, list[str]]]:
+def _versions_of_workers(workers: Sequence[LiveProcess]) -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for worker in workers:
         for language, version in worker.info.languages.items():

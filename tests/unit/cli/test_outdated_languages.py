@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from adjudge.cli import main
 from adjudge.cli.outdated_languages import compare_versions, print_outdated
 from adjudge.domain.verdict import Verdict
-from adjudge.registry import LiveWorker, WorkerInfo
+from adjudge.registry import LiveProcess, ProcessInfo
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging.models import Judgement
 from tests.support.store_harness import StoreHarness, fence_of
@@ -35,7 +35,9 @@ async def test_versions_of_workers_and_submissions_are_compared(
     for version in ("12.2.0", "13.1.0"):
         await judged_with(store, version)
     versions = (("w1", "13.1.0"), ("w2", "13.3.0"))
-    online = [LiveWorker(WorkerInfo(name, "host", 1, "1.0", 1, {language: version}), 9.0) for name, version in versions]
+    online = [
+        LiveProcess(ProcessInfo(name, "host", 1, "1.0", 1, {language: version}), 9.0, 1.0) for name, version in versions
+    ]
     found = await compare_versions(store.database, online, {})
     assert found.workers == {language: {"13.1.0": ["w1"], "13.3.0": ["w2"]}}
     (old,) = found.submissions
