@@ -168,7 +168,7 @@ STREAM_ROUTES: Final = frozenset(
 OTHER_ROUTES: Final = (
     r"/api/v1/(chains|runs|executors|evaluations|executions|imports|invitations|languages|login|secrets|webhooks)(/.*)?",
     r"/api/v1/(docs|openapi\.json|version|health/(live|ready)|me/(sessions|tokens)|users|users/\{user_id\})",
-    r"/api/v1/ops/(config|dead-letters|dead-letters/\{letter_id\}|health|outbox|status|workers)",
+    r"/api/v1/ops/(config|dead-letters|dead-letters/\{letter_id\}|health|outbox|processes|status|workers)",
     r"/(chains|runs|judge0)(/.*)?",
     r"/(contests/new|login|register|metrics|setting|setting/.*|static/.*|\{path:path\})",
     r"/manage/(imports/.*|problems/\{name\}/(diff|revisions/\{number\}))",
