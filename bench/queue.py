@@ -25,6 +25,7 @@ from pathlib import Path
 import asyncpg
 
 from adjudge.store import migrations
+from bench import queue_fairness
 from bench.harness import Bench, Goal, interleave, sized
 from bench.queue_backlog import cost_us, load_postgres, load_sqlite
 from bench.queue_systems import PACKAGES, QueueSystem, SystemSpec, install, peer_recipe, quantile
@@ -40,6 +41,7 @@ BACKLOG_JOBS = sized(full=10_000, quick=1_500, smoke=50)
 BACKLOG_WARM_UP = sized(full=5_000, smoke=20)
 """More than is announced ahead of the workers: from there on, one job is announced for each that ends."""
 BACKLOG_ROUNDS = sized(full=3, quick=1, smoke=1)
+OTHERS = sized(full=2_000, quick=500, smoke=100)
 ROLES = ("scheduler", "worker", "submitter")
 OURS, RAW, EMBEDDED, RAW_EMBEDDED = "PostgreSQL + Redis", "raw drivers", "embedded", "raw driver"
 
@@ -153,6 +155,27 @@ def add_backlogs(bench: Bench, servers: Servers, folder: Path) -> None:
         )
 
 
+def add_fairness(bench: Bench, servers: Servers, folder: Path) -> None:
+    """How long one user's job waits behind the many of another."""
+    _progress("fair order")
+    in_order_ms = OTHERS * queue_fairness.JOB_SEC * 1e3 / queue_fairness.SLOTS
+    for name, kind in ((OURS, "postgres"), (EMBEDDED, "sqlite")):
+        waits = []
+        for others in (0, OTHERS):
+            system = f"fair_{kind}_{others}"
+            url = servers.create(system) if kind == "postgres" else create_sqlite(folder, system)
+            redis_url = servers.redis_url(6 + bool(others)) if kind == "postgres" else None
+            waits.append(asyncio.run(queue_fairness.wait_ms(url, redis_url, others)))
+        idle, behind = waits
+        bench.add(
+            f"{name}: one job behind {OTHERS:,} of another user",
+            behind,
+            "ms",
+            against=f"idle {idle:.3g} ms, in order of creation {in_order_ms:,.0f} ms",
+            goal=Goal(limit=in_order_ms / 4),
+        )
+
+
 def _with_backlog(servers: Servers, folder: Path, kind: str, size: int) -> SystemSpec:
     name = f"{kind}_{size}"
     if kind == "postgres":
@@ -194,6 +217,7 @@ def main() -> None:
             _progress("waits")
             add_waits(bench, contenders)
         add_backlogs(bench, servers, folder)
+        add_fairness(bench, servers, folder)
     bench.finish()
 
 

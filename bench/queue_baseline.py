@@ -131,7 +131,7 @@ class BareSqlite:
 async def enqueue(bare: RawDriver, numbers: Sequence[int]) -> None:
     jobs = new_jobs(numbers)
     rows = [(job.id, job.priority, 0) for job in jobs]
-    await bare.transact((raw.INSERT, [insert_row(job) for job in jobs], {}), (outbox.INSERT, rows, {}))
+    await bare.transact((raw.INSERT, [insert_row(job) for job in jobs], {}), (raw.INSERT_OUTBOX, rows, {}))
 
 
 async def dispatch(bare: RawDriver, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:

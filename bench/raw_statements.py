@@ -35,6 +35,16 @@ INSERT = Statement(
     input_columns=NEW_JOB,
 )
 
+INSERT_OUTBOX = Statement(
+    "outbox.insert",
+    "Insert outbox rows in the transaction that creates their jobs.",
+    """
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
+    SELECT given_id, given_priority, {now} + given_delay_us, {now} + given_delay_us, {now} FROM {given}
+    """,
+    input_columns={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
+)
+
 FINISH = Statement(
     "raw.finish",
     "End jobs with a result: names job, attempt, owner, an unexpired lease and 'running', or changes nothing.",
@@ -110,7 +120,7 @@ def _due(lock: str = "") -> str:
         f"""
         SELECT id FROM (
             SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
-            ORDER BY next_attempt_at, id LIMIT :{capacity} {lock}
+            ORDER BY turn_at, id LIMIT :{capacity} {lock}
         ) AS {capacity}
         """
         for band, capacity in enumerate(CAPACITIES)

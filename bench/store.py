@@ -24,7 +24,6 @@ from adjudge.store import Database, migrations
 from adjudge.store.engine.postgres import DATABASE_CLOCK, SESSION, PostgresDatabase
 from adjudge.store.engine.sqlite import SqliteDatabase
 from adjudge.store.engine.statement import Dialect, RenderedStatement, Rows, Statement, render
-from adjudge.store.jobs import outbox
 from adjudge.store.jobs import statements as sql
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import Fence, JobResult, NewJob, finish_row, insert_row
@@ -137,7 +136,7 @@ def raw_cycle(driver: RawDriver) -> Cycle:
         finishes = [JobResult(Fence(job.id, 1, WORKER), result={"ok": True}) for job in batch]
         enqueue = [
             call(raw.INSERT, [insert_row(job) for job in batch]),
-            call(outbox.INSERT, [(job.id, job.priority, 0) for job in batch]),
+            call(raw.INSERT_OUTBOX, [(job.id, job.priority, 0) for job in batch]),
         ]
         claim = [call(sql.CLAIM, ids, worker=WORKER, lease_us=LEASE_MS * 1_000)]
         finish = [call(raw.FINISH, [finish_row(item)[:8] for item in finishes])]

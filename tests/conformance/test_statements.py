@@ -241,7 +241,7 @@ async def test_input_rows_are_looked_up_by_key(postgres_store: StoreHarness) -> 
         for is_single in (False, True)
     }
     assert {name: plan for name, plan in plans.items() if "Seq Scan" in plan} == {}
-    other_keys = re.compile("using (jobs_(running|queued|waiting)|outbox_due)")
+    other_keys = re.compile("using (jobs_(running|queued|waiting)|outbox_turn)")
     assert {name: plan for name, plan in plans.items() if other_keys.search(plan)} == {}
 
 

@@ -6,14 +6,16 @@ their jobs are published twice; only one claim succeeds.
 If the stream or the database is unavailable, the dispatcher retries with growing delays. Rows taken in the meantime are
 postponed without counting a delivery attempt: only errors of the row itself count.
 
-The number of published messages is limited. Waiting rows in the outbox cost nothing; messages in the stream use memory,
-and beyond the limit of the stream the oldest would be dropped, detected as lost and published again.
+The number of published messages is limited. Rows that wait in the outbox cost nothing and keep a fair order between
+users; messages in the stream are read in the order of publication and use memory, and beyond the limit of the stream
+the oldest would be dropped, detected as lost and published again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -54,28 +56,72 @@ _FINAL_TRIES = 3
 class _BandCapacity:
     """How many more messages each priority band of the stream may hold.
 
-    The stream is asked when the known capacity is used up, and after each full batch, because other dispatchers publish
-    too during a backlog. An idle dispatcher needs no additional round trip.
+    A message in the stream has left the order of turns, so only as many wait there as the workers read soon: the
+    allowance of a band doubles when they have read most of it and is halved when they read less than an eighth of it
+    in ``_SOON_MS``. What waits there is then less than a second of work, or ``least_ahead`` messages.
+
+    The stream is asked when half of a band's allowance is used, and after each full batch, because other dispatchers
+    publish too during a backlog. An idle dispatcher seldom needs the additional round trip.
     """
 
-    def __init__(self, stream: Stream, ahead: int) -> None:
+    def __init__(self, stream: Stream, ahead: int, least_ahead: int) -> None:
         self._stream = stream
         self._ahead = ahead
-        self._left = dict.fromkeys(BANDS, 0)
+        self._least = min(least_ahead, ahead)
+        self._allowance = dict.fromkeys(BANDS, self._least)
+        self._left = dict(self._allowance)
+        self._is_stale = True
+        self._halved_at = -math.inf
         self._logged: set[int] = set()
-        self.is_short = False
-        """Whether some band had less capacity than a batch."""
+        self.wait_ms = _LEAST_MS
+        """When to ask again while a band is full: soon while the workers read fast, else less and less often."""
 
-    async def left(self, batch: int) -> list[int]:
-        if min(self._left.values()) < batch:
-            try:
-                depth = await self._stream.depths()
-            except Unavailable:
-                depth = {}  # unavailable: publishing fails, and each row stores the reason
-            self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
-            self.is_short = min(self._left.values()) < batch
-            self._tell({band for band, left in self._left.items() if not left})
+    @property
+    def is_short(self) -> bool:
+        """Whether a band is full."""
+        return min(self._left.values()) <= 0
+
+    async def left(self) -> list[int]:
+        if self._is_stale or any(self._is_used(band) for band in BANDS):
+            await self._ask()
         return [self._left[band] for band in BANDS]
+
+    def use(self, due: Sequence[DueRow], batch: int) -> None:
+        """Subtract messages that are about to be published."""
+        for row in due:
+            band = band_of(row.priority)
+            self._left[band] = max(0, self._left[band] - 1)
+        self._is_stale = len(due) >= batch
+
+    def _is_used(self, band: int) -> bool:
+        return self._left[band] * 2 < self._allowance[band]
+
+    async def _ask(self) -> None:
+        try:
+            depth, pending = await asyncio.gather(self._stream.depths(), self._stream.pending_counts())
+        except Unavailable:  # publishing fails, and each row stores the reason
+            self._left = dict(self._allowance)
+            return
+        waiting = {band: max(0, depth.get(band, 0) - pending.get(band, 0)) for band in BANDS}
+        self._adapt(waiting)
+        self._left = {
+            band: max(0, min(self._allowance[band] - waiting[band], self._ahead - depth.get(band, 0))) for band in BANDS
+        }
+        self._is_stale = False
+        self._tell({band for band in BANDS if depth.get(band, 0) >= self._ahead})
+
+    def _adapt(self, waiting: Mapping[int, int]) -> None:
+        read = {band for band in BANDS if self._is_used(band) and waiting[band] * 4 <= self._allowance[band]}
+        for band in read:
+            self._allowance[band] = min(self._ahead, self._allowance[band] * 2)
+        self.wait_ms = _LEAST_MS if read else min(_SOON_MS, self.wait_ms * 2)
+        now = asyncio.get_running_loop().time()
+        if now < self._halved_at + _SOON_MS / 1_000:
+            return
+        self._halved_at = now
+        for band in BANDS:
+            if waiting[band] * 8 > self._allowance[band] * 7:
+                self._allowance[band] = max(self._least, self._allowance[band] // 2)
 
     def _tell(self, full: set[int]) -> None:
         """Log once that a band is full, not whenever a little capacity was freed and used: a backlog may take hours."""
@@ -85,20 +131,12 @@ class _BandCapacity:
             _log.warning("dispatch_retrying", reason="stream_full", band=band, ahead=self._ahead)
         self._logged = {band for band in full | self._logged if self._left[band] < self._ahead // 2}
 
-    def use(self, due: Sequence[DueRow], batch: int) -> None:
-        """Subtract messages that are about to be published."""
-        if len(due) >= batch:
-            self._left = dict.fromkeys(BANDS, 0)
-            return
-        for row in due:
-            band = band_of(row.priority)
-            self._left[band] = max(0, self._left[band] - 1)
-
 
 class Dispatcher:
     """Publishes the outbox in batches: two transactions and one round trip to the stream for each.
 
-    After a full batch there is another round trip, to ask for the remaining capacity.
+    After a full batch there is another round trip, to ask for the remaining capacity. Between ``least_ahead`` and
+    ``ahead`` messages of a band wait in the stream for workers, depending on how fast these read.
     """
 
     def __init__(
@@ -111,6 +149,7 @@ class Dispatcher:
         batch: int = 512,
         poll_ms: int = 1_000,
         ahead: int = 4_000,
+        least_ahead: int = 8,
         heartbeat: LoopHeartbeat | None = None,
     ) -> None:
         self._database = database
@@ -119,7 +158,7 @@ class Dispatcher:
         self._name = name
         self._batch = batch
         self._poll_ms = poll_ms
-        self._capacity = _BandCapacity(stream, ahead)
+        self._capacity = _BandCapacity(stream, ahead, least_ahead)
         self._isolation = JobIsolation(database, jobs, actor=name)
         self._heartbeat = heartbeat or LoopHeartbeat("dispatcher")
         self._outage = Outage(_log, "dispatch_retrying")
@@ -152,7 +191,9 @@ class Dispatcher:
             return 0
         if delivered >= self._batch:
             return 0
-        if delivered or self._capacity.is_short:
+        if self._capacity.is_short:
+            return min(self._capacity.wait_ms, self._poll_ms)
+        if delivered:
             return min(_SOON_MS, self._poll_ms)
         due_ms = await self._database.read(outbox.next_due_ms)
         return self._poll_ms if due_ms is None else min(self._poll_ms, max(_LEAST_MS, due_ms))
@@ -160,7 +201,7 @@ class Dispatcher:
     async def dispatch_batch(self) -> int:
         """Publish one batch of due rows, within the capacity of each band; return how many were taken."""
         self._pause_sec = 0.0
-        capacities = await self._capacity.left(self._batch)
+        capacities = await self._capacity.left()
         due = await self._database.transact(lambda tx: outbox.take_due(tx, limit=self._batch, capacities=capacities))
         if not due:
             return 0

@@ -133,7 +133,7 @@ class QueueHarness:
         watchdog = Watchdog(self.database, self.jobs, name=name)
         reconciler = Reconciler(self.database, self.jobs, self.stream, name=name, older_than_ms=50)
         async with _running(
-            Dispatcher(self.database, self.jobs, self.stream, name=name, poll_ms=50).run(),
+            Dispatcher(self.database, self.jobs, self.stream, name=name, poll_ms=50, least_ahead=100).run(),
             run_periodically(watchdog.run_once, interval_ms=50),
             run_periodically(reconciler.run_once, interval_ms=50),
         ):

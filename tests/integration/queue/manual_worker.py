@@ -102,7 +102,7 @@ class ManualWorker:
         self.queue = queue
         self.database = UnavailableDatabase(queue.database)
         self.stream = RecordingStream(queue.stream, queue)
-        self.dispatcher = Dispatcher(queue.database, queue.jobs, self.stream, name="dispatcher")
+        self.dispatcher = Dispatcher(queue.database, queue.jobs, self.stream, name="dispatcher", least_ahead=20)
 
     @asynccontextmanager
     async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:

@@ -241,7 +241,7 @@ async def test_d1_dispatch_2_relays_share_rows_and_put_them_off_while_the_stream
     taken = await asyncio.gather(
         manual_worker.dispatcher.dispatch_batch(),
         Dispatcher(
-            manual_worker.queue.database, manual_worker.queue.jobs, manual_worker.stream, name="other"
+            manual_worker.queue.database, manual_worker.queue.jobs, manual_worker.stream, name="other", least_ahead=20
         ).dispatch_batch(),
     )
     assert sum(taken) == 20

@@ -147,7 +147,7 @@ async def test_a_wiped_stream_loses_no_job(queue: QueueHarness) -> None:
 
 async def test_wiped_stream_gets_all_messages_again_in_one_round(queue: QueueHarness) -> None:
     await queue.submit(1_200)
-    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher")
+    dispatcher = Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher", least_ahead=4_000)
     while await dispatcher.dispatch_batch():
         pass
     reconciler = Reconciler(queue.database, queue.jobs, queue.stream, name="reconciler", older_than_ms=0)
@@ -159,7 +159,7 @@ async def test_wiped_stream_gets_all_messages_again_in_one_round(queue: QueueHar
 
 async def test_a_lost_message_is_found_behind_many_that_wait(queue: QueueHarness) -> None:
     await queue.submit(20)
-    await Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher").dispatch_batch()
+    await Dispatcher(queue.database, queue.jobs, queue.stream, name="dispatcher", least_ahead=20).dispatch_batch()
     messages = {message.job_id: message for message in await queue.stream.read(consumer="x", limit=20, wait_ms=500)}
     queued = [row["id"] for row in await queue.rows("SELECT id FROM jobs ORDER BY queued_at, id")]
     reconciler = Reconciler(queue.database, queue.jobs, queue.stream, name="reconciler", older_than_ms=0, batch=4)

@@ -198,8 +198,9 @@ _LOGGED_CLAIM = Step(
 _ANNOUNCED = Step(
     "announced",
     f"""
-    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT job_id, {BAND.format("job_priority")}, {{now}}, {{now}} FROM {{created_job}} WHERE job_status = 'pending'
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
+    SELECT job_id, {BAND.format("job_priority")}, {{now}}, {{now}}, {{now}}
+    FROM {{created_job}} WHERE job_status = 'pending'
     """,
     is_output=False,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adjudge.domain.priority import band_of
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX
 from adjudge.store.engine.script import Script, Step
@@ -30,26 +29,20 @@ class DueRow:
 
 # Rows are found by their job; ``COALESCE`` keeps PostgreSQL from starting at the partial index of what is pending.
 
-INSERT = Statement(
-    "outbox.insert",
-    "Insert outbox rows in the transaction that creates their jobs.",
-    """
-    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT given_id, given_priority, {now} + given_delay_us, {now} FROM {given}
-    """,
-    input_columns={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
-)
-
 INSERT_AGAIN = Statement(
     "outbox.insert_again",
     "Request another delivery of jobs, after a retry or a lost message.",
     f"""
-    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT given_id, CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END,
-           CASE WHEN available_at >= {HELD_AT} THEN available_at ELSE {{now}} + given_delay_us END, {{now}}
-    FROM {{given}} JOIN jobs ON id = given_id WHERE true
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
+    SELECT again_id, again_band, again_at, again_at, {{now}} FROM (
+        SELECT given_id AS again_id,
+               CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END AS again_band,
+               CASE WHEN available_at >= {HELD_AT} THEN available_at ELSE {{now}} + given_delay_us END AS again_at
+        FROM {{given}} JOIN jobs ON id = given_id
+    ) AS again WHERE true
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
-        next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
+        next_attempt_at = excluded.next_attempt_at, turn_at = excluded.turn_at, dispatched_at = NULL,
+        stream_entry_id = NULL, last_error = NULL
     """,
     input_columns={"given_id": "text", "given_delay_us": "bigint"},
 )
@@ -64,7 +57,7 @@ def _due(lock: str = "") -> str:
         f"""
         SELECT id FROM (
             SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
-            ORDER BY next_attempt_at, id LIMIT :{capacity} {lock}
+            ORDER BY turn_at, id LIMIT :{capacity} {lock}
         ) AS {capacity}
         """
         for band, capacity in enumerate(CAPACITY_PARAMETERS)
@@ -80,7 +73,7 @@ _TAKE = """
     """
 _TAKEN = """
     RETURNING outbox.id AS row_id, job_id AS taken_id, attempts AS attempts, dispatch_seq AS dispatch_seq,
-              created_at AS announced_at, state AS taken_state
+              created_at AS announced_at, state AS taken_state, turn_at AS taken_turn
     """
 TAKE_DUE = Script(
     "outbox.take_due",
@@ -90,7 +83,7 @@ TAKE_DUE = Script(
         Step(
             "taken",
             f"{_TAKE} WHERE id = ANY (ARRAY({_due('FOR UPDATE SKIP LOCKED')})) {_TAKEN}",
-            ("row_id", "taken_id", "attempts", "dispatch_seq", "announced_at", "taken_state"),
+            ("row_id", "taken_id", "attempts", "dispatch_seq", "announced_at", "taken_state", "taken_turn"),
             is_output=False,
             sqlite=f"{_TAKE} WHERE id IN ({_due()}) {_TAKEN}",
         ),
@@ -99,7 +92,7 @@ TAKE_DUE = Script(
             """
             SELECT jobs.id AS job_id, kind, jobs.priority AS priority, trace_id, CAST(payload AS text) AS payload,
                    attempts, {now} - announced_at AS waited_us, dispatch_seq
-            FROM {taken} JOIN jobs ON jobs.id = taken_id WHERE taken_state = 'pending' ORDER BY row_id
+            FROM {taken} JOIN jobs ON jobs.id = taken_id WHERE taken_state = 'pending' ORDER BY taken_turn, row_id
             """,
             ("job_id", "kind", "priority", "trace_id", "payload", "attempts", "waited_us", "dispatch_seq"),
         ),
@@ -162,16 +155,10 @@ READ_MESSAGES = Statement(
     columns={"job_id": "jobs.id", "priority": "jobs.priority", "waited_us": "{now} - outbox.created_at"},
 )
 
-_FIRST = " UNION ALL ".join(
-    f"SELECT at FROM (SELECT next_attempt_at AS at FROM outbox WHERE state = 'pending' AND priority = {band} "
-    f"ORDER BY next_attempt_at LIMIT 1) AS {capacity}"
-    for band, capacity in enumerate(CAPACITY_PARAMETERS)
-)
-
 NEXT_DUE = Statement(
     "outbox.next_due",
-    "Read the time until the next row is due.",
-    f"SELECT min(at) - {{now}} AS us FROM ({_FIRST}) AS first_of_each",
+    "Read the time until the next row is due. Asked when none is: then only delayed and held rows are pending.",
+    "SELECT min(next_attempt_at) - {now} AS us FROM outbox WHERE state = 'pending'",
 )
 
 COUNT_PENDING = Statement(
@@ -179,13 +166,6 @@ COUNT_PENDING = Statement(
     "Count pending outbox rows.",
     "SELECT count(*) AS n FROM outbox WHERE state = 'pending'",
 )
-
-
-async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
-    """Insert rows for new jobs: (job_id, priority, delay_us)."""
-    if rows:
-        await tx.execute(INSERT, [(job_id, band_of(priority), delay_us) for job_id, priority, delay_us in rows])
-        tx.notify(CHANNEL_OUTBOX)
 
 
 async def insert_again(tx: Tx, rows: Rows) -> None:

@@ -11,6 +11,13 @@ from adjudge.store.jobs.outbox import DELIVERY
 BAND: Final = "CASE WHEN {0} < 0 THEN 0 WHEN {0} > 3 THEN 3 ELSE {0} END"
 """The priority band of a priority."""
 
+TURN_US: Final = 10_000_000
+"""How far the turns of one owner's waiting jobs in a band are apart.
+
+Due jobs are taken by their turn. That of the first waiting job of an owner is its due time, so it stands before all but
+the first of another owner's thousand; that of a later job passes in time, so nobody waits for ever.
+"""
+
 NEW_JOB: Final = {
     "given_id": "text",
     "given_kind": "text",
@@ -45,15 +52,40 @@ CREATE = Script(
                    given_timeout_ms, {now} + given_delay_us, given_payload, given_actor, given_trace_id, {now}, {now}
             FROM {new_job} WHERE true
             ON CONFLICT (kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
-            RETURNING id AS job_id, priority AS job_priority, available_at AS due_at
+            RETURNING id AS job_id, priority AS job_priority, available_at AS due_at, COALESCE(actor, '') AS job_owner
             """,
-            ("job_id", "job_priority", "due_at"),
+            ("job_id", "job_priority", "due_at", "job_owner"),
+        ),
+        Step(
+            "owner_turn",
+            f"""
+            SELECT owner_band, turn_owner, (
+                SELECT max(turn_at) + {TURN_US} FROM outbox
+                WHERE state = 'pending' AND priority = owner_band AND owner = turn_owner AND turn_at < {HELD_AT}
+            ) AS next_turn_at
+            FROM (
+                SELECT DISTINCT {BAND.format("job_priority")} AS owner_band, job_owner AS turn_owner
+                FROM {{created_job}}
+            ) AS owners WHERE turn_owner <> ''
+            """,
+            ("owner_band", "turn_owner", "next_turn_at"),
+            is_output=False,
         ),
         Step(
             "announced",
             f"""
-            INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-            SELECT job_id, {BAND.format("job_priority")}, due_at, {{now}} FROM {{created_job}}
+            INSERT INTO outbox (job_id, priority, owner, next_attempt_at, turn_at, created_at)
+            SELECT job_id, job_band, job_owner, due_at, CASE
+                    WHEN turn_owner IS NULL OR due_at >= {HELD_AT} THEN due_at
+                    WHEN next_turn_at > due_at THEN next_turn_at + {TURN_US} * (job_position - 1)
+                    ELSE due_at + {TURN_US} * (job_position - 1)
+                END, {{now}}
+            FROM (
+                SELECT job_id, {BAND.format("job_priority")} AS job_band, job_owner, due_at, row_number() OVER (
+                    PARTITION BY {BAND.format("job_priority")}, job_owner ORDER BY job_id
+                ) AS job_position FROM {{created_job}}
+            ) AS numbered LEFT JOIN {{owner_turn}} ON turn_owner = job_owner AND owner_band = job_band
+            ORDER BY job_id
             """,
             is_output=False,
         ),
@@ -159,10 +191,11 @@ FINISHED_JOB = Step(
 REQUEUED = Step(
     "requeued",
     f"""
-    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
-    SELECT job_id, {BAND.format("job_priority")}, due_at, {{now}} FROM {{finished_job}} WHERE true
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
+    SELECT job_id, {BAND.format("job_priority")}, due_at, due_at, {{now}} FROM {{finished_job}} WHERE true
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
-        next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
+        next_attempt_at = excluded.next_attempt_at, turn_at = excluded.turn_at, dispatched_at = NULL,
+        stream_entry_id = NULL, last_error = NULL
     RETURNING job_id AS requeued_id
     """,
     ("requeued_id",),

@@ -126,13 +126,16 @@ outbox = Table(
     integer_column("attempts"),
     integer_column("dispatch_seq"),
     timestamp_column("next_attempt_at"),
+    text_column("owner", default=""),
+    timestamp_column("turn_at"),
     text_column("last_error", nullable=True),
     timestamp_column("dispatched_at", nullable=True),
     text_column("stream_entry_id", nullable=True),
     timestamp_column("created_at"),
     UniqueConstraint("job_id"),
     check_one_of("state", OUTBOX_STATES),
-    partial_index("outbox_due", "priority", "next_attempt_at", "id", where="state = 'pending'"),
+    partial_index("outbox_turn", "priority", "turn_at", "id", where="state = 'pending'"),
+    partial_index("outbox_owner", "priority", "owner", "turn_at", where="state = 'pending'"),
     postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
 )
 

@@ -1423,6 +1423,8 @@ CREATE TABLE outbox (
     attempts BIGINT DEFAULT '0' NOT NULL,
     dispatch_seq BIGINT DEFAULT '0' NOT NULL,
     next_attempt_at BIGINT NOT NULL,
+    owner TEXT DEFAULT '' NOT NULL,
+    turn_at BIGINT NOT NULL,
     last_error TEXT,
     dispatched_at BIGINT,
     stream_entry_id TEXT,
@@ -1434,7 +1436,9 @@ CREATE TABLE outbox (
 )
  WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02)
 
-CREATE INDEX outbox_due ON outbox (priority, next_attempt_at, id) WHERE state = 'pending'
+CREATE INDEX outbox_owner ON outbox (priority, owner, turn_at) WHERE state = 'pending'
+
+CREATE INDEX outbox_turn ON outbox (priority, turn_at, id) WHERE state = 'pending'
 
 CREATE TABLE rejudge_items (
     batch_id TEXT NOT NULL,

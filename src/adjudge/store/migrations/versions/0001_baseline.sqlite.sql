@@ -1426,6 +1426,8 @@ CREATE TABLE outbox (
     attempts BIGINT DEFAULT '0' NOT NULL,
     dispatch_seq BIGINT DEFAULT '0' NOT NULL,
     next_attempt_at BIGINT NOT NULL,
+    owner TEXT DEFAULT '' NOT NULL,
+    turn_at BIGINT NOT NULL,
     last_error TEXT,
     dispatched_at BIGINT,
     stream_entry_id TEXT,
@@ -1436,7 +1438,9 @@ CREATE TABLE outbox (
     CONSTRAINT outbox_job_id_fkey FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
 )
 
-CREATE INDEX outbox_due ON outbox (priority, next_attempt_at, id) WHERE state = 'pending'
+CREATE INDEX outbox_owner ON outbox (priority, owner, turn_at) WHERE state = 'pending'
+
+CREATE INDEX outbox_turn ON outbox (priority, turn_at, id) WHERE state = 'pending'
 
 CREATE TABLE rejudge_items (
     batch_id TEXT NOT NULL,
