@@ -60,7 +60,7 @@ lock: ready-dev ## Lock the requirements (UPGRADE=1 upgrades them)
 	@$(PYTHON) scripts/lock_requirements.py $(if $(UPGRADE),--upgrade)
 
 build: ready-dev ## Build the wheel and the source archive into dist/
-	@$(PYTHON) -m hatchling build
+	@ADJUDGE_BUILD_COMPLETE=1 $(PYTHON) -m hatchling build
 
 clean: ## Remove build output and caches (keeps .venv and var)
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache

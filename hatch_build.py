@@ -2,6 +2,8 @@
 
 ``python hatch_build.py`` does the same for developers. Where there is no C compiler the build still succeeds and the
 sandbox says what to install when it is asked to run something; where there is no Node, pages have a plain text area.
+With ``ADJUDGE_BUILD_COMPLETE=1``, as ``make build`` sets it, the build fails instead: a wheel that others install must
+have both.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ FRONTEND = ROOT / "frontend"
 BUNDLE = ROOT / "src" / "adjudge" / "web" / "static" / "bundle" / "editor.js"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 HARDENING = ("-O2", "-pthread", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fPIE", "-Wl,-z,relro,-z,now")
+REQUIRE = "ADJUDGE_BUILD_COMPLETE"
 LINKS = (("-static-pie",), ("-pie",))
 """A static program forks faster and needs nothing of the host; not every system has a static C library."""
 
@@ -81,12 +84,17 @@ else:
             if self.target_name != "wheel":
                 return
             if problem := bundle_editor():
-                self.app.display_warning(f"adjudge is built without the editor of its pages: {problem}")
+                self._report(f"adjudge is built without the editor of its pages: {problem}")
             if problem := compile_launcher():
-                self.app.display_warning(f"adjudge is built without its sandbox launcher: {problem}")
+                self._report(f"adjudge is built without its sandbox launcher: {problem}")
                 return
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+        def _report(self, problem: str) -> None:
+            if os.environ.get(REQUIRE) == "1":
+                raise SystemExit(f"{REQUIRE}=1: {problem}")
+            self.app.display_warning(problem)
 
 
 if __name__ == "__main__":

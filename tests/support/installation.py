@@ -31,11 +31,13 @@ _NUMBERS: Final = count(1)
 class AdjudgeProcess:
     """One ``adjudge`` process; its output is recorded for failure messages."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, python: str = sys.executable
+    ) -> None:
         self.output: list[str] = []
         self._changed = threading.Condition()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "adjudge", *arguments],
+            [python, "-m", "adjudge", *arguments],
             cwd=folder,
             env={**_bare_environment(), **environment},
             stdin=subprocess.DEVNULL,

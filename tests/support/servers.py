@@ -31,6 +31,7 @@ from tests.support.server_process import (
     http_status,
     server_environment,
 )
+from tests.support.tools import TOOLS
 
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 """What looks at pages for those who cannot see them well."""
@@ -311,6 +312,11 @@ def main() -> int:
             print(f"• {service.name}: {service.locate()}", flush=True)
         except ServerNotInstalled as missing:
             problems.append(str(missing))
+    for tool in TOOLS:
+        try:
+            print(f"• {tool.name}: {tool.locate()}", flush=True)
+        except InstallError as error:
+            problems.append(f"{tool.name} is missing ({error}).")
     in_ci = os.environ.get("CI") == "true"
     for problem in problems:
         print(f"adjudge: {problem}{'' if in_ci else ' Until then its tests are skipped.'}", file=sys.stderr)
