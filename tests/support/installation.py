@@ -88,6 +88,11 @@ class AdjudgeProcess:
             self._process.stdout.close()
 
 
+def command_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command of an installation."""
+    return {**_bare_environment(), **environment}
+
+
 def _bare_environment() -> dict[str, str]:
     """This process's environment without Adjudge settings; an unprivileged user may have no cgroup."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ADJUDGE_", "REDIS_", "JOB_"))}

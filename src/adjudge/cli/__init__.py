@@ -77,8 +77,14 @@ _SUMMARIES: Final = {
     "worker": "Run a worker: judges submissions and executes chain nodes.",
     "workers": "List online workers with slots, languages and health.",
 }
+_SEVERAL_IN_A_FILE: Final = {
+    "backup": ("backup:create", "Back up an installation on SQLite, while it runs."),
+    "restore": ("backup:restore", "Restore a backup into the data directory."),
+    "verify-backup": ("backup:verify", "Check every digest of a backup, and its database."),
+}
 COMMANDS: Final = {
     **{name: LazyCommand(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()},
+    **{name: LazyCommand(name, f"adjudge.cli.{path}", help_) for name, (path, help_) in _SEVERAL_IN_A_FILE.items()},
     "problems": LazyCommand(
         "problems", "adjudge.cli.problem_remote:command", "List, show and upload problems on a server.", hidden=True
     ),

@@ -6,7 +6,8 @@
     ├── InvalidInput            400  the caller can fix it
     │   ├── InvalidStatus            a status value that does not exist
     │   ├── InvalidTransition        an edge the state machine does not have
-    │   └── ChainNameTaken           another chain has that name
+    │   ├── ChainNameTaken           another chain has that name
+    │   └── BackupDamaged            a backup cannot be read, or is incomplete
     ├── Unauthenticated         401  not logged in
     │   └── LoginFailed              wrong user name or password
     ├── Forbidden               403  permission denied
@@ -86,6 +87,12 @@ class ChainNameTaken(InvalidInput):
     """A chain with that name exists: choose another name."""
 
     code = "CHAIN_NAME_TAKEN"
+
+
+class BackupDamaged(InvalidInput):
+    """The backup is damaged."""
+
+    code = "BACKUP_DAMAGED"
 
 
 class Unauthenticated(AdjudgeError):

@@ -56,6 +56,16 @@ ARTIFACTS = Statement(
     """,
 )
 
+SOURCES_IN_BLOBS = Statement(
+    "blob_references.submissions_source_blob",
+    "Page through the digests of sources that are too large for a row.",
+    """
+    SELECT id AS key, source_digest AS digest FROM submissions
+    WHERE id > :after AND NOT EXISTS (SELECT 1 FROM source_texts WHERE source_texts.digest = source_digest)
+    ORDER BY id LIMIT :limit
+    """,
+)
+
 STATEMENTS: Final[Mapping[str, Statement]] = MappingProxyType(
     {
         "submissions.source_digest": SOURCES,
@@ -69,6 +79,9 @@ STATEMENTS: Final[Mapping[str, Statement]] = MappingProxyType(
     }
 )
 """The paging statement of each column."""
+
+_REQUIRED: Final = (SOURCES_IN_BLOBS, ARCHIVES, LOGOS, PHOTOS, MATERIALS, FILES, ARTIFACTS)
+"""Columns whose digests are always blobs. The digest of a manifest is not: the manifest is rows."""
 
 
 def _within(table: str, column: str, key: str, part: str, purpose: str) -> Statement:
@@ -112,6 +125,13 @@ async def iter_referenced_digests(database: Database) -> AsyncIterator[str]:
             yield digest
     for statement, first in DOCUMENTS.values():
         async for digest in _named_within(database, statement, first):
+            yield digest
+
+
+async def iter_required_digests(database: Database) -> AsyncIterator[str]:
+    """The digests whose blobs must exist, possibly repeated; others may be texts that only look like a digest."""
+    for statement in _REQUIRED:
+        async for digest in _named(database, statement):
             yield digest
 
 
