@@ -105,7 +105,9 @@ async def test_missing_blob_is_recorded(installation: Installation, tmp_path: Pa
     assert (await verify_backup(tmp_path / "backup.tar")).missing == [installation.source]
 
 
-async def test_restore_replaces_a_database_only_if_told_and_unused(installation: Installation, tmp_path: Path) -> None:
+async def test_restore_replaces_a_database_only_on_request_and_if_unused(
+    installation: Installation, tmp_path: Path
+) -> None:
     file = tmp_path / "backup.tar"
     await create_backup(installation.database, installation.blobs, file)
     async with open_database(installation.url) as database:
