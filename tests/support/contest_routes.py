@@ -92,6 +92,20 @@ READ_ROUTES: Final[Mapping[str, RouteClass]] = {
     "/api/v1/submissions/{submission_id}/results": RouteClass.OTHER_DETAILS,
     "/api/v1/submissions/{submission_id}/source": RouteClass.OTHER_DETAILS,
     "/api/v1/users/{user}/rating": RouteClass.STATISTICS,
+    **{
+        f"{prefix}{path}": kind
+        for prefix in ("/api/2023-06", "/api/2026-01")
+        for path, kind in {
+            "/contests": RouteClass.CONTEST,
+            "/contests/{contest}": RouteClass.CONTEST,
+            "/contests/{contest}/access": RouteClass.CONTEST,
+            "/contests/{contest}/account": RouteClass.CONTEST,
+            "/contests/{contest}/state": RouteClass.CONTEST,
+            "/contests/{contest}/scoreboard": RouteClass.SCOREBOARD,
+            "/contests/{contest}/{collection}": RouteClass.STREAMS,
+            "/contests/{contest}/{collection}/{object_id}": RouteClass.STREAMS,
+        }.items()
+    },
     "/": RouteClass.STATISTICS,
     "/contests": RouteClass.CONTEST,
     _P: RouteClass.CONTEST,
@@ -170,12 +184,16 @@ OTHER_ROUTES: Final = (
     r"/api/v1/(docs|openapi\.json|version|health/(live|ready)|me/(sessions|tokens)|users|users/\{user_id\})",
     r"/api/v1/ops/(config|dead-letters|dead-letters/\{letter_id\}|health|outbox|processes|status|workers)",
     r"/(chains|runs|judge0)(/.*)?",
+    r"/api(/2023-06|/2026-01)?/?",
     r"/(contests/new|login|register|metrics|setting|setting/.*|static/.*|\{path:path\})",
     r"/manage/(imports/.*|problems/\{name\}/(diff|revisions/\{number\}))",
     r"/me/(password|tokens|webhooks.*)",
     r"/ops/(dead-letters|find|secrets|state)",
 )
 """Paths that show nothing of contests to anybody but operators and the owners of chains, imports and problems."""
+
+_ALIAS: Final = re.compile(r"/api(/v4)?(?=/contests(/|$)|/?$)")
+"""Prefixes of the Contest API whose routes are those of its default version."""
 
 LIST_QUERIES: Final[Mapping[str, Sequence[str]]] = {
     "/api/v1/submissions": ("status=pending", "status=accepted", "verdict=AC", "problem=sum", "problem=zirkon"),
@@ -197,8 +215,9 @@ def all_routes(app: FastAPI) -> list[tuple[str, str]]:
 
 
 def unlisted(app: FastAPI) -> set[str]:
-    """The paths that are read and are in none of the lists."""
-    paths = {path for method, path in all_routes(app) if method == "GET"} - READ_ROUTES.keys() - STREAM_ROUTES
+    """The paths that are read and are in none of the lists. Aliases of the Contest API count as what they stand for."""
+    listed = {_ALIAS.sub("/api/2023-06", path) for method, path in all_routes(app) if method == "GET"}
+    paths = listed - READ_ROUTES.keys() - STREAM_ROUTES
     return {path for path in paths if not any(re.fullmatch(pattern, path) for pattern in OTHER_ROUTES)}
 
 

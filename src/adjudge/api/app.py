@@ -20,6 +20,7 @@ from adjudge.api.middleware import RequestLimits, RequestMiddleware, RouteIndex
 from adjudge.api.openapi import build_openapi
 from adjudge.api.routes import (
     account,
+    ccs,
     chain_run_files,
     chain_runs,
     chains,
@@ -90,7 +91,7 @@ def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
     app.state.streams = OpenStreams()
     app.state.public_url = settings.server.public_url
     app.state.authenticate = make_authenticator(
-        services.credentials, visitors_may_read=settings.accounts.visitors_may_read
+        services.credentials, services.basic_auth, visitors_may_read=settings.accounts.visitors_may_read
     )
     app.state.contest_only = services.contest_only
     app.router.routes.extend(routes or build_routes(services))
@@ -147,6 +148,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         secrets.router(s.secrets),
         metrics.router(),
         judge0.router(s.judge0),
+        *ccs.routers(s.ccs),
     )
     return [route for router in routers for route in router.routes]
 
@@ -189,7 +191,7 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
             server.request_timeout_sec,
             _UPLOADS,
         ),
-        is_known=known_by(services.credentials),
+        is_known=known_by(services.credentials, services.basic_auth),
         streams=app.state.streams,
         fast_response=CachedProblems(
             API_ROOT,

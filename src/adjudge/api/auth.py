@@ -1,7 +1,7 @@
 """Authentication and permissions: the viewer of a request.
 
 A request is authenticated by ``Authorization: Bearer adj_…`` (or ``X-Auth-Token: adj_…``), else the session cookie;
-else it is an anonymous visitor.
+else it is an anonymous visitor. The Contest API also accepts ``Authorization: Basic …``, a user name and a password.
 A route declares the permission that it requires in its signature::
 
     async def submit(viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]) -> …
@@ -12,6 +12,8 @@ calls every route as every role and compares the results with one table.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -20,12 +22,15 @@ from starlette.types import Scope
 
 from adjudge.api.contest_only import check_path
 from adjudge.api.cookies import read_session_cookie
-from adjudge.api.csrf import check_csrf
+from adjudge.api.csrf import SAFE_METHODS, check_csrf, check_origin
+from adjudge.api.routing import is_ccs_path
 from adjudge.domain.errors import Unauthenticated
 from adjudge.domain.permissions import Permission
+from adjudge.services.basic_auth import BasicAuthentication
 from adjudge.services.viewer import OUTSIDER, VISITOR, ContestOnlyMode, CredentialCache, Viewer
 
 _SCHEME: Final = "bearer "
+_BASIC: Final = "basic "
 
 Authenticate = Callable[[Request], Awaitable[Viewer]]
 """Authenticates a request. An invalid credential is rejected, not ignored."""
@@ -64,13 +69,15 @@ async def current_viewer(request: Request) -> Viewer:
     return known
 
 
-def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool) -> Authenticate:
+def make_authenticator(
+    credentials: CredentialCache, basic: BasicAuthentication, *, visitors_may_read: bool
+) -> Authenticate:
     visitor = VISITOR if visitors_may_read else OUTSIDER
 
     async def authenticate(request: Request) -> Viewer:
         given = _authorization(request)
         if given is not None:
-            return await _viewer_by_token(credentials, given)
+            return await _viewer_by_header(credentials, basic, request, given)
         secret = read_session_cookie(request)
         viewer = None if secret is None else await credentials.viewer_for_session(secret)
         if viewer is None:
@@ -81,14 +88,14 @@ def make_authenticator(credentials: CredentialCache, *, visitors_may_read: bool)
     return authenticate
 
 
-def known_by(credentials: CredentialCache) -> Callable[[Scope], Awaitable[bool]]:
+def known_by(credentials: CredentialCache, basic: BasicAuthentication) -> Callable[[Scope], Awaitable[bool]]:
     """Make the function that checks, before the body is read, whether a request has a valid credential."""
 
     async def is_known(scope: Scope) -> bool:
         request = Request(scope)
         given = _authorization(request)
         if given is not None:
-            await _viewer_by_token(credentials, given)
+            await _viewer_by_header(credentials, basic, request, given)
             return True
         secret = read_session_cookie(request)
         return secret is not None and await credentials.viewer_for_session(secret) is not None
@@ -108,6 +115,28 @@ def parse_bearer_token(authorization: str) -> str | None:
     if not authorization.lower().startswith(_SCHEME):
         return None
     return authorization[len(_SCHEME) :].strip()
+
+
+async def _viewer_by_header(
+    credentials: CredentialCache, basic: BasicAuthentication, request: Request, given: str
+) -> Viewer:
+    if not (given.lower().startswith(_BASIC) and is_ccs_path(request.scope["path"])):
+        return await _viewer_by_token(credentials, given)
+    if request.method not in SAFE_METHODS:
+        check_origin(request)  # a browser that knows the password sends it with requests of any page
+    name, password = _parse_basic(given)
+    return await basic.find_viewer(name, password, client_address(request))
+
+
+def _parse_basic(given: str) -> tuple[str, str]:
+    try:
+        text = base64.b64decode(given[len(_BASIC) :].strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        text = ""
+    name, separator, password = text.partition(":")
+    if not separator:
+        raise Unauthenticated("Authorization: expected 'Basic' and the base64 of 'name:password'.")
+    return name, password
 
 
 async def _viewer_by_token(credentials: CredentialCache, given: str) -> Viewer:

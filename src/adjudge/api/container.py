@@ -15,6 +15,8 @@ from adjudge.services.account import AccountService
 from adjudge.services.admission import AdmissionController
 from adjudge.services.awards import AwardService
 from adjudge.services.balloons import BalloonService
+from adjudge.services.basic_auth import BasicAuthentication
+from adjudge.services.ccs import CcsService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -74,6 +76,7 @@ class Services:
     settings: Settings
     new_id: IdFactory
     credentials: CredentialCache
+    basic_auth: BasicAuthentication
     admission: AdmissionController
     connections: SseConnections
     languages: Languages
@@ -130,3 +133,4 @@ class Services:
     balloons: BalloonService
     prints: PrintService
     contest_materials: ContestMaterialService
+    ccs: CcsService

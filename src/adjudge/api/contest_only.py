@@ -12,12 +12,15 @@ from adjudge.domain.errors import NotFound
 from adjudge.store.contests.contest_only import ContestOnlyRow
 
 _API: Final = r"/api/v1"
+_CCS: Final = r"/api(/v4|/2023-06|/2026-01)?"
+"""The Contest API."""
 _ALWAYS: Final = re.compile(
     rf"/|/contests|/login|/logout|/register|/me(/.*)?|/preferences/.*|/static/.*|/submissions/[^/]+(/.*)?"
     rf"|{_API}/contests|{_API}/submissions(:batch|/.*)?|{_API}/me(:password|/(tokens|sessions)(/.*)?)?"
     rf"|{_API}/(login|logout|register|oidc|languages|health|version)([:/].*)?"
+    rf"|{_CCS}/?|{_CCS}/contests"
 )
-_IN_CONTEST: Final = re.compile(rf"({_API})?/contests/(?P<name>[^/:]+)([/:].*)?")
+_IN_CONTEST: Final = re.compile(rf"({_API}|{_CCS})?/contests/(?P<name>[^/:]+)([/:].*)?")
 
 
 def check_path(path: str, contest: ContestOnlyRow) -> None:

@@ -19,7 +19,7 @@ from adjudge.services.viewer import Viewer
 
 CSRF_HEADER: Final = "X-CSRF-Token"
 CSRF_FIELD: Final = "csrf_token"
-_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -49,7 +49,7 @@ def check_origin(request: Request) -> None:
 
 async def check_csrf(request: Request, viewer: Viewer) -> None:
     """Reject an unsafe request with a session, unless it comes from our origin and has the CSRF token."""
-    if request.method in _SAFE_METHODS:
+    if request.method in SAFE_METHODS:
         return
     check_origin(request)
     offered = request.headers.get(CSRF_HEADER) or await _from_form(request)

@@ -18,6 +18,12 @@ ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
+def is_ccs_path(path: str) -> bool:
+    """Whether the path belongs to the Contest API, which is everything under ``/api`` but ``API_ROOT``."""
+    is_api = path == "/api" or path.startswith("/api/")
+    return is_api and path != API_ROOT and not path.startswith(f"{API_ROOT}/")
+
+
 def api_router(tag: str, prefix: str = "") -> APIRouter:
     """A router under ``API_ROOT`` and ``prefix``, whose operations are listed under ``tag``."""
     return APIRouter(prefix=f"{API_ROOT}{prefix}", tags=[tag], responses=ERROR_RESPONSES)

@@ -20,6 +20,8 @@ class ContestTimes:
     timeline: Timeline
     now_us: int
     ends_for_all_at: int | None
+    longest_us: int = 0
+    """The longest delay and extra time of an official participant."""
 
     def phase(self, participant: ParticipantRow | None = None) -> ContestPhase:
         """The phase for a participant, or for everyone else."""
@@ -61,7 +63,7 @@ async def load_times_of(tx: Tx, contests: Sequence[ContestRow]) -> dict[str, Con
         timeline = make_timeline(contest, [item for item in intervals if item.contest_id == contest.id])
         now_us, longest_us = clocks[contest.id]
         last = ParticipantClock(extra_us=longest_us)
-        found[contest.id] = ContestTimes(timeline, now_us, clock.ends_for_all_at(timeline, [last]))
+        found[contest.id] = ContestTimes(timeline, now_us, clock.ends_for_all_at(timeline, [last]), longest_us)
     return found
 
 

@@ -334,6 +334,10 @@ class Problem:
         """Return the group at ``path``; readers ensure that the group of every case exists."""
         return next(group for group in self.groups if group.path == path)
 
+    def feedback_of(self, case: Case) -> str:
+        """How much of a test case the author of a submission may see: ``full``, or a value of ``Feedback``."""
+        return "full" if case.is_sample or case.full_feedback else self.group(case.group).feedback.value
+
     def children(self, path: str) -> tuple[Group | Case, ...]:
         """The children of a group in running order; groups without cases come last."""
         below = {group.path: group for group in self.groups if group.parent == path}

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from adjudge import __version__
 from adjudge.domain.limits import Limits
-from adjudge.domain.problem import Case, Feedback, Problem
+from adjudge.domain.problem import Feedback, Problem
 from adjudge.domain.programs import Checker, CheckerProtocol, ProblemFiles
 from adjudge.domain.retry import RetryClass
 from adjudge.domain.verdict import Verdict
@@ -99,7 +99,7 @@ class JudgeResult:
             "first_failure": first.name if first else None,
             "compile": _compile(self.compiled),
             "groups": self._groups(),
-            "cases": [_case(case, feedback_for_case(self.problem, cases[case.name])) for case in self.cases],
+            "cases": [_case(case, self.problem.feedback_of(cases[case.name])) for case in self.cases],
             "provenance": _provenance(self.provenance),
         }
 
@@ -117,13 +117,6 @@ class JudgeResult:
                 }
             )
         return rows
-
-
-def feedback_for_case(problem: Problem, case: Case) -> str:
-    """How much of a test case the author may see."""
-    if case.is_sample or case.full_feedback:
-        return "full"
-    return problem.group(case.group).feedback.value
 
 
 def score_to_json(value: Fraction) -> int | float:

@@ -97,13 +97,13 @@ class LoginService:
         if known is None or stored is None or not checked.right or known.user.disabled_at is not None:
             log.info("login_refused", user_id=known.user.id if known else None)
             raise LoginFailed
-        await self._check_contests(known.user, origin.address)
+        await self.check_contests(known.user, origin.address)
         if checked.fresh_hash is not None:
             fresh, user_id = checked.fresh_hash, known.user.id
             await self.database.transact(lambda tx: users.update_password_hash(tx, user_id, stale=stored, fresh=fresh))
         return known.user
 
-    async def _check_contests(self, user: UserRow, address: str) -> None:
+    async def check_contests(self, user: UserRow, address: str) -> None:
         """Refuse an account that was made for a contest after the contest, and participants from other networks."""
         for rule in await self.database.read(lambda tx: accounts.login_rules(tx, user.id)):
             if rule.has_expired:
@@ -187,7 +187,7 @@ class LoginService:
             user = await self._register_oidc_user(claims)
         if user.disabled_at is not None:
             raise LoginFailed("This account is disabled; ask an admin.")
-        await self._check_contests(user, origin.address)
+        await self.check_contests(user, origin.address)
         return await self.open_session(user, origin)
 
     async def _register_oidc_user(self, claims: ExternalIdentity) -> UserRow:

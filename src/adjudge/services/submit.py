@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -143,6 +143,17 @@ class SubmissionRulesCache:
             rules = SubmissionRules(problem_id, revision_id, problem_from_json(document))
             self._by_revision[revision_id] = rules
         return rules
+
+    async def get_problems(self, revisions: Mapping[str, str]) -> dict[str, Problem]:
+        """The packages of several revisions, by revision; given are the revisions with their problems."""
+        missing = [item for item in revisions if item not in self._by_revision]
+        if missing:
+            found = await self._database.read(lambda tx: submit_batch.find_definitions(tx, missing))
+            for revision_id, document in found.items():
+                rules = SubmissionRules(revisions[revision_id], revision_id, problem_from_json(document))
+                self._by_revision[revision_id] = rules
+        known = {item: self._by_revision.get(item) for item in revisions}
+        return {item: rules.problem for item, rules in known.items() if rules is not None}
 
     async def _resolve(self, refs: Sequence[str]) -> list[ProblemRef | None]:
         found = await self._database.read(lambda tx: submit_batch.resolve_problems(tx, refs))

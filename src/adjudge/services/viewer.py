@@ -22,8 +22,9 @@ from adjudge.domain.permissions import (
 )
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
-from adjudge.store.accounts import api_tokens, sessions
+from adjudge.store.accounts import api_tokens, sessions, users
 from adjudge.store.accounts.api_tokens import Principal
+from adjudge.store.accounts.users import UserWithPassword
 from adjudge.store.contests import contest_only
 from adjudge.store.contests.contest_only import ContestOnlyRow
 
@@ -45,6 +46,8 @@ class AuthMethod(StrEnum):
     NOTHING = "nothing"
     TOKEN = "token"  # noqa: S105  # a name, not a secret
     SESSION = "session"
+    BASIC = "basic"
+    """Name and password in every request, for the Contest API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Viewer:
     permissions: frozenset[Permission]
     via: AuthMethod
     credential_id: str | None = None
-    """The id of the token or session, for the audit log and for revoking it."""
+    """The id of the token or session, for the audit log and for revoking it; of a password, a digest of its hash."""
     must_change_password: bool = False
     csrf: str | None = None
     """The CSRF token that pages must send with unsafe requests of this session."""
@@ -150,17 +153,29 @@ class CredentialCache:
         """The viewers whose credential is no longer valid or has other permissions now."""
         by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.TOKEN}
         by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.SESSION}
+        by_password = {viewer.id for viewer in viewers if viewer.via is AuthMethod.BASIC}
 
         async def read(tx: Tx) -> dict[str, frozenset[Permission]]:
             of_tokens = await api_tokens.find_valid(tx, by_token) if by_token else []
             of_sessions = await sessions.find_valid(tx, by_session) if by_session else []
+            of_passwords = await users.find_all_with_password(tx, by_password) if by_password else []
+            found = [viewer_of_password(item) for item in of_passwords if not item.user.disabled]
             return {
+                **{viewer.credential_id or "": viewer.permissions for viewer in found},
                 **{item.credential_id: _permissions_of(item, AuthMethod.TOKEN) for item in of_tokens},
                 **{item.credential_id: _permissions_of(item, AuthMethod.SESSION) for item in of_sessions},
             }
 
         current = await self._database.read(read)
         return {viewer for viewer in viewers if current.get(viewer.credential_id or "") != viewer.permissions}
+
+    def cached_viewer(self, digest: str) -> Viewer | None:
+        """The viewer of another kind of credential, by its digest, if it is in the cache."""
+        return self._cached(digest)
+
+    def store_viewer(self, digest: str, viewer: Viewer) -> None:
+        """Cache the viewer of another kind of credential."""
+        self._store(digest, viewer, None)
 
     async def close(self) -> None:
         """Wait for the pending writes of last-use times."""
@@ -289,6 +304,21 @@ def _viewer_of(principal: Principal, via: AuthMethod, secret: str) -> Viewer:
         credential_id=principal.credential_id,
         must_change_password=_must_change_password(principal, via),
         csrf=_digest(f"csrf:{secret}") if via is AuthMethod.SESSION else None,
+    )
+
+
+def viewer_of_password(found: UserWithPassword) -> Viewer:
+    """The viewer of a user whose password was verified; one that must be changed permits nothing else."""
+    user = found.user
+    permissions = ROLE_PERMISSIONS[user.role]
+    return Viewer(
+        user_id=user.id,
+        name=user.name,
+        role=user.role,
+        permissions=permissions & _PASSWORD_CHANGE_ONLY if user.must_change_password else permissions,
+        via=AuthMethod.BASIC,
+        credential_id=_digest(f"password:{user.id}:{found.password_hash}"),
+        must_change_password=user.must_change_password,
     )
 
 

@@ -145,6 +145,8 @@ def _contest(
         "group": "north",
         "code": "team42",
         "participant": participant,
+        "collection": "teams",
+        "object_id": "team42",
     }
 
 

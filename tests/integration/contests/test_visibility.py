@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.contests.ccs.version import CcsCollection
 from adjudge.contests.live_board import ALL_ROWS
 from adjudge.domain.contest import ContestFeedback, ContestVisibility, ScoreboardVisibility
 from adjudge.domain.ids import new_id
@@ -125,6 +126,8 @@ def paths_of(world: ContestWorld) -> list[str]:
         "print_number": ["1"],
         "path": ["1.in"],
         "material": ["always.txt", "start.txt", "thaw.txt"],
+        "collection": [str(item) for item in CcsCollection if item not in (CcsCollection.CONTEST, CcsCollection.STATE)],
+        "object_id": ["1", "3", "ghost"],
     }
     found: list[str] = []
     for template in READ_ROUTES:

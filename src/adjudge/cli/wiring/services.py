@@ -20,6 +20,9 @@ from adjudge.services.account import AccountService
 from adjudge.services.admission import AdmissionController
 from adjudge.services.awards import AwardService
 from adjudge.services.balloons import BalloonService
+from adjudge.services.basic_auth import BasicAuthentication
+from adjudge.services.ccs import CcsService
+from adjudge.services.ccs_loading import CcsLoader
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -124,6 +127,8 @@ def compose_services(
     awards = AwardService(database, scoreboards)
     execution_service = ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id)
     ops = OpsService(database, jobs, registry, settings, checks)
+    logins = LoginService(database, accounts, buckets, credentials, passwords, new_id, oidc)
+    exports = ScoreboardExportService(database, scoreboards, awards)
     return Services(
         settings=settings,
         new_id=new_id,
@@ -133,7 +138,8 @@ def compose_services(
         languages=languages,
         checks=checks,
         accounts=AccountService(database, accounts, buckets, credentials, passwords, new_id),
-        logins=LoginService(database, accounts, buckets, credentials, passwords, new_id, oidc),
+        logins=logins,
+        basic_auth=BasicAuthentication(database, logins, credentials),
         users=UserService(database, accounts, credentials, passwords, new_id),
         problems=problems,
         problem_stats=problem_stats,
@@ -194,10 +200,11 @@ def compose_services(
         team_imports=TeamImportService(database, passwords, accounts.password_min_length, new_id),
         team_photos=TeamPhotoService(database, blobs),
         scoreboards=scoreboards,
-        scoreboard_exports=ScoreboardExportService(database, scoreboards, awards),
+        scoreboard_exports=exports,
         awards=awards,
         balloons=BalloonService(database, scoreboard_feed),
         prints=PrintService(database, new_id),
         contest_statistics=ContestStatisticsService(database, scoreboards),
         contest_materials=ContestMaterialService(database, contest_access, blobs, new_id),
+        ccs=CcsService(CcsLoader(database, languages, rules), contests, clarifications, awards, exports),
     )

@@ -104,6 +104,14 @@ FIND_WITH_PASSWORD = Statement(
     row=UserWithPassword,
 )
 
+FIND_ALL_WITH_PASSWORD = Statement(
+    "users.find_all_with_password",
+    "Read several users and their password hashes.",
+    "SELECT {columns:users} FROM {given} JOIN users ON users.id = given_id",
+    input_columns={"given_id": "text"},
+    row=UserWithPassword,
+)
+
 PAGE = Statement(
     "users.page",
     "List users by name, optionally by substring and role, keyset-paginated.",
@@ -159,6 +167,11 @@ async def find(tx: Tx, user_id: str) -> UserRow:
 async def find_with_password_by_name(tx: Tx, name: str) -> UserWithPassword | None:
     """Read a user with the password hash, for a login."""
     return await fetch_one(tx, FIND_BY_NAME, name=name)
+
+
+async def find_all_with_password(tx: Tx, user_ids: Collection[str]) -> list[UserWithPassword]:
+    """Those of the users that exist, with their password hashes."""
+    return await tx.fetch(FIND_ALL_WITH_PASSWORD, [(item,) for item in sorted(user_ids)])
 
 
 async def find_with_password(tx: Tx, user_id: str) -> UserWithPassword:

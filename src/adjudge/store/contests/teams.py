@@ -97,6 +97,12 @@ FIND_TEAMS = Statement(
     input_columns={"given_code": "text"},
     row=TeamRow,
 )
+TEAMS_OF_CONTEST = Statement(
+    "teams.of_contest",
+    "List the teams that take part in a contest.",
+    "SELECT {columns} FROM teams WHERE id IN (SELECT team_id FROM participants WHERE contest_id = :contest_id)",
+    row=TeamRow,
+)
 TEAMS_OF_USER = Statement(
     "teams.of_user",
     "List the teams of a user.",
@@ -202,6 +208,11 @@ async def participants_with_photo(tx: Tx, contest_id: str) -> set[str]:
 async def find_teams(tx: Tx, codes: Iterable[str]) -> dict[str, TeamRow]:
     """Find teams by code."""
     return {row.code: row for row in await tx.fetch(FIND_TEAMS, [(code,) for code in sorted(set(codes))])}
+
+
+async def teams_of_contest(tx: Tx, contest_id: str) -> dict[str, TeamRow]:
+    """The teams that take part in a contest, by id."""
+    return {row.id: row for row in await tx.fetch(TEAMS_OF_CONTEST, contest_id=contest_id)}
 
 
 async def teams_of_user(tx: Tx, user_id: str) -> list[TeamRow]:

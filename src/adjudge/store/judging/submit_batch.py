@@ -50,6 +50,12 @@ FIND_DEFINITION = Statement(
     "Read the judging definition of a revision.",
     "SELECT definition FROM problem_revisions WHERE id = :revision_id",
 )
+FIND_DEFINITIONS = Statement(
+    "problems.find_definitions",
+    "Read the judging definitions of several revisions.",
+    "SELECT id, definition FROM {given} JOIN problem_revisions ON id = given_id",
+    input_columns={"given_id": "text"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,12 @@ async def find_definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
     row = or_not_found(await fetch_one(tx, FIND_DEFINITION, revision_id=revision_id), "revision", revision_id)
     document: Mapping[str, Any] = json.loads(row["definition"])
     return document
+
+
+async def find_definitions(tx: Tx, revision_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The judging definitions of those of the revisions that exist, by id."""
+    rows = await tx.fetch(FIND_DEFINITIONS, [(item,) for item in revision_ids])
+    return {row["id"]: json.loads(row["definition"]) for row in rows}
 
 
 async def submit_batch(

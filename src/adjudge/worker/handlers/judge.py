@@ -16,7 +16,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.case_results import CaseResult as JudgedCase
 from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
-from adjudge.judge.result_document import JudgeResult, feedback_for_case
+from adjudge.judge.result_document import JudgeResult
 from adjudge.judge.source_bundle import decode_bundle
 from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.observe import metrics
@@ -122,7 +122,7 @@ class JudgeProgressReporter:
 
     def _is_shown(self, row: JudgedCase) -> bool:
         """As in the result's ``author_view``: a group that shows its first failure shows nothing after it."""
-        feedback = feedback_for_case(self._problem, self._cases[row.name])
+        feedback = self._problem.feedback_of(self._cases[row.name])
         if feedback in (Feedback.NONE.value, Feedback.POINTS.value) or row.group in self._failed:
             return False
         if feedback == Feedback.FIRST_FAILURE.value and row.verdict not in (None, Verdict.AC):
