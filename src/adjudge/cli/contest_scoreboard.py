@@ -93,6 +93,8 @@ def scoreboard_table(found: ScoreboardRead, *, limit: int | None = None) -> Tabl
 def _print(found: ScoreboardRead) -> None:
     console = make_console()
     console.print(scoreboard_table(found))
+    if found.replay_sec is not None:
+        console.print(f"Replay of the contest at minute {found.replay_sec // 60} of your virtual participation.")
     if found.frozen_min is not None:
         console.print(f"Frozen with {found.frozen_min} minutes remaining.")
 

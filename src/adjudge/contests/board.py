@@ -48,12 +48,14 @@ class BoardParticipant:
     icpc_id: str | None = None
     code: str = ""
     """The id that organisers gave it."""
+    is_own_replay: bool = False
+    """Whether it is the viewer's virtual run, which is ranked on the replay of the contest."""
 
     @property
     def is_ranked(self) -> bool:
         """Whether it gets a rank, first solves and awards."""
         return (
-            self.kind is ParticipantKind.OFFICIAL
+            (self.kind is ParticipantKind.OFFICIAL or self.is_own_replay)
             and not self.is_hidden
             and not self.is_disqualified
             and not self.has_unranked_group
@@ -96,6 +98,10 @@ class Board:
             and (organization_id is None or organization_id == row.participant.organization_id)
         )
         return replace(self, rows=rows)
+
+    def without_own_replay(self) -> Board:
+        """The board without the viewer's virtual run, which gets no awards."""
+        return replace(self, rows=tuple(row for row in self.rows if not row.participant.is_own_replay))
 
 
 def collation_key(name: str) -> str:

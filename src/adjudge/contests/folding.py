@@ -79,15 +79,24 @@ def judged(rules: Rules, participant: ParticipantRow, row: CellSubmission) -> Ju
     return found.as_pending() if verdict is None else found
 
 
+def list_counted(rules: Rules, participant: ParticipantRow, rows: Iterable[CellSubmission]) -> list[JudgedSubmission]:
+    """Those of the submissions that count, as scoring sees them."""
+    return [item for row in rows if (item := judged(rules, participant, row)) is not None]
+
+
+def problem_scoring(problem: ContestProblem, rows: Iterable[CellSubmission]) -> ProblemScoring:
+    """How a problem counts in a cell with these submissions."""
+    maximum = max((row.max_score_micro for row in rows if row.max_score_micro is not None), default=None)
+    return ProblemScoring(problem.points_micro, maximum)
+
+
 def fold_cell(
     rules: Rules, participant: ParticipantRow, problem: ContestProblem, rows: Sequence[CellSubmission]
 ) -> tuple[Cell, Cell]:
     """The cell in the jury view and in the public view."""
     if participant.disqualified_at is not None:
         return Cell(), Cell()
-    counted = [item for row in rows if (item := judged(rules, participant, row)) is not None]
-    maximum = max((row.max_score_micro for row in rows if row.max_score_micro is not None), default=None)
-    scoring = ProblemScoring(problem.points_micro, maximum)
+    counted, scoring = list_counted(rules, participant, rows), problem_scoring(problem, rows)
     jury = rules.format.fold(rules.config, scoring, counted)
     if participant.kind is ParticipantKind.VIRTUAL:
         return jury, jury

@@ -189,7 +189,7 @@ class LiveBoard:
         if after == row:
             return []
         self.last = entry.offset
-        return self._replace(row, after)
+        return self.replace_row(after)
 
     def _new_row(self, row: BoardRow, version: int, document: dict[str, Any]) -> BoardRow:
         participant_id = row.participant.id
@@ -204,8 +204,10 @@ class LiveBoard:
                 cells[index] = Cell(**cell)
         return replace(row, keys=keys, cells=tuple(cells))
 
-    def _replace(self, before: BoardRow, after: BoardRow) -> list[RowChange]:
+    def replace_row(self, after: BoardRow) -> list[RowChange]:
+        """Replace the row of a participant who has one; return the rows that look different now."""
         participant = after.participant
+        before = self._rows[participant.id]
         self._rows[participant.id] = after
         for which, ranking in self._rankings.items():
             if which.matches(participant):

@@ -109,13 +109,17 @@ class LiveRanking:
     def rank_of(self, participant_id: str) -> int | None:
         return self._rank(self._rows[participant_id])
 
+    def rank_among(self, row: BoardRow) -> int:
+        """Return the rank that a row would have among the ranked rows."""
+        return bisect_left(self._ranked, _rank_key(row)) + 1
+
     def page(self, start: int, limit: int) -> list[RankedRow]:
         """Return rows in listing order with their ranks."""
         rows = (self._rows[self._ids[key[-1]]] for key in self._listed[start : start + limit])
         return [RankedRow(row, self._rank(row)) for row in rows]
 
     def _rank(self, row: BoardRow) -> int | None:
-        return bisect_left(self._ranked, _rank_key(row)) + 1 if row.participant.is_ranked else None
+        return self.rank_among(row) if row.participant.is_ranked else None
 
 
 def _rank_key(row: BoardRow) -> tuple[int, int, int]:

@@ -51,7 +51,12 @@ class ScoreboardRowRead(ResponseModel):
     kind: ParticipantKind
     is_ranked: bool
     is_disqualified: bool
-    rank: int | None = field(metadata=doc("Null for participants who are not ranked, and for the own row in a freeze."))
+    rank: int | None = field(
+        metadata=doc(
+            "Null for participants who are not ranked, and for the own row in a freeze. The own row of a virtual "
+            "participation has the rank that it would have had."
+        )
+    )
     keys: list[int]
     solved: int | None = field(metadata=doc("Solved problems; null in formats with scores."))
     score: float | None = field(metadata=doc("Points; null in formats without scores."))
@@ -70,6 +75,12 @@ class ScoreboardRead(ResponseModel):
     is_hidden: bool = field(metadata=doc("Whether the scoreboard is hidden from you; then there is only your own row."))
     frozen_min: int | None = field(
         metadata=doc("With how many minutes remaining the rows were frozen; null if they are not.")
+    )
+    replay_sec: int | None = field(
+        metadata=doc(
+            "The time of your virtual participation while it runs: the rows are those that the contest had at this "
+            "time, and yours is ranked among them. Null otherwise."
+        )
     )
     problems: list[ScoreboardProblemRead]
     groups: list[ScoreboardGroupRead]

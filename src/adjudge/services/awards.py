@@ -18,7 +18,8 @@ from adjudge.contests.board import Board
 from adjudge.contests.live_board import LiveBoard, public_part
 from adjudge.domain.contest import ContestRole
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.services.scoreboard import BoardAccess, ScoreboardService
+from adjudge.services.scoreboard import ScoreboardService
+from adjudge.services.scoreboard_access import BoardAccess
 from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
@@ -47,12 +48,12 @@ class AwardService:
 
     async def list_awards(self, found: BoardAccess) -> list[Award]:
         """The awards. Edited ones are added where the viewer sees the final results: they could reveal them."""
-        if found.key is None:
+        board = await self.scoreboards.board(found)
+        if board is None:
             return []
         contest = found.contest.contest
-        board = (await self.scoreboards.feed.board(found.key)).board()
-        stored = await self._stored(contest.id) if found.key.view == JURY else []
-        return with_stored(board, contest, stored)
+        stored = await self._stored(contest.id) if board.view == JURY else []
+        return with_stored(board.board().without_own_replay(), contest, stored)
 
     async def find_board(self, viewer: Viewer, contest: str) -> tuple[BoardAccess, LiveBoard]:
         """For those who edit awards: the rows that can get one, which are those that everybody sees after the thaw."""

@@ -51,6 +51,14 @@ class ContestView:
         return self.times.phase(self.participant)
 
     @property
+    def virtual_time_us(self) -> int | None:
+        """The time of the viewer's virtual run; None if none runs."""
+        own = self.participant
+        if own is None or own.kind is not ParticipantKind.VIRTUAL or self.times.phase(own) not in _OPEN:
+            return None
+        return clock.participant_time(self.times.timeline, participant_clock(own), self.times.now_us)
+
+    @property
     def public_phase(self) -> ContestPhase:
         """The phase for everybody who does not take part."""
         return self.times.phase()

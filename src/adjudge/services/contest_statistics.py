@@ -18,7 +18,8 @@ from adjudge.domain.contest import MINUTE_US, ParticipantKind
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import SubmissionStatus
 from adjudge.services.contest_access import ContestView
-from adjudge.services.scoreboard import ScoreboardService, board_access
+from adjudge.services.scoreboard import ScoreboardService
+from adjudge.services.scoreboard_access import board_access
 from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database

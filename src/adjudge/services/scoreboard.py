@@ -1,23 +1,21 @@
 """Scoreboards: what a viewer may see of them, windows of rows, and streams of changes.
 
 Everything is read from boards in memory (``scoreboard_feed``). Which board a viewer reads follows from the visibility
-table: the public view until the thaw, the jury view afterwards and for the jury. A verdict since the freeze changes
-nothing of the public board, so it changes no byte, no ETag and no stream of its readers.
+table: the public view until the thaw, the jury view afterwards and for the jury; during a virtual run a replay of the
+contest (``scoreboard_replay``). A verdict since the freeze changes nothing of the public board, so it changes no byte,
+no ETag and no stream of its readers.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from adjudge.contests import clock
-from adjudge.contests.board import Board, BoardProblem, collation_key
+from adjudge.contests.board import BoardRow, collation_key
 from adjudge.contests.live_board import ALL_ROWS, BoardFilter, LiveBoard, RowChange
-from adjudge.contests.times import participant_clock
-from adjudge.contests.visibility import Access, RouteClass
-from adjudge.domain.contest import MINUTE_US, ContestPhase, ContestRole
+from adjudge.contests.visibility import Access
+from adjudge.domain.contest import SECOND_US, ParticipantKind
 from adjudge.domain.errors import Forbidden, InvalidInput, NotFound
 from adjudge.domain.states import ContestState
 from adjudge.schema.scoreboard import (
@@ -27,76 +25,19 @@ from adjudge.schema.scoreboard import (
     ScoreboardRead,
     ScoreboardRowRead,
 )
-from adjudge.services.contest_access import ContestAccess, ContestView
-from adjudge.services.scoreboard_feed import BoardKey, BoardTopic, ScoreboardFeed
+from adjudge.services.contest_access import ContestAccess
+from adjudge.services.scoreboard_access import BoardAccess, ElapsedAccess, board_access
+from adjudge.services.scoreboard_feed import BoardTopic, ScoreboardFeed
+from adjudge.services.scoreboard_replay import BEAT, RESET, ReplayCache
 from adjudge.services.scoreboard_rows import encode_change, read_row
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.contests import scoreboard_log
-from adjudge.store.contests.scoreboard import JURY, PUBLIC
+from adjudge.store.contests.scoreboard import PUBLIC
 from adjudge.store.judging.events import START, EventOffset, parse_event_offset
 
-_BEAT_SEC: Final = 15.0
-_CHECK_SEC: Final = 30.0
-"""How often a stream checks whether its viewer may still see the scoreboard."""
 _REPLAY_LIMIT: Final = 2_000
 """Missed entries that a stream sends again; a reader that missed more reads everything."""
-_BEAT: Final = ": alive\n\n"
-_RESET: Final = "event: reset\ndata: {}\n\n"
-_STAFF: Final = (ContestRole.ORGANISER, ContestRole.JUDGE, ContestRole.API_READER)
-
-
-@dataclass(frozen=True, slots=True)
-class BoardAccess:
-    """What one viewer may see of a scoreboard."""
-
-    contest: ContestView
-    rows: Access
-    own: Access
-    is_jury: bool
-    """Whether the complete jury view was asked for."""
-
-    @property
-    def key(self) -> BoardKey | None:
-        """The board with the rows of everybody; None if the viewer sees none."""
-        if self.rows not in (Access.PUBLIC_VIEW, Access.JURY_VIEW):
-            return None
-        view = JURY if self.rows is Access.JURY_VIEW else PUBLIC
-        return BoardKey(self.contest.contest.id, view, self.is_jury)
-
-    @property
-    def jury_key(self) -> BoardKey:
-        """The board that own rows are read from."""
-        return BoardKey(self.contest.contest.id, JURY, is_complete=True)
-
-    @property
-    def own_id(self) -> str | None:
-        """The participant whose own row the viewer may see."""
-        participant = self.contest.participant
-        return None if participant is None or self.own is Access.NONE or self.is_jury else participant.id
-
-    def shown_columns(self, board: Board) -> Board:
-        """The board without the names and colours of problems that the viewer does not see; labels remain."""
-        sees = self.contest.sees_problem
-        problems = (item if sees(item) else BoardProblem(item.id, item.label) for item in board.problems)
-        return replace(board, problems=tuple(problems))
-
-    @property
-    def is_frozen(self) -> bool:
-        """Whether the rows are those of the freeze."""
-        timeline = self.contest.times.timeline
-        return self.rows is Access.PUBLIC_VIEW and timeline.has_freeze and self.contest.public_phase in _FROZEN
-
-    @property
-    def frozen_min(self) -> int | None:
-        """With how many minutes remaining the rows were frozen."""
-        timeline = self.contest.times.timeline
-        began = clock.freezes_at(timeline) if self.is_frozen else None
-        ct_us = None if began is None else clock.contest_time(timeline, began)
-        return None if ct_us is None else max(0, timeline.duration_us - ct_us) // MINUTE_US
-
-
-_FROZEN: Final = (ContestPhase.FROZEN, ContestPhase.ENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +47,7 @@ class ScoreboardService:
     database: Database
     access: ContestAccess
     feed: ScoreboardFeed
+    replays: ReplayCache
 
     async def find(self, viewer: Viewer, contest: str, *, is_jury: bool = False) -> BoardAccess:
         """What the viewer may see; 404 if it is nothing, 403 without a role for the jury view.
@@ -117,9 +59,15 @@ class ScoreboardService:
             raise NotFound("scoreboard", contest)
         return found
 
+    async def board(self, found: BoardAccess) -> LiveBoard | None:
+        """The board with the rows that the viewer sees; None if the viewer sees none."""
+        if found.replay_us is not None:
+            return await self.replays.board(found, found.replay_us)
+        return await self.feed.board(found.key) if found.key else None
+
     async def page(self, found: BoardAccess, which: BoardFilter, *, offset: int, limit: int) -> ScoreboardRead:
         """A window of rows, in listing order, with the own row."""
-        board = await self.feed.board(found.key) if found.key else None
+        board = await self.board(found)
         own = await self.own_row(found, board, which)
         if board:
             check_filter(board, which)
@@ -127,11 +75,12 @@ class ScoreboardService:
         rows = ranking.page(offset, limit) if ranking else []
         return ScoreboardRead(
             view=board.view if board else PUBLIC,
-            phase=found.contest.public_phase,
+            phase=found.contest.public_phase if found.replay_us is None else found.contest.phase,
             is_pass_fail=board.source.is_pass_fail if board else True,
-            is_final=found.contest.contest.state is ContestState.FINALIZED,
+            is_final=found.contest.contest.state is ContestState.FINALIZED and found.replay_us is None,
             is_hidden=found.rows is Access.NONE,
             frozen_min=found.frozen_min,
+            replay_sec=None if found.replay_us is None else found.replay_us // SECOND_US,
             problems=await self._problems(found, board),
             groups=_groups(board) if board else [],
             rows=[read_row(board, item.row, item.rank) for item in rows] if board else [],
@@ -144,24 +93,26 @@ class ScoreboardService:
     async def own_row(
         self, found: BoardAccess, board: LiveBoard | None, which: BoardFilter = ALL_ROWS
     ) -> ScoreboardRowRead | None:
-        """The own row: with its rank among the rows of the filter; in a freeze with judged cells and without rank."""
+        """The own row: with its rank among the rows of the filter; in a freeze with judged cells and without rank.
+
+        A virtual run that has ended gets the rank that it would have had.
+        """
         if found.own_id is None:
             return None
         if board is not None and found.own is Access.FULL and found.own_id in board:
             row = board.row(found.own_id)
             if row is None:
                 return None
-            is_listed = which.matches(row.participant)
-            return read_row(board, row, board.ranking(which).rank_of(found.own_id) if is_listed else None)
+            return read_row(board, row, _own_rank(board, row, which))
         jury = await self.feed.board(found.jury_key)
         row = jury.row(found.own_id)
         return None if row is None else read_row(jury, row, None, is_own=True)
 
     async def filters(self, found: BoardAccess, *, search: str = "", limit: int = 1_000) -> ScoreboardFilters:
         """The groups of the rows, and the organisations whose names contain ``search``."""
-        if found.key is None:
+        board = await self.board(found)
+        if board is None:
             return ScoreboardFilters(groups=[], organizations=[], organization_count=0)
-        board = await self.feed.board(found.key)
         known, wanted = board.source.organizations, collation_key(search)
         names = sorted((collation_key(name), key) for key, name in known.items())
         matching = [ScoreboardGroupRead(id=key, name=known[key]) for name, key in names if wanted in name]
@@ -169,9 +120,10 @@ class ScoreboardService:
 
     async def find_organization(self, found: BoardAccess, text: str) -> ScoreboardGroupRead | None:
         """The organisation with an id or a name, or the only one whose name contains the text; None for no text."""
-        if not text or found.key is None:
+        board = await self.board(found) if text else None
+        if board is None:
             return None
-        known = (await self.feed.board(found.key)).source.organizations
+        known = board.source.organizations
         if text in known:
             return ScoreboardGroupRead(id=text, name=known[text])
         matching = (await self.filters(found, search=text)).organizations
@@ -202,37 +154,39 @@ class ScoreboardService:
         or of what the viewer may see.
         """
         found = await self.find(viewer, contest, is_jury=is_jury)
-        if found.key:
-            check_filter(await self.feed.board(found.key), which)
+        if board := await self.board(found):
+            check_filter(board, which)
         start = parse_event_offset(last_event_id) if last_event_id else None
+        if found.replay_us is not None:
+            return self.replays.stream(ElapsedAccess(found), which, start, self._is_changed)
         return self._stream(found, which, start)
 
     async def _stream(
         self, found: BoardAccess, which: BoardFilter, start: EventOffset | None
     ) -> AsyncGenerator[str, None]:
         rows, own = self._topics(found, which)
-        opened = _Elapsed(found)
+        opened = ElapsedAccess(found)
         async with self.feed.subscribe([item for item in (rows, own) if item]) as subscription:
             for text in await self._replay(rows, start) if rows and start is not None else ():
                 yield text
-                if text == _RESET:
+                if text == RESET:
                     return
             if own and start is not None and (current := await self._current_own(own)):
                 yield current
-            yield _BEAT
+            yield BEAT
             while not subscription.is_lost:
                 for event in (batch := await subscription.read(opened.wait_sec())):
                     if event.text is None:
-                        yield _RESET
+                        yield RESET
                         return
                     is_row = '"position":' in event.text
                     yield f"id: {event.offset}\nevent: row\ndata: {event.text}\n\n" if is_row else _own(event.text)
                 if opened.is_over() or (opened.is_check_due() and await self._is_changed(opened)):
-                    yield _RESET
+                    yield RESET
                     return
                 if not batch:
-                    yield _BEAT
-        yield _RESET
+                    yield BEAT
+        yield RESET
 
     def _topics(self, found: BoardAccess, which: BoardFilter) -> tuple[BoardTopic | None, BoardTopic | None]:
         rows = BoardTopic(found.key, which) if found.key else None
@@ -259,7 +213,7 @@ class ScoreboardService:
 
         changed = await self.database.read(read)
         if changed is None:
-            return [_RESET]
+            return [RESET]
         board = await self.feed.board(topic.key)
         rows = [row for item in changed if item and (row := board.row(item)) and topic.matches(row)]
         return [
@@ -267,7 +221,7 @@ class ScoreboardService:
             for row in rows
         ]
 
-    async def _is_changed(self, opened: _Elapsed) -> bool:
+    async def _is_changed(self, opened: ElapsedAccess) -> bool:
         """Whether the viewer's roles or the settings of the contest changed what the viewer may see."""
         view = opened.found.contest
         try:
@@ -278,60 +232,13 @@ class ScoreboardService:
         return opened.is_over()
 
 
-class _Elapsed:
-    """How long a stream is open: whether the clock of the contest has changed what its viewer may see."""
-
-    def __init__(self, found: BoardAccess) -> None:
-        self.found = found
-        self._seen = _visible(found)
-        self._started = self._checked = asyncio.get_running_loop().time()
-
-    def checked(self, found: BoardAccess) -> None:
-        """Continue from what was read just now."""
-        self.found = found
-        self._started = self._checked = asyncio.get_running_loop().time()
-
-    def is_check_due(self) -> bool:
-        return asyncio.get_running_loop().time() - self._checked >= _CHECK_SEC
-
-    def is_over(self) -> bool:
-        """Whether the viewer may see something else now."""
-        return _visible(self._at_present()) != self._seen
-
-    def wait_sec(self) -> float:
-        """How long to wait for events: until the next heartbeat, or the next change of the phase."""
-        view = self._at_present().contest
-        own = None if view.participant is None else participant_clock(view.participant)
-        timeline = view.times.timeline
-        due = (
-            timeline.starts_at,
-            clock.freezes_at(timeline),
-            clock.ends_at(timeline),
-            clock.ends_at(timeline, own),
-            view.times.ends_for_all_at,
-        )
-        left_us = [at - view.times.now_us for at in due if at is not None and at > view.times.now_us]
-        return min(_BEAT_SEC, min(left_us, default=60_000_000) / 1_000_000 + 0.01)
-
-    def _at_present(self) -> BoardAccess:
-        passed_us = round((asyncio.get_running_loop().time() - self._started) * 1_000_000)
-        view = self.found.contest
-        times = replace(view.times, now_us=view.times.now_us + passed_us)
-        return board_access(replace(view, times=times), is_jury=self.found.is_jury)
-
-
-def _visible(found: BoardAccess) -> tuple[object, ...]:
-    return found.rows, found.own, found.contest.public_phase, found.contest.contest.state
-
-
-def board_access(view: ContestView, *, is_jury: bool) -> BoardAccess:
-    """What a viewer may see. Members of the jury see the view of participants, unless they ask for theirs."""
-    if is_jury:
-        view.require(*_STAFF)
-        return BoardAccess(view, Access.JURY_VIEW, Access.NONE, is_jury=True)
-    shown = replace(view, roles=frozenset()) if view.sees_all else view
-    rows = view.participant_access(RouteClass.SCOREBOARD) if view.sees_all else view.access(RouteClass.SCOREBOARD)
-    return BoardAccess(view, rows, shown.access(RouteClass.OWN_ROW, is_own=True), is_jury=False)
+def _own_rank(board: LiveBoard, row: BoardRow, which: BoardFilter) -> int | None:
+    if not which.matches(row.participant):
+        return None
+    ranking, participant = board.ranking(which), row.participant
+    if participant.kind is ParticipantKind.VIRTUAL and not participant.is_disqualified:
+        return ranking.rank_among(row)
+    return ranking.rank_of(participant.id)
 
 
 def _own(text: str) -> str:

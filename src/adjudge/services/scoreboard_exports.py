@@ -15,6 +15,7 @@ from adjudge.contests.formats.base import Cell, RowKeys
 from adjudge.contests.html_export import scoreboard_html
 from adjudge.contests.ranking import rank_board
 from adjudge.contests.resolver import resolver_document, resolver_steps
+from adjudge.contests.times import participant_clock
 from adjudge.contests.visibility import Access, RouteClass
 from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.errors import NotFound
@@ -22,7 +23,8 @@ from adjudge.domain.states import ContestState
 from adjudge.domain.verdict import Verdict
 from adjudge.services.awards import AwardService, award_rules
 from adjudge.services.contest_access import ContestView
-from adjudge.services.scoreboard import BoardAccess, ScoreboardService
+from adjudge.services.scoreboard import ScoreboardService
+from adjudge.services.scoreboard_access import BoardAccess
 from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
@@ -59,16 +61,15 @@ class ScoreboardExportService:
 
     async def board(self, found: BoardAccess) -> Board:
         """The board that the viewer sees; without rows before the start."""
-        if found.key is None:
-            return Board((), ())
-        return found.shown_columns((await self.scoreboards.feed.board(found.key)).board())
+        board = await self.scoreboards.board(found)
+        return Board((), ()) if board is None else found.shown_columns(board.board())
 
     async def ccs_scoreboard(self, found: BoardAccess) -> dict[str, Any]:
         """``scoreboard.json`` of the CCS."""
         board, times = await self.board(found), found.contest.times
-        ct_us = clock.contest_time(times.timeline, times.now_us) or 0
+        ct_us = found.replay_us or clock.contest_time(times.timeline, times.now_us) or 0
         return exports.scoreboard_document(
-            board, rank_board(board), time_at=times.now_us, contest_time_us=ct_us, state=state_times(found.contest)
+            board, rank_board(board), time_at=times.now_us, contest_time_us=ct_us, state=state_times(found)
         )
 
     async def ccs_awards(self, found: BoardAccess) -> list[dict[str, Any]]:
@@ -76,7 +77,7 @@ class ScoreboardExportService:
         return exports.awards_document(await self.awards.list_awards(found))
 
     async def results_tsv(self, found: BoardAccess) -> str:
-        board = await self.board(found)
+        board = (await self.board(found)).without_own_replay()
         rows = final_ranks(board, award_rules(found.contest.contest))
         return exports.results_tsv(board, rows, await self.awards.list_awards(found))
 
@@ -87,7 +88,8 @@ class ScoreboardExportService:
     async def html(self, found: BoardAccess) -> str:
         """One file without references to others."""
         board, contest = await self.board(found), found.contest.contest
-        notes = [] if contest.state is ContestState.FINALIZED else [NOT_FINAL]
+        is_final = contest.state is ContestState.FINALIZED and found.replay_us is None
+        notes = [] if is_final else [NOT_FINAL]
         return scoreboard_html(
             board, rank_board(board), title=contest.settings.title, notes=[*frozen_note(found), *notes]
         )
@@ -146,7 +148,16 @@ class ScoreboardExportService:
         is_shown = not person.hidden and person.kind is not ParticipantKind.TEST
         if person.contest_id != view.contest.id or not (is_shown or is_own or view.sees_all):
             raise NotFound("participant", participant_id)
+        if not (is_own or view.sees_all):
+            rows = [row for row in rows if is_in_replay(view, person, row.received_at)]
         return person, [describe_listed(view, row, is_own=is_own) for row in reversed(rows)]
+
+
+def is_in_replay(view: ContestView, participant: ParticipantRow, received_at: int) -> bool:
+    """Whether a submission is before the time of the viewer's virtual run; all are if none runs."""
+    until_us = view.virtual_time_us
+    time_us = clock.participant_time(view.times.timeline, participant_clock(participant), received_at)
+    return until_us is None or time_us is None or time_us < until_us
 
 
 def photo_path(slug: str, participant_id: str) -> str:
@@ -195,8 +206,11 @@ def frozen_note(found: BoardAccess) -> list[str]:
     return [sentence]
 
 
-def state_times(view: ContestView) -> StateTimes:
-    """When the contest entered each state of the CCS, as far as it has."""
+def state_times(found: BoardAccess) -> StateTimes:
+    """When the contest entered each state of the CCS, as far as it has; in a replay it runs."""
+    view = found.contest
+    if found.replay_us is not None:
+        return StateTimes(started=view.times.timeline.starts_at)
     timeline, now_us, contest = view.times.timeline, view.times.now_us, view.contest
     ended, thawed = view.times.ends_for_all_at, contest.thaw_at
 

@@ -10,7 +10,7 @@ from adjudge.contests.visibility import Access, RouteClass
 from adjudge.services.balloons import STAFF as BALLOON_STAFF
 from adjudge.services.contest_access import ContestView
 from adjudge.services.prints import sees_queue
-from adjudge.services.scoreboard import board_access
+from adjudge.services.scoreboard_access import board_access
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ from adjudge.services.rejudge import RejudgeService
 from adjudge.services.scoreboard import ScoreboardService
 from adjudge.services.scoreboard_exports import ScoreboardExportService
 from adjudge.services.scoreboard_feed import ScoreboardFeed
+from adjudge.services.scoreboard_replay import ReplayCache
 from adjudge.services.secrets import SecretService
 from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submission_sources import SubmissionSourceService
@@ -123,7 +124,7 @@ def compose_services(
     contest_only = ContestOnlyMode(database, cache_sec=settings.accounts.credential_cache_sec)
     contests = ContestService(database, contest_access, languages, new_id, contest_only)
     clarifications = ClarificationService(database, contest_access, new_id)
-    scoreboards = ScoreboardService(database, contest_access, scoreboard_feed)
+    scoreboards = ScoreboardService(database, contest_access, scoreboard_feed, ReplayCache(database, scoreboard_feed))
     awards = AwardService(database, scoreboards)
     execution_service = ExecutionService(database, jobs, languages, executions, settings.judge, admission, feed, new_id)
     ops = OpsService(database, jobs, registry, settings, checks)

@@ -92,10 +92,11 @@ class Scoreboard {
     }
   }
 
-  showNotices({ frozen_min: minutes, is_final: isFinal, phase }) {
+  showNotices({ frozen_min: minutes, is_final: isFinal, phase, replay_sec: replaySec }) {
     const frozen = this.root.querySelector("[data-frozen]");
     frozen.hidden = minutes === null;
     if (minutes !== null) frozen.textContent = this.texts.frozen.replaceAll("{minutes}", minutes);
+    this.root.querySelector("[data-replay]").hidden = replaySec === null;
     this.root.querySelector("[data-not-final]").hidden = isFinal || !["ended", "thawed"].includes(phase);
   }
 
@@ -142,6 +143,7 @@ class Scoreboard {
       setTimeout(() => element.classList.remove("changed"), HIGHLIGHT_MS);
     }
     if (this.ownRow && this.ownRow.participant_id === row.participant_id && this.ownRow.rank !== null) {
+      if (row.rank === null) { this.load(); return; } // only the API gives a virtual participation that ended a rank
       this.ownRow = { ...row };
       this.renderOwn();
     }
