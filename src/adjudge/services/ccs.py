@@ -24,7 +24,7 @@ from adjudge.services.ccs_loading import CcsLoader, LoadedContest, audience_of
 from adjudge.services.clarifications import ClarificationService
 from adjudge.services.contest_access import ContestView
 from adjudge.services.contests import ContestService
-from adjudge.services.scoreboard import board_access
+from adjudge.services.scoreboard_access import board_access
 from adjudge.services.scoreboard_exports import ScoreboardExportService, state_times
 from adjudge.services.viewer import Viewer
 from adjudge.store import Tx

@@ -11,7 +11,7 @@ from adjudge.contests.ccs.snapshot import KINDS, Audience, ContestLanguage, Cont
 from adjudge.contests.visibility import Access, RouteClass
 from adjudge.judge.languages import Languages
 from adjudge.services.contest_access import ContestView, find_view
-from adjudge.services.scoreboard import board_access
+from adjudge.services.scoreboard_access import board_access
 from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx

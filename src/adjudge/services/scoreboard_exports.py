@@ -68,8 +68,10 @@ class ScoreboardExportService:
         """``scoreboard.json`` of the CCS."""
         board, times = await self.board(found), found.contest.times
         ct_us = found.replay_us or clock.contest_time(times.timeline, times.now_us) or 0
+        is_replay = found.replay_us is not None
+        state = StateTimes(started=times.timeline.starts_at) if is_replay else state_times(found.contest)
         return exports.scoreboard_document(
-            board, rank_board(board), time_at=times.now_us, contest_time_us=ct_us, state=state_times(found)
+            board, rank_board(board), time_at=times.now_us, contest_time_us=ct_us, state=state
         )
 
     async def ccs_awards(self, found: BoardAccess) -> list[dict[str, Any]]:
@@ -206,11 +208,8 @@ def frozen_note(found: BoardAccess) -> list[str]:
     return [sentence]
 
 
-def state_times(found: BoardAccess) -> StateTimes:
-    """When the contest entered each state of the CCS, as far as it has; in a replay it runs."""
-    view = found.contest
-    if found.replay_us is not None:
-        return StateTimes(started=view.times.timeline.starts_at)
+def state_times(view: ContestView) -> StateTimes:
+    """When the contest entered each state of the CCS, as far as it has."""
     timeline, now_us, contest = view.times.timeline, view.times.now_us, view.contest
     ended, thawed = view.times.ends_for_all_at, contest.thaw_at
 
