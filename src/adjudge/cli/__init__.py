@@ -72,6 +72,7 @@ _SUMMARIES: Final = {
     "status": "Show submissions by number or ID, or the latest ones.",
     "submit": "Submit FILE to a server and show the results live.",
     "test": "Run a solution on the samples of its problem, on this machine.",
+    "transfer": "Move an installation from SQLite to PostgreSQL and S3.",
     "up": "Run all roles in one process (API, scheduler, worker).",
     "user": "Manage users in the configured database.",
     "worker": "Run a worker: judges submissions and executes chain nodes.",

@@ -51,7 +51,7 @@ def exclusively(path: Path) -> Iterator[sqlite3.Connection]:
 
     The file then contains everything: there is no write-ahead log beside it.
     """
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=1)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)) as connection:
         try:
             # Leaving the write-ahead log takes the lock that every other connection shares as long as it is open.
             connection.execute("PRAGMA journal_mode=DELETE").close()

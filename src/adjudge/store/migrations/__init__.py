@@ -23,6 +23,9 @@ from adjudge.domain.errors import Conflict, Unavailable
 VERSIONS = Path(__file__).parent / "versions"
 """Directory of the migrations; files are named after their revisions."""
 
+UNFINISHED_TRANSFER: Final = "unfinished transfer"
+"""The revision of a database that ``adjudge transfer`` has not filled completely."""
+
 _REVISION: Final = "SELECT max(version_num), {has_baseline} FROM alembic_version"
 """The revision, and whether there is ``metric_samples``, a table of the baseline.
 
@@ -90,7 +93,18 @@ def _title(path: Path) -> str:
 
 
 async def current(url: str) -> str | None:
-    """The revision of the database at ``url``; None if it has no schema."""
+    """The revision of the database at ``url``; None if it has no schema. An unfinished transfer is rejected."""
+    found = await find_revision(url)
+    if found == UNFINISHED_TRANSFER:
+        raise Conflict(
+            "database_url: a transfer to this database is unfinished: run `adjudge transfer` again to complete it.",
+            field="database_url",
+        )
+    return found
+
+
+async def find_revision(url: str) -> str | None:
+    """The revision of the database at ``url``, whatever it is; None if it has no schema."""
     if url.startswith("sqlite:"):
         return await asyncio.to_thread(_sqlite_revision, url.removeprefix("sqlite:///"))
     return await _postgres_revision(url)

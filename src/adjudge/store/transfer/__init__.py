@@ -1,0 +1,1 @@
+"""Copies all rows of a SQLite database to PostgreSQL."""
