@@ -102,11 +102,12 @@ async def test_digests_do_not_depend_on_the_form_of_json(sqlite_url: str, target
     insert = Statement(
         "test.audit",
         "Used by a test.",
-        "INSERT INTO audit_log (at, actor, action, object_kind, object_id, details) VALUES (1, 'a', 'b', 'c', 'd', :it)",
+        "INSERT INTO audit_log (at, actor, action, object_kind, object_id, details) "
+        "VALUES (1, 'a', 'b', 'c', 'd', :document)",
     )
     async with open_database(sqlite_url) as database:
         for document in documents:
-            await database.transact(lambda tx, it=document: tx.execute(insert, it=it))  # type: ignore[misc]
+            await database.transact(lambda tx, it=document: tx.execute(insert, document=it))  # type: ignore[misc]
     with TransferSource.open(_path(sqlite_url)) as source:
         async with TransferTarget.open(target_url) as target:
             await _begin(target, source)
