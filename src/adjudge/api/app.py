@@ -30,6 +30,7 @@ from adjudge.api.routes import (
     contest_groups,
     contest_jury,
     contest_materials,
+    contest_package,
     contest_participants,
     contest_photos,
     contest_prints,
@@ -65,7 +66,7 @@ from adjudge.api.sse import OpenStreams
 
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(
-    rf"({API_ROOT}/problems:import|{API_ROOT}/files|/manage/import|{API_ROOT}/evaluations(/[^/]+/records)?"
+    rf"({API_ROOT}/problems:import|{API_ROOT}/contests:import|{API_ROOT}/files|/manage/import|/contests/import|{API_ROOT}/evaluations(/[^/]+/records)?"
     rf"|{API_ROOT}/contests/[^/]+/materials/[^/]+|/contests/[^/]+/settings/materials)$"
 )
 """Paths of packages, files of chain runs, materials and records, which are streamed. Other bodies are in memory."""
@@ -123,6 +124,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         contest_balloons.router(s.balloons),
         contest_prints.router(s.prints),
         contest_materials.router(s.contest_materials),
+        contest_package.router(s.contest_exports, s.contest_imports),
         contest_participants.router(
             s.contest_registrations, s.contest_participants, s.contest_invitations, s.team_imports
         ),

@@ -28,6 +28,8 @@ from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_materials import ContestMaterialService
 from adjudge.services.contest_own import OwnContestService
+from adjudge.services.contest_package.export import ContestPackageExporter
+from adjudge.services.contest_package.importer import ContestPackageImporter
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contest_statistics import ContestStatisticsService
@@ -134,3 +136,5 @@ class Services:
     prints: PrintService
     contest_materials: ContestMaterialService
     ccs: CcsService
+    contest_exports: ContestPackageExporter
+    contest_imports: ContestPackageImporter

@@ -14,6 +14,7 @@ from adjudge.cli.contest_jury import JURY_COMMANDS
 from adjudge.cli.contest_lifecycle import LIFECYCLE_COMMANDS
 from adjudge.cli.contest_materials import materials
 from adjudge.cli.contest_output import print_json, print_settings, status
+from adjudge.cli.contest_package import import_
 from adjudge.cli.contest_participants import PARTICIPANT_COMMANDS
 from adjudge.cli.contest_prints import prints
 from adjudge.cli.contest_problems import PROBLEM_COMMANDS
@@ -41,6 +42,7 @@ for _command in (
     *JURY_COMMANDS,
     prints,
     materials,
+    import_,
     simulate,
 ):
     command.add_command(_command)

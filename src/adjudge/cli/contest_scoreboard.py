@@ -11,8 +11,10 @@ from rich.table import Table
 
 from adjudge.cli.connection import open_client
 from adjudge.cli.contest_output import print_json
+from adjudge.cli.contest_package import export_package
 from adjudge.cli.options import json_option, server_option
 from adjudge.cli.output import make_console
+from adjudge.domain.errors import InvalidInput
 from adjudge.schema.scoreboard import ScoreboardCellRead, ScoreboardRead
 
 _FILES: Final = ("scoreboard.json", "awards.json", "results.tsv", "scoreboard.csv", "scoreboard.html")
@@ -41,12 +43,23 @@ def scoreboard(
 
 @click.command()
 @click.argument("contest")
-@click.argument("name", type=click.Choice(_FILES))
+@click.argument("name", metavar="FILE")
 @_jury
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: print.")
+@click.option("--without-submissions", is_flag=True, help="A package without what happened in the contest.")
 @server_option
-def export(contest: str, name: str, *, jury: bool, output: Path | None, server: str | None) -> None:
-    """Export the scoreboard, the awards or the results."""
+def export(
+    contest: str, name: str, *, jury: bool, output: Path | None, without_submissions: bool, server: str | None
+) -> None:
+    """Export the contest as a package (a FILE that ends with .zip), or the scoreboard, the awards or the results.
+
+    FILE is scoreboard.json, awards.json, results.tsv, scoreboard.csv, scoreboard.html, or the path of a .zip file.
+    """
+    if name.lower().endswith(".zip"):
+        export_package(contest, output or Path(name), without_submissions=without_submissions, server=server)
+        return
+    if name not in _FILES:
+        raise InvalidInput(f"file: expected {', '.join(_FILES)}, or a file that ends with .zip.", field="file")
     with open_client(server) as client:
         body = client.scoreboard_export(contest, name, view=_view(jury))
     if output is None:

@@ -16,6 +16,7 @@ from adjudge.client import clarifications as clarifications_operations
 from adjudge.client import contest_balloons as contest_balloons_operations
 from adjudge.client import contest_jury as contest_jury_operations
 from adjudge.client import contest_materials as contest_materials_operations
+from adjudge.client import contest_package as contest_package_operations
 from adjudge.client import contest_participants as contest_participants_operations
 from adjudge.client import contest_prints as contest_prints_operations
 from adjudge.client import contest_verdicts as contest_verdicts_operations
@@ -209,6 +210,8 @@ class Operations:
     contest_save_material = _Operation(contest_materials_operations.contest_save_material)
     contest_update_material = _Operation(contest_materials_operations.contest_update_material)
     contest_delete_material = _Operation(contest_materials_operations.contest_delete_material)
+    contest_export = _Operation(contest_package_operations.contest_export)
+    contest_import = _Operation(contest_package_operations.contest_import)
     chains = _Operation(chains_operations.chains)
     chain = _Operation(chains_operations.chain)
     chain_version = _Operation(chains_operations.chain_version)

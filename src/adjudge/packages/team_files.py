@@ -15,7 +15,7 @@ from adjudge.packages.findings import Findings
 from adjudge.packages.safe_yaml import YamlList, YamlMap, YamlSection, parse_yaml
 
 MAX_OBJECTS: Final = 20_000
-ACCOUNT_TYPES: Final = ("team", "judge", "admin", "analyst", "staff", "balloon")
+ACCOUNT_TYPES: Final = ("team", "judge", "admin", "analyst", "staff", "balloon", "other")
 _CODE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,34}[A-Za-z0-9_-]|[A-Za-z0-9_]")
 _KINDS: Final = ("organizations", "groups", "teams", "accounts")
 _DIGITS: Final = re.compile(r"[0-9]+")

@@ -38,7 +38,7 @@ class MaterialChange:
 
     def apply(self, row: MaterialRow) -> MaterialRow:
         """The row with the changes."""
-        title = row.title if self.title is None else _checked_title(self.title)
+        title = row.title if self.title is None else checked_title(self.title)
         return replace(row, title=title, visible=self.visible or row.visible)
 
 
@@ -76,7 +76,7 @@ class ContestMaterialService:
         self, viewer: Viewer, contest: str, name: str, pieces: AsyncIterable[bytes], change: MaterialChange
     ) -> MaterialRow:
         """Add a file, or replace the one with its name; a new one is visible always, unless the change says else."""
-        checked = _checked_name(name)
+        checked = checked_name(name)
         await self.access.find_as(viewer, contest, ContestRole.ORGANISER)  # before anything is stored
         digest = await self.blobs.put(_limited(pieces))
         size_bytes = (await self.blobs.stat(digest)).size_bytes
@@ -163,7 +163,8 @@ async def _limited(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         raise InvalidInput("file: empty.", field="file")
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """Check the file name of a material."""
     is_safe = name.isprintable() and name == name.strip() and not set("/\\") & set(name) and not name.startswith(".")
     if not is_safe or not 0 < len(name) <= MAX_NAME:
         raise InvalidInput(
@@ -174,7 +175,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _checked_title(title: str) -> str:
+def checked_title(title: str) -> str:
+    """Check the title of a material."""
     title = title.strip()
     if len(title) > MAX_TITLE or not title.isprintable():
         raise InvalidInput(f"title: expected at most {MAX_TITLE} printable characters.", field="title")

@@ -36,7 +36,7 @@ _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,34}[a-z0-9_-]|[a-z0-9]")
 _MAX_TITLE: Final = 200
 _READ_AHEAD: Final = 500
 """Contests that are read at once to fill a page, if contests of it are hidden."""
-_RESERVED_SLUGS: Final = frozenset({"new"})
+_RESERVED_SLUGS: Final = frozenset({"import", "new"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ContestService:
     async def create(self, viewer: Viewer, slug: str, settings: ContestSettings) -> ContestView:
         """Create a contest as a draft; the viewer is its organiser."""
         contest_id = self.new_id()
-        checked = self._checked(settings)
+        checked = self.checked(settings)
         check_change(viewer, None, checked)
 
         async def operation(tx: Tx) -> ContestView:
@@ -90,7 +90,7 @@ class ContestService:
         """Change settings; with ``version``, only if nobody changed the contest since it was read."""
 
         async def operation(tx: Tx, view: ContestView) -> None:
-            settings = self._checked(change(view.contest.settings))
+            settings = self.checked(change(view.contest.settings))
             check_change(viewer, view.contest.settings, settings)
             contest = view.contest
             await lifecycle.update(
@@ -127,7 +127,7 @@ class ContestService:
                 registration_opens_at=None,
                 registration_closes_at=None,
             )
-            await commands.insert(tx, contest_id, parse_slug(slug), self._checked(settings), created_by=viewer.id)
+            await commands.insert(tx, contest_id, parse_slug(slug), self.checked(settings), created_by=viewer.id)
             problems = await queries.problems(tx, view.contest.id)
             copies = [replace(row.problem, contest_id=contest_id, judging_paused=False) for row in problems]
             await lifecycle.set_problems(tx, contest_id, copies, actor=viewer.id, reason="")
@@ -201,7 +201,7 @@ class ContestService:
 
         await change_as_organiser(self.database, viewer, name, operation)
 
-    def _checked(self, settings: ContestSettings) -> ContestSettings:
+    def checked(self, settings: ContestSettings) -> ContestSettings:
         """Check the values of all settings; each error names its field."""
         title = settings.title.strip()
         if not 0 < len(title) <= _MAX_TITLE:

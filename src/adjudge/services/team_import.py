@@ -42,7 +42,7 @@ from adjudge.store.ops import audit_log
 
 _MAX_GIVEN_PASSWORDS: Final = 200
 """Passwords of a file are hashed with the ordinary parameters: 200 take some 15 seconds of one request."""
-_ROLES: Final = {
+ACCOUNT_ROLES: Final = {
     "judge": (ContestRole.JUDGE,),
     "admin": (ContestRole.ORGANISER,),
     "analyst": (ContestRole.API_READER,),
@@ -208,7 +208,7 @@ class TeamImportService:
         except InvalidInput as refused:
             field_name = str(refused.fields.get("field", ""))
             error("username" if field_name == "name" else field_name, refused.message.partition(": ")[2])
-        if item.ip is not None and not _is_network(item.ip):
+        if item.ip is not None and not is_network(item.ip):
             error("ip", f"{item.ip[:64]!r} is not an address or a network.")
         if item.team is not None and item.team not in codes:
             error("team_id", f"there is no team {item.team[:36]!r}.")
@@ -312,7 +312,7 @@ class TeamImportService:
         by_code = await participants.find_by_codes(tx, contest_id, [item.team for item in given.accounts if item.team])
         members = [(everyone[item.code], by_code[item.team].id) for item in given.accounts if item.team]
         await team_import.add_members(tx, contest_id, members)
-        grants = [(everyone[item.code], role) for item in given.accounts for role in _ROLES.get(item.type, ())]
+        grants = [(everyone[item.code], role) for item in given.accounts for role in ACCOUNT_ROLES.get(item.type, ())]
         await commands.grant_roles(tx, contest_id, grants, actor=view.viewer.id, granted_by=view.viewer.id)
 
 
@@ -358,7 +358,8 @@ def _account_action(item: ImportedAccount, known: _Known) -> ImportAction:
     return _action(True, same=is_member and not (account.is_temporary and item.password))
 
 
-def _is_network(text: str) -> bool:
+def is_network(text: str) -> bool:
+    """Whether a text is an address or a network."""
     try:
         ipaddress.ip_network(text)
     except ValueError:

@@ -35,6 +35,8 @@ from adjudge.services.contest_invitations import ContestInvitationService
 from adjudge.services.contest_lifecycle import ContestLifecycleService
 from adjudge.services.contest_materials import ContestMaterialService
 from adjudge.services.contest_own import OwnContestService
+from adjudge.services.contest_package.export import ContestPackageExporter
+from adjudge.services.contest_package.importer import ContestPackageImporter
 from adjudge.services.contest_problems import ContestProblemService
 from adjudge.services.contest_registration import ContestRegistrationService
 from adjudge.services.contest_statistics import ContestStatisticsService
@@ -120,6 +122,7 @@ def compose_services(
     chains = ChainService(database, new_id)
     chain_runs = ChainRunService(database, engine, blobs, admission, chains)
     upload_limit_bytes = settings.server.upload_limit_bytes
+    problem_imports = ProblemImportService(database, jobs, blobs, upload_limit_bytes, admission, problems, new_id)
     contest_access = ContestAccess(database)
     contest_only = ContestOnlyMode(database, cache_sec=settings.accounts.credential_cache_sec)
     contests = ContestService(database, contest_access, languages, new_id, contest_only)
@@ -145,7 +148,7 @@ def compose_services(
         problems=problems,
         problem_stats=problem_stats,
         revisions=ProblemRevisionService(database, blobs, cache, problems),
-        imports=ProblemImportService(database, jobs, blobs, upload_limit_bytes, admission, problems, new_id),
+        imports=problem_imports,
         language_service=LanguageService(cache, languages, schema.encode_languages, schema.encode_template),
         chains=chains,
         chain_runs=chain_runs,
@@ -208,4 +211,16 @@ def compose_services(
         contest_statistics=ContestStatisticsService(database, scoreboards),
         contest_materials=ContestMaterialService(database, contest_access, blobs, new_id),
         ccs=CcsService(CcsLoader(database, languages, rules), contests, clarifications, awards, exports),
+        contest_exports=ContestPackageExporter(database, blobs),
+        contest_imports=ContestPackageImporter(
+            database,
+            blobs,
+            contests,
+            problem_imports,
+            jobs,
+            passwords,
+            accounts.password_min_length,
+            upload_limit_bytes,
+            new_id,
+        ),
     )

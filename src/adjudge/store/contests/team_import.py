@@ -62,7 +62,7 @@ ADD_MEMBERS = Statement(
 )
 INSERT_USERS = Statement(
     "team_import.insert_users",
-    "Create contestants with password hashes.",
+    "Create contestants with their password hashes, if they have passwords.",
     """
     INSERT INTO users (id, name, display_name, password_hash, must_change_password, role, created_at, updated_at)
     SELECT given_id, given_name, given_display_name, given_password_hash, FALSE, 'contestant', {now}, {now} FROM {given}
@@ -109,8 +109,8 @@ async def add_members(tx: Tx, contest_id: str, rows: Sequence[tuple[str, str]]) 
         await tx.execute(ADD_MEMBERS, sorted(rows), contest_id=contest_id)
 
 
-async def insert_users(tx: Tx, rows: Sequence[tuple[str, str, str, str]]) -> None:
-    """Create contestants: id, name, display name, password hash. A name that is taken is a Conflict."""
+async def insert_users(tx: Tx, rows: Sequence[tuple[str, str, str, str | None]]) -> None:
+    """Create contestants: id, name, display name, password hash or None. A name that is taken is a Conflict."""
     if rows:
         await tx.execute(INSERT_USERS, rows)
 

@@ -80,7 +80,8 @@ def given_columns(row_type: type[Any]) -> dict[str, str]:
 
 def _sql_type(hint: Any) -> str:
     kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-    kind = kinds[0] if get_origin(hint) in (Union, UnionType) else get_origin(hint) or hint
+    kind = kinds[0] if get_origin(hint) in (Union, UnionType) else hint
+    kind = get_origin(kind) or kind
     return next((name for known, name in _SQL_TYPES.items() if issubclass(kind, known)), "jsonb")
 
 

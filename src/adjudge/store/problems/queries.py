@@ -107,6 +107,13 @@ SELECT_LATEST = Statement(
     row=RevisionRow,
 )
 
+SELECT_BY_DIGEST = Statement(
+    "problems.select_by_digest",
+    "Read a problem's latest revision with given test data.",
+    _REVISION + "WHERE problem_id = :problem_id AND manifest_digest = :digest ORDER BY number DESC LIMIT 1",
+    row=RevisionRow,
+)
+
 SELECT_PREVIOUS_PUBLISHED = Statement(
     "problems.select_previous_published",
     "Find the previously published revision.",
@@ -214,6 +221,11 @@ async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> Revis
     return or_not_found(
         await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number), "revision", str(number)
     )
+
+
+async def find_revision_by_digest(tx: Tx, problem_id: str, digest: str) -> RevisionRow | None:
+    """The latest revision whose test data, and everything that decides how it is used, has this digest."""
+    return await fetch_one(tx, SELECT_BY_DIGEST, problem_id=problem_id, digest=digest)
 
 
 async def find_latest_revision(tx: Tx, problem_id: str) -> RevisionRow | None:

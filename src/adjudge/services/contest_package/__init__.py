@@ -1,0 +1,1 @@
+"""Import and export of contest packages. ``packages/contest_package`` reads and writes the files."""

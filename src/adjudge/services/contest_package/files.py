@@ -1,0 +1,174 @@
+"""Opens a contest package that was uploaded: its objects, its problem packages and its sources, all checked.
+
+Runs in threads, because unpacking and hashing take time; nothing is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from adjudge.blobs.driver import BlobStore
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.images import image_type
+from adjudge.domain.problem_metadata import parse_slug
+from adjudge.domain.programs import SourceFormat
+from adjudge.judge.source_bundle import decode_bundle
+from adjudge.packages.archive import open_package
+from adjudge.packages.contest_package.extension_file import iter_records, record_names
+from adjudge.packages.contest_package.model import (
+    EXTENSION_FILE,
+    MATERIALS_FOLDER,
+    SOURCES_FOLDER,
+    SUBMISSIONS_FILE,
+    ContestPackage,
+    ProblemObject,
+    SubmissionRecord,
+)
+from adjudge.packages.contest_package.reader import read_contest_package
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Findings, PackageRefused, Severity
+from adjudge.packages.load import Package, read_package
+from adjudge.packages.manifest import revision_digest
+from adjudge.services.contest_materials import MAX_BYTES as MAX_MATERIAL_BYTES
+from adjudge.services.submit import SMALL_BYTES
+from adjudge.services.team_photos import MAX_PHOTO_BYTES
+
+MAX_SOURCE_BYTES: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedProblem:
+    """A problem package inside the contest package."""
+
+    package: Package
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPackage:
+    """A contest package while it is open."""
+
+    package: ContestPackage
+    files: PackageFiles
+    problems: Mapping[str, PackagedProblem]
+    submission_count: int = 0
+    source_bytes: Mapping[str, int] | None = None
+    """Digest of a source → its size."""
+
+    def records(self) -> Iterator[SubmissionRecord]:
+        """The submissions, which were checked when the package was opened."""
+        if not self.package.has_submissions:
+            return iter(())
+        return iter_records(self.files, record_names(self.package), Findings())
+
+    def small_source(self, digest: str) -> str | None:
+        """A source that is stored in the database; None if it is a blob: large, or not text."""
+        data = self.files.locate(f"{SOURCES_FOLDER}/{digest}").read_bytes()
+        if len(data) > SMALL_BYTES or b"\0" in data:
+            return None
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return None
+
+
+@asynccontextmanager
+async def open_contest_package(blobs: BlobStore, digest: str, name: str) -> AsyncIterator[OpenedPackage]:
+    """Fetch an archive and read it; raises PackageRefused if it cannot be unpacked or is no contest package."""
+    async with AsyncExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-contest-")))
+        archive = scratch / "package.zip"
+        await blobs.fetch_to(digest, archive)
+        files = await asyncio.to_thread(stack.enter_context, open_package(archive, None, scratch))
+        yield await asyncio.to_thread(_read, files, name, scratch, stack)
+
+
+def _read(files: PackageFiles, name: str, scratch: Path, stack: AsyncExitStack) -> OpenedPackage:
+    package = read_contest_package(files, name)
+    findings, problems = package.findings, dict[str, PackagedProblem]()
+    for item in package.problems:
+        found = _read_problem(item, files, findings, scratch, stack)
+        if found is not None:
+            problems[item.id] = found
+    _check_files(package, files)
+    if not package.has_submissions or findings.has_errors:
+        return OpenedPackage(package, files, problems)
+    count, sources = 0, dict[str, int]()
+    for record in iter_records(files, record_names(package), findings):
+        count += 1
+        if record.source not in sources:
+            sources[record.source] = _check_source(record, files, findings)
+    return OpenedPackage(package, files, problems, count, sources)
+
+
+def _read_problem(
+    item: ProblemObject, files: PackageFiles, findings: Findings, scratch: Path, stack: AsyncExitStack
+) -> PackagedProblem | None:
+    path = item.package
+    try:
+        parse_slug(item.id)
+    except InvalidInput as refused:
+        findings.error("problems.json", f"id: {refused.message.partition(': ')[2]}", line=item.line)
+        return None
+    if path is None:
+        return None
+    own = Findings()
+    try:
+        inner = (
+            PackageFiles({name[len(path) :]: files.locate(name) for name in files.names(path[:-1])}, scratch / item.id)
+            if path.endswith("/")
+            else stack.enter_context(open_package(files.locate(path), None, scratch))
+        )
+        package = read_package(inner, item.id, own)
+    except PackageRefused as refused:
+        own.items.extend(refused.findings)
+        package = None
+    for found in own.items:
+        if found.severity is Severity.ERROR:
+            findings.error(f"{path}: {found.path}" if found.path else path, found.message, found.fix, found.line)
+    if package is None or own.has_errors:
+        return None
+    if package.generated_files:
+        fix = f"Import it by itself first (adjudge problem import), then leave {path} out."
+        findings.error(path, "has tests that must be generated.", fix)
+        return None
+    return PackagedProblem(package, revision_digest(package.problem, package.files))
+
+
+def _check_files(package: ContestPackage, files: PackageFiles) -> None:
+    findings = package.findings
+    for path in package.photos.values():
+        if files.size_bytes(path) > MAX_PHOTO_BYTES or image_type(files.head(path, 64)) is None:
+            findings.error(path, "is not a PNG, JPEG or WebP picture of at most 4 MiB.", "Replace or remove it.")
+    for index, item in enumerate(package.extension.materials if package.extension else ()):
+        path = f"{MATERIALS_FOLDER}/{item.name}"
+        if path not in files:
+            findings.error(EXTENSION_FILE, f"materials[{index}].name: there is no file {path}.", "Add it.")
+        elif not 0 < files.size_bytes(path) <= MAX_MATERIAL_BYTES:
+            findings.error(path, f"must have 1 to {MAX_MATERIAL_BYTES} bytes.")
+
+
+def _check_source(record: SubmissionRecord, files: PackageFiles, findings: Findings) -> int:
+    path = f"{SOURCES_FOLDER}/{record.source}"
+    size = files.size_bytes(path)
+    if size > MAX_SOURCE_BYTES:
+        findings.error(path, f"is longer than {MAX_SOURCE_BYTES} bytes.")
+        return size
+    data = files.locate(path).read_bytes()
+    if hashlib.sha256(data).hexdigest() != record.source:
+        findings.error(path, "does not have the digest that is its name.", "Name it by the SHA-256 of its content.")
+    elif record.source_format is SourceFormat.FILES:
+        try:
+            decode_bundle(data)
+        except InvalidInput as refused:
+            findings.error(path, refused.message.partition(": ")[2])
+    if not data:
+        findings.error(SUBMISSIONS_FILE, f"source: {path} is empty.")
+    return size
