@@ -79,6 +79,7 @@ def populate(installation: Installation) -> CreatedObjects:
         "/problems/{name}": "/problems/hostile",
         "/contests": "/contests",
         "/contests/new": "/contests/new",
+        "/contests/import": "/contests/import",
         "/contests/{slug}": "/contests/hostile",
         "/contests/{slug}/register": "/contests/hostile/register",
         "/contests/{slug}/participants": "/contests/hostile/participants",

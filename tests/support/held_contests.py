@@ -70,9 +70,7 @@ class Installation:
 
     async def import_contest(self, data: bytes, **query: Any) -> dict[str, Any]:
         """Import a package; return the report."""
-        found: dict[str, Any] = await succeeded(
-            await self.admin.post(f"{CONTESTS}:import", content=data, params=query)
-        )
+        found: dict[str, Any] = await succeeded(await self.admin.post(f"{CONTESTS}:import", content=data, params=query))
         return found
 
     async def boards(self, slug: str) -> dict[str, bytes]:
@@ -99,7 +97,7 @@ class Installation:
             people = await participants.page(tx, contest.id, limit=1_000)
             groups = await participants.groups(tx, contest.id)
             problems = await queries.problems(tx, contest.id)
-            found = {item.id: item.code for item in (*people, *groups)}
+            found = {item.id: item.code for item in people} | {item.id: item.code for item in groups}
             return found | {row.problem.problem_id: row.slug for row in problems}
 
         return await self.api.store.database.read(read)
@@ -233,16 +231,14 @@ async def hold_icpc(place: Installation) -> HeldContest:
         format_cfg={"penalty_minutes": 15},
         description="Rules: *be fair*.",
     )
-    await contest.call("PUT", "/groups", {"groups": [{"code": "north", "name": "North"}, {"code": "guests", "name": "Guests", "ranked": False}]})
-    await succeeded(await place.admin.post(f"{CONTESTS}/finals/organizations", json={"code": "uni", "name": "University", "country": "NOR"}))
-    for code, fields in {
-        "t1": {"organization": "uni", "groups": ["north"], "location": "Row 1"},
-        "t2": {"groups": ["north", "guests"], "label": "2b"},
-        "t3": {},
-        "t4": {"kind": "unofficial"},
-        "t5": {"hidden": True},
-    }.items():
-        await contest.add(code, **fields)
+    guests = {"code": "guests", "name": "Guests", "ranked": False}
+    await contest.call("PUT", "/groups", {"groups": [{"code": "north", "name": "North"}, guests]})
+    await contest.call("POST", "/organizations", {"code": "uni", "name": "University", "country": "NOR"})
+    await contest.add("t1", organization="uni", groups=["north"], location="Row 1")
+    await contest.add("t2", groups=["north", "guests"], label="2b")
+    await contest.add("t3")
+    await contest.add("t4", kind="unofficial")
+    await contest.add("t5", hidden=True)
     solo_id, _ = await place.api.user("contestant", "solo")
     contest.users["solo"] = solo_id
     await contest.call("POST", "/participants", {"user": "solo", "code": "solo"})

@@ -71,7 +71,7 @@ class ProblemObject:
 
 
 @dataclass(frozen=True, slots=True)
-class ContestExtension:
+class ContestSettingsExtension:
     """Settings and times of a contest beyond ``contest.json``; the settings are those of the HTTP API."""
 
     state: ContestState = ContestState.DRAFT
@@ -230,7 +230,7 @@ class Extension:
     """``adjudge.json``."""
 
     version: int
-    contest: ContestExtension = field(default_factory=ContestExtension)
+    contest: ContestSettingsExtension = field(default_factory=ContestSettingsExtension)
     problems: tuple[ProblemExtension, ...] = ()
     groups: tuple[GroupExtension, ...] = ()
     participants: tuple[ParticipantExtension, ...] = ()

@@ -15,9 +15,9 @@ from adjudge.packages.contest_package.model import (
     AwardExtension,
     CannedAnswerExtension,
     ClarificationExtension,
-    ContestExtension,
     ContestObject,
     ContestPackage,
+    ContestSettingsExtension,
     Extension,
     GroupExtension,
     IntervalExtension,
@@ -53,9 +53,8 @@ from adjudge.store.contests.package_export import PackagedUser
 from adjudge.store.problems import queries as problem_queries
 
 _PAGE: Final = 1_000
-EXTENSION_SETTINGS: Final = tuple(
-    item.name for item in fields(ContestExtension) if item.name in {known.name for known in fields(ContestSettings)}
-)
+_SETTINGS: Final = frozenset(item.name for item in fields(ContestSettings))
+EXTENSION_SETTINGS: Final = tuple(item.name for item in fields(ContestSettingsExtension) if item.name in _SETTINGS)
 """The settings that are in the extension under their own names."""
 _TYPES: Final = (
     (ContestRole.ORGANISER, "admin"),
@@ -143,9 +142,9 @@ def _contest_object(contest: ContestRow) -> ContestObject:
     )
 
 
-def _contest_extension(contest: ContestRow) -> ContestExtension:
+def _contest_extension(contest: ContestRow) -> ContestSettingsExtension:
     settings: dict[str, Any] = {name: getattr(contest.settings, name) for name in EXTENSION_SETTINGS}
-    return ContestExtension(
+    return ContestSettingsExtension(
         state=contest.state,
         frozen_at=contest.frozen_at,
         finalized_at=contest.finalized_at,

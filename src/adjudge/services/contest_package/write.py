@@ -21,9 +21,9 @@ from adjudge.domain.permissions import Role
 from adjudge.domain.states import ContestState
 from adjudge.judge.languages import Languages
 from adjudge.packages.contest_package.model import (
-    ContestExtension,
     ContestObject,
     ContestPackage,
+    ContestSettingsExtension,
     Extension,
     ProblemExtension,
 )
@@ -86,7 +86,7 @@ class WrittenContest:
 def contest_settings(package: ContestPackage) -> ContestSettings:
     """The settings of the contest; without an extension, the defaults of its type of scoreboard."""
     item, extension = package.contest, package.extension
-    given = ContestExtension() if extension is None else extension.contest
+    given = ContestSettingsExtension() if extension is None else extension.contest
     kind = given.format
     if extension is None and not item.is_pass_fail:
         kind = ContestFormat.IOI

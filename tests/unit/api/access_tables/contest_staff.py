@@ -9,6 +9,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:deliver"): USERS,
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:undo"): USERS,
     ("POST", f"{_CONTEST}/balloons/{{participant}}/{{label}}:collect"): USERS,
+    ("GET", f"{_CONTEST}/package"): USERS,
     ("GET", f"{_CONTEST}/materials"): ALL,
     ("GET", f"{_CONTEST}/materials/{{material}}"): ALL,
     ("PUT", f"{_CONTEST}/materials/{{material}}"): USERS,

@@ -9,6 +9,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/contests/{contest}/verdicts:mark-read"): USERS,
     ("GET", "/api/v1/contests"): ALL,
     ("POST", "/api/v1/contests"): CREATORS,
+    ("POST", "/api/v1/contests:import"): CREATORS,
     ("GET", "/api/v1/contests/{contest}"): ALL,
     ("PATCH", "/api/v1/contests/{contest}"): USERS,
     ("POST", "/api/v1/contests/{contest}:clone"): CREATORS,
