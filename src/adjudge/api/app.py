@@ -113,7 +113,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         problems.router(s.problems),
         problem_imports.router(s.imports, s.connections),
         problem_revisions.router(s.problems, s.revisions, s.imports),
-        events.router(s.events, s.connections),
+        events.router(s.events, s.user_events, s.connections),
         judge_runs.router(s.submissions),
         executions.router(s.executions),
         evaluations.router(s.evaluations),

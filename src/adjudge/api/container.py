@@ -64,6 +64,7 @@ from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmitService
 from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
+from adjudge.services.user_events import UserEventService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import ContestOnlyMode, CredentialCache
 from adjudge.services.visible_submissions import VisibleSubmissionService
@@ -104,6 +105,7 @@ class Services:
     evaluations: EvaluationService
     judge0: Judge0Service
     events: SubmissionEventService
+    user_events: UserEventService
     rejudges: RejudgeService
     webhooks: WebhookService
     ops: OpsService

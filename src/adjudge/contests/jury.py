@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from adjudge.contests import lifecycle, scoreboard
 from adjudge.store import Tx
-from adjudge.store.contests import participants
+from adjudge.store.contests import event_log, participants
 from adjudge.store.contests import scoreboard as scoreboard_store
 from adjudge.store.contests import submissions as contest_submissions
+from adjudge.store.contests.event_log import NewContestEvent
 from adjudge.store.contests.models import ParticipantRow
 from adjudge.store.contests.submissions import JuryDecision
 from adjudge.store.ops import audit_log
@@ -61,6 +62,9 @@ async def decide(tx: Tx, submission_id: str, decision: JuryDecision, *, version:
     await lifecycle.lock_changeable(tx, row.contest_id)
     await contest_submissions.decide(tx, submission_id, version, decision)
     await scoreboard.refold_cells(tx, {row.contest_id: {(row.participant_id, row.problem_id)}})
+    is_verified = decision.verified_by is not None and row.verified_at is None
+    if is_verified or decision.override_verdict is not row.override_verdict:
+        await event_log.append(tx, [NewContestEvent(row.contest_id, submission_id=submission_id)])
     verdict = decision.override_verdict
     details = {
         "official": decision.official,

@@ -1,4 +1,4 @@
-"""Announces the transitions of contests to the triggers of chains and to the webhooks of participants.
+"""Announces the transitions of contests to the triggers of chains, and to webhooks and event streams of participants.
 
 The phase of a contest is computed from the database clock on every request; nothing waits for this task, so a late pass
 only delays triggers and deliveries. A transition is recorded once in ``contest_log``, in the transaction that ticks the
@@ -18,7 +18,8 @@ from adjudge.domain.timestamps import format_timestamp
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.chains import triggers
-from adjudge.store.contests import commands, queries
+from adjudge.store.contests import commands, event_log, queries
+from adjudge.store.contests.event_log import NewContestEvent
 from adjudge.store.webhooks import commands as webhooks
 
 _log = get_logger(__name__)
@@ -66,6 +67,7 @@ async def _announce(tx: Tx, contest_id: str) -> int:
             await triggers.fire_event(tx, event, payload, key=f"{contest_id}:{due_at}", due_at=due_at)
             data = {"contest_id": contest_id, "contest": contest.slug, "at": format_timestamp(due_at)}
             await webhooks.enqueue_transition(tx, contest_id, event, data)
+            await event_log.append(tx, [NewContestEvent(contest_id, transition=name, at=due_at)])
     return retracted + len(new)
 
 

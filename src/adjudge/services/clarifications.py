@@ -16,8 +16,9 @@ from adjudge.services.contest_notifications import notify_of_message
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
-from adjudge.store.contests import clarifications, participants, queries, read_marks
+from adjudge.store.contests import clarifications, event_log, participants, queries, read_marks
 from adjudge.store.contests.activity_models import CannedAnswerRow, ClarificationRow, NewClarification, UnreadMessage
+from adjudge.store.contests.event_log import NewContestEvent
 from adjudge.store.contests.models import ContestGroupRow, ParticipantRow
 
 JURY: Final = (ContestRole.ORGANISER, ContestRole.JUDGE)
@@ -273,6 +274,7 @@ class ClarificationService:
         await notify_of_message(
             tx, view, sent.row, group_ids=new.group_ids, question=question, label=sent.label, new_id=self.new_id
         )
+        await event_log.append(tx, [NewContestEvent(view.contest.id, clarification_id=sent.row.id)])
         return sent
 
     async def _outgoing(

@@ -14,9 +14,12 @@ from adjudge.services.contest_access import ContestView
 from adjudge.store import Tx
 from adjudge.store.contests import participants
 from adjudge.store.contests.activity_models import ClarificationRow
+from adjudge.store.contests.event_log import SentMessage
 from adjudge.store.contests.models import ParticipantRow
 from adjudge.store.webhooks import commands as webhooks
 from adjudge.store.webhooks.models import ContestSubscription
+
+Message = ClarificationRow | SentMessage
 
 
 async def notify_of_message(
@@ -41,13 +44,13 @@ async def notify_of_message(
     asker = None if question is None else question.from_participant_id
     deliveries = []
     for webhook_id, items in _by_webhook(subscribers).items():
-        own = _recipient(view, row, [people[item.participant_id] for item in items], in_groups)
+        own = find_recipient(view, row, [people[item.participant_id] for item in items], in_groups)
         if own is None:
             continue
         event = webhooks.ANSWERED if own.id == asker else webhooks.ANNOUNCEMENT
         if event in items[0].events:
             reply_to = question.number if question is not None and own.id == asker else None
-            deliveries.append((webhook_id, event, _data(view, row, label, reply_to)))
+            deliveries.append((webhook_id, event, message_data(view, row, label, reply_to)))
     await webhooks.enqueue(tx, deliveries, new_id=new_id)
 
 
@@ -58,8 +61,8 @@ def _by_webhook(subscribers: Sequence[ContestSubscription]) -> dict[str, list[Co
     return found
 
 
-def _recipient(
-    view: ContestView, row: ClarificationRow, own: Sequence[ParticipantRow], in_groups: Collection[str]
+def find_recipient(
+    view: ContestView, row: Message, own: Sequence[ParticipantRow], in_groups: Collection[str]
 ) -> ParticipantRow | None:
     """The participant of a user as which the user sees the message now; None if it is hidden."""
     seen_as = replace(view, roles=frozenset(), participants=own)
@@ -74,7 +77,8 @@ def _recipient(
     return participant if is_shown else None
 
 
-def _data(view: ContestView, row: ClarificationRow, label: str | None, reply_to: int | None) -> dict[str, Any]:
+def message_data(view: ContestView, row: Message, label: str | None, reply_to: int | None) -> dict[str, Any]:
+    """The data of an event about a message; ``reply_to`` is for who asked."""
     return {
         "contest_id": view.contest.id,
         "contest": view.contest.slug,

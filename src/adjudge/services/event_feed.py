@@ -18,11 +18,15 @@ from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx
+from adjudge.store.contests import event_log
+from adjudge.store.contests.event_log import ContestEventEntry
 from adjudge.store.engine.notify import CHANNEL_JUDGING, Wakeup
 from adjudge.store.judging import events
 from adjudge.store.judging.events import EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
 Event = SubmissionStatusEvent | JudgeProgressEvent
+UserEvent = Event | ContestEventEntry
+"""What the stream of a user is about: own submissions, and contests that the user takes part in."""
 W = TypeVar("W")
 E = TypeVar("E")
 
@@ -40,11 +44,11 @@ _log = get_logger(__name__)
 class SharedEvent:
     """An event that all subscribers share, so that it is encoded once for each view."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: UserEvent) -> None:
         self.event = event
         self._encoded: dict[bool, Any] = {}
 
-    def encoded(self, view: bool, write: Callable[[Event, bool], W]) -> W:
+    def encoded(self, view: bool, write: Callable[[Any, bool], W]) -> W:
         """The event encoded by ``write`` for a view; cached."""
         if view not in self._encoded:
             self._encoded[view] = write(self.event, view)
@@ -94,6 +98,10 @@ class _FeedQuery:
     jobs: tuple[str, ...]
     changed_since: EventOffset | None = None
     """Report changes to the cache from this offset; None if the cache holds no status."""
+    contests_since: EventOffset | None = None
+    """Read entries of contests from this offset; None if no user has a stream."""
+    user_ids: tuple[str, ...] = ()
+    """Users who have a stream."""
 
     async def ask(self, tx: Tx) -> _FeedBatch:
         """Read everything in one snapshot."""
@@ -107,7 +115,14 @@ class _FeedQuery:
         if self.changed_since is not None:
             changed = await events.changed_since(tx, self.changed_since, limit=_READ_LIMIT)
             look = replace(look, changed=changed, reported_to=end)
+        if self.contests_since is not None:
+            look = await self._read_contests(tx, look, self.contests_since)
         return look if self.start is None else await self._read_events(tx, look, self.start, end)
+
+    async def _read_contests(self, tx: Tx, look: _FeedBatch, start: EventOffset) -> _FeedBatch:
+        entries = await event_log.read_since(tx, start, limit=_READ_LIMIT)
+        members = await event_log.find_members(tx, {item.contest_id for item in entries}, self.user_ids)
+        return replace(look, entries=entries, members=members)
 
     async def _read_events(self, tx: Tx, look: _FeedBatch, start: EventOffset, end: EventOffset) -> _FeedBatch:
         changes = await events.read_between(tx, EventFilter(), start, end, limit=_READ_LIMIT)
@@ -127,6 +142,9 @@ class _FeedBatch:
     steps: Sequence[JudgeProgressEvent] = ()
     changed: Collection[str] = ()
     reported_to: EventOffset | None = None
+    entries: Sequence[ContestEventEntry] = ()
+    members: Collection[tuple[str, str]] = ()
+    """Contest and user, for the contests of the entries and the users who have a stream."""
 
 
 class EventFeed:
@@ -140,6 +158,7 @@ class EventFeed:
         self._wakeup = Wakeup()
         self._reader: asyncio.Task[None] | None = None
         self._offset: EventOffset | None = None
+        self._contests_since: EventOffset | None = None
         self._steps_seen: dict[str, tuple[int, int, str]] = {}
         self._steps_since: int | None = None
         self._changed_since: EventOffset | None = None
@@ -167,6 +186,10 @@ class EventFeed:
             place = await self._database.read(events.safe_offset)
             if self._offset is None:  # a concurrent subscriber may have set it: moving it forward would lose events
                 self._offset = place
+        if which.user_id is not None and self._contests_since is None:
+            place = await self._database.read(event_log.safe_offset)
+            if self._contests_since is None:
+                self._contests_since = place
         subscription = FeedSubscription[SharedEvent]()
         self._subscribers[which].add(subscription)
         self._start()
@@ -244,14 +267,25 @@ class EventFeed:
         waited = {kind: tuple(it for of, it in self._waiters if of == kind) for kind in ("submission", "job")}
         if not self._is_reporting():
             self._changed_since = None
-        return _FeedQuery(self._offset, self._steps_since, waited["submission"], waited["job"], self._changed_since)
+        user_ids = tuple(which.user_id for which in self._subscribers if which.user_id is not None)
+        if not user_ids:
+            self._contests_since = None
+        return _FeedQuery(
+            self._offset,
+            self._steps_since,
+            waited["submission"],
+            waited["job"],
+            self._changed_since,
+            self._contests_since,
+            user_ids,
+        )
 
     def _is_reporting(self) -> bool:
         return asyncio.get_running_loop().time() < self._report_until
 
     def _reset(self) -> None:
         """Forget the offset; the next subscriber starts at the current end of the log."""
-        self._offset, self._steps_seen, self._steps_since = None, {}, None
+        self._offset, self._contests_since, self._steps_seen, self._steps_since = None, None, {}, None
 
     def _dispatch(self, look: _FeedBatch) -> None:
         if look.end is not None:
@@ -263,6 +297,7 @@ class EventFeed:
             self._publish(change)
         for step in self._new_progress(look.steps):
             self._publish(step)
+        self._publish_entries(look)
         self._notify_waiters(look.ended)
 
     def _report_to_cache(self, look: _FeedBatch) -> None:
@@ -286,6 +321,19 @@ class EventFeed:
         if steps:
             self._steps_since = max(step.updated_at for step in steps) - _OVERLAP_US
         return new
+
+    def _publish_entries(self, look: _FeedBatch) -> None:
+        if not look.entries:
+            return
+        self._contests_since = look.entries[-1].offset.next
+        if len(look.entries) == _READ_LIMIT:
+            self._wakeup.set()  # there is more to read
+        for entry in look.entries:
+            shared = SharedEvent(entry)
+            for contest_id, user_id in look.members:
+                for subscription in self._subscribers.get(EventFilter(user_id=user_id), ()):
+                    if contest_id == entry.contest_id:
+                        subscription.put(shared)
 
     def _publish(self, event: Event) -> None:
         shared = SharedEvent(event)

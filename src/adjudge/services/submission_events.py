@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,16 +13,17 @@ from typing import Any, Final
 from adjudge.domain.timestamps import format_timestamp
 from adjudge.judge.result_document import coarse_case
 from adjudge.services import submissions
-from adjudge.services.event_feed import Event, EventFeed
+from adjudge.services.event_feed import Event, EventFeed, SharedEvent, UserEvent
 from adjudge.services.submission_access import SubmissionRights
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
+from adjudge.store.contests.event_log import ContestEventEntry
 from adjudge.store.judging import events
 from adjudge.store.judging.events import START, EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
 BEAT_SEC: Final = 15.0
-_READ_LIMIT: Final = 500
+READ_LIMIT: Final = 500
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,6 @@ class SubmissionEventService:
 
         return stream()
 
-    async def stream_user(self, viewer: Viewer, last_event_id: str | None) -> Stream:
-        """Events of the user's own submissions, from now on or from ``last_event_id``."""
-        start = events.parse_event_offset(last_event_id).next if last_event_id else None
-        return self._stream(viewer, EventFilter(user_id=viewer.id), start, sees_all=False)
-
     async def stream_all(self, last_event_id: str | None) -> Stream:
         """Events of all submissions, from now on or from ``last_event_id``."""
         start = events.parse_event_offset(last_event_id).next if last_event_id else None
@@ -103,19 +99,25 @@ class SubmissionEventService:
         async with self.feed.subscribe(which) as subscription:
             end = await self.database.read(events.safe_offset)
             while start is not None and start < end:
-                missed = await self._replay(which, start, end)
-                shown = await self._shown(viewer, missed, sees_all=sees_all)
-                yield [_status(change) for change in missed if _is_shown(change, shown)]
-                start = missed[-1].offset.next if len(missed) == _READ_LIMIT else end
+                missed = await self.read_missed(which, start, end)
+                yield [event for _, event in await self.describe(viewer, map(SharedEvent, missed), sees_all=sees_all)]
+                start = missed[-1].offset.next if len(missed) == READ_LIMIT else end
             yield [BEAT]
             while not subscription.is_lost:
                 received = await subscription.read(BEAT_SEC)
                 new = [item for item in received if not _already_replayed(item.event, end)]
-                shown = await self._shown(viewer, [item.event for item in new], sees_all=sees_all)
-                batch = [item.encoded(sees_all, _encode) for item in new if _is_shown(item.event, shown)]
+                batch = [event for _, event in await self.describe(viewer, new, sees_all=sees_all)]
                 if batch or not received:
                     yield batch or [BEAT]
         yield [TOO_SLOW]
+
+    async def describe(
+        self, viewer: Viewer | None, happened: Iterable[SharedEvent], *, sees_all: bool
+    ) -> list[tuple[SharedEvent, StreamEvent]]:
+        """Those of the events that the viewer may see, as they are sent."""
+        pairs = [(item, item.event) for item in happened if not isinstance(item.event, ContestEventEntry)]
+        shown = await self._shown(viewer, [event for _, event in pairs], sees_all=sees_all)
+        return [(item, item.encoded(sees_all, _encode)) for item, event in pairs if _is_shown(event, shown)]
 
     async def _shown(
         self, viewer: Viewer | None, happened: Sequence[Event], *, sees_all: bool
@@ -126,11 +128,13 @@ class SubmissionEventService:
             return None
         return await self.submissions.find_rights(viewer, [*ids])
 
-    async def _replay(
+    async def read_missed(
         self, which: EventFilter, start: EventOffset, end: EventOffset
     ) -> Sequence[SubmissionStatusEvent]:
+        """The status changes between two offsets, ``READ_LIMIT`` at most."""
+
         async def read(tx: Tx) -> Sequence[SubmissionStatusEvent]:
-            return await events.read_between(tx, which, start, end, limit=_READ_LIMIT)
+            return await events.read_between(tx, which, start, end, limit=READ_LIMIT)
 
         return await self.database.read(read)
 
@@ -149,7 +153,7 @@ def _is_shown(event: Event, shown: Mapping[str, SubmissionRights] | None) -> boo
     return rights.shows_verdict if isinstance(event, SubmissionStatusEvent) else rights.shows_details
 
 
-def _already_replayed(event: Event, end: EventOffset) -> bool:
+def _already_replayed(event: UserEvent, end: EventOffset) -> bool:
     """Whether the event was among the missed events that the stream started with."""
     return isinstance(event, SubmissionStatusEvent) and event.offset < end
 

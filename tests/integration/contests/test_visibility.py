@@ -298,7 +298,7 @@ async def test_streams_of_others_send_nothing_of_hidden_changes(world: ContestWo
         )
         for who in ("other", "stranger")
     }
-    own = await services.events.stream_user(world.viewer("other"), None)
+    own = await services.user_events.stream(world.viewer("other"), None)
     for stream in streams.values():
         assert await asyncio.wait_for(anext(stream), 10) == ": alive\n\n"
     assert [event.data for event in await asyncio.wait_for(anext(own), 10)] == [None]

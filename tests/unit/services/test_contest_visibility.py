@@ -319,7 +319,7 @@ async def test_event_streams_of_authors_follow_the_feedback(
     events, author = published.api.services.events, fixture.viewer("author")
     submission_id, job_id = await fixture.submit("author")
     await published.finish(job_id)
-    own = await events.stream_user(author, "0-0")
+    own = await published.api.services.user_events.stream(author, "0-0")
     one = await events.stream_submission(author, submission_id, None)
     for stream in (own, one):
         names = [event.name for event in await asyncio.wait_for(anext(stream), 10)]

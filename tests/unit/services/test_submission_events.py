@@ -224,7 +224,7 @@ async def test_everybody_hears_of_their_own_alone(sqlite_published_problem: Publ
         row = await published_problem.api.store.row(
             "SELECT user_id FROM submissions WHERE id = :id", id=made["submission_id"]
         )
-        stream = await published_problem.api.services.events.stream_user(staff(row["user_id"]), None)
+        stream = await published_problem.api.services.user_events.stream(staff(row["user_id"]), None)
         async with aclosing(stream):
             own = EventReader(stream)
             await own.until_live()

@@ -1,4 +1,4 @@
-"""Server-sent events about submissions."""
+"""Server-sent events about submissions and contests."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from adjudge.api.routing import api_router
 from adjudge.api.sse import EventStreamResponse, SseConnections
 from adjudge.domain.permissions import Permission
 from adjudge.services.submission_events import Stream, StreamEvent, SubmissionEventService
+from adjudge.services.user_events import UserEventService
 from adjudge.services.viewer import Viewer
 
 _RETRY_MS: Final = 1_000
@@ -24,12 +25,12 @@ STREAM: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 LastEventId = Annotated[
-    str | None, Header(alias="Last-Event-ID", max_length=64, description="ID of the last event received.")
+    str | None, Header(alias="Last-Event-ID", max_length=80, description="ID of the last event received.")
 ]
 
 
-def router(events: SubmissionEventService, connections: SseConnections) -> APIRouter:
-    """Streams of one submission, of the user's own submissions, and of all submissions."""
+def router(events: SubmissionEventService, users: UserEventService, connections: SseConnections) -> APIRouter:
+    """Streams of one submission, of a user, and of all submissions."""
     routes = api_router("events")
 
     @routes.get(
@@ -52,14 +53,15 @@ def router(events: SubmissionEventService, connections: SseConnections) -> APIRo
 
     @routes.get(
         "/me/events",
-        summary="Stream the events of your submissions",
+        summary="Stream your events",
+        description="Those of your submissions, and of contests that you take part in.",
         responses=STREAM,
         response_class=StreamingResponse,
     )
     async def of_user(
         viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
     ) -> StreamingResponse:
-        return EventStreamResponse(connections, viewer, encode_stream(await events.stream_user(viewer, last_event_id)))
+        return EventStreamResponse(connections, viewer, encode_stream(await users.stream(viewer, last_event_id)))
 
     @routes.get(
         "/events", summary="Stream the events of all submissions", responses=STREAM, response_class=StreamingResponse

@@ -79,6 +79,7 @@ from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmissionRulesCache, SubmitService
 from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
+from adjudge.services.user_events import UserEventService
 from adjudge.services.users import UserService
 from adjudge.services.viewer import ContestOnlyMode, CredentialCache
 from adjudge.services.visible_submissions import VisibleSubmissionService
@@ -117,6 +118,7 @@ def compose_services(
         database, blobs, cache, languages, problem_stats, schema.encode_problem_page, schema.encode_problem
     )
     submissions = SubmissionService(database, jobs, cache, rules, feed)
+    submission_events = SubmissionEventService(database, feed, submissions)
     rejudges = RejudgeService(database, jobs, cache, admission, rules, new_id)
     reauthentication = ReauthenticationService(database, accounts, buckets, passwords)
     chains = ChainService(database, new_id)
@@ -178,7 +180,8 @@ def compose_services(
             new_id,
         ),
         judge0=Judge0Service(execution_service, languages, executions, ops),
-        events=SubmissionEventService(database, feed, submissions),
+        events=submission_events,
+        user_events=UserEventService(database, feed, submission_events),
         rejudges=rejudges,
         webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
         ops=ops,

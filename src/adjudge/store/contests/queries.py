@@ -62,6 +62,11 @@ async def find_contest(tx: Tx, name: str) -> ContestRow:
     return or_not_found(await fetch_one(tx, sql.FIND, name=name), "contest", name)
 
 
+async def find_contests(tx: Tx, contest_ids: Sequence[str]) -> list[ContestRow]:
+    """The contests with these ids."""
+    return await tx.fetch(sql.FIND_MANY, [(item,) for item in contest_ids]) if contest_ids else []
+
+
 async def page(tx: Tx, *, before: str, limit: int, state: ContestState | None = None) -> list[ContestRow]:
     """List contests, newest first; ``before`` is the last id of the previous page."""
     return await tx.fetch(sql.PAGE, before=before, limit=limit, state=state and str(state))

@@ -122,6 +122,13 @@ ANNOUNCEABLE = Statement(
     """,
     row=ContestRow,
 )
+FIND_MANY = Statement(
+    "contests.find_many",
+    "Read contests by their ids.",
+    "SELECT {columns:contests} FROM {given} JOIN contests ON contests.id = given_id",
+    row=ContestRow,
+    input_columns={"given_id": "text"},
+)
 ANNOUNCE = Statement(
     "contests.announce",
     "Record that transitions of contests were announced; a known one is left unchanged.",

@@ -41,6 +41,7 @@ from adjudge.store.engine.columns import (
 )
 
 LATE_POLICIES = ("refuse", "unofficial")
+EVENT_KINDS = ("message", "verdict", "transition")
 TRANSITIONS = ("start", "freeze", "end", "thaw", "finalize", "end_of_updates")
 
 contests = Table(
@@ -159,6 +160,28 @@ contest_log = Table(
     Column("xid", BigInteger, nullable=False, server_default=CurrentTransactionId()),
     UniqueConstraint("contest_id", "transition"),
     check_one_of("transition", TRANSITIONS),
+)
+
+contest_event_log = Table(
+    "contest_event_log",
+    METADATA,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    Column("xid", BigInteger, nullable=False, server_default=CurrentTransactionId()),
+    foreign_key("contest_id", "contests", ondelete="CASCADE"),
+    text_column("kind"),
+    foreign_key("clarification_id", "clarifications", nullable=True, ondelete="CASCADE"),
+    foreign_key("submission_id", "submissions", nullable=True, ondelete="CASCADE"),
+    text_column("transition", nullable=True),
+    timestamp_column("at"),
+    check_one_of("kind", EVENT_KINDS),
+    check_one_of("transition", TRANSITIONS),
+    CheckConstraint("(kind = 'message') = (clarification_id IS NOT NULL)", name="clarification_exactly_when"),
+    CheckConstraint("(kind = 'verdict') = (submission_id IS NOT NULL)", name="submission_exactly_when"),
+    CheckConstraint("(kind = 'transition') = (transition IS NOT NULL)", name="transition_exactly_when"),
+    Index(None, "xid", "id"),
+    Index(None, "contest_id", "xid", "id"),
+    Index(None, "clarification_id"),
+    Index(None, "submission_id"),
 )
 
 contest_roles = Table(

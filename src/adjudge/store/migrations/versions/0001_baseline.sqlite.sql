@@ -1154,6 +1154,34 @@ CREATE TABLE clarification_groups (
 
 CREATE INDEX clarification_groups_group_id ON clarification_groups (group_id)
 
+CREATE TABLE contest_event_log (
+    id INTEGER NOT NULL,
+    xid BIGINT DEFAULT 0 NOT NULL,
+    contest_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    clarification_id TEXT,
+    submission_id TEXT,
+    transition TEXT,
+    at BIGINT NOT NULL,
+    CONSTRAINT contest_event_log_pkey PRIMARY KEY (id),
+    CONSTRAINT contest_event_log_kind_known CHECK (kind IN ('message', 'verdict', 'transition')),
+    CONSTRAINT contest_event_log_transition_known CHECK (transition IN ('start', 'freeze', 'end', 'thaw', 'finalize', 'end_of_updates')),
+    CONSTRAINT contest_event_log_clarification_exactly_when CHECK ((kind = 'message') = (clarification_id IS NOT NULL)),
+    CONSTRAINT contest_event_log_submission_exactly_when CHECK ((kind = 'verdict') = (submission_id IS NOT NULL)),
+    CONSTRAINT contest_event_log_transition_exactly_when CHECK ((kind = 'transition') = (transition IS NOT NULL)),
+    CONSTRAINT contest_event_log_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE,
+    CONSTRAINT contest_event_log_clarification_id_fkey FOREIGN KEY(clarification_id) REFERENCES clarifications (id) ON DELETE CASCADE,
+    CONSTRAINT contest_event_log_submission_id_fkey FOREIGN KEY(submission_id) REFERENCES submissions (id) ON DELETE CASCADE
+)
+
+CREATE INDEX contest_event_log_clarification_id ON contest_event_log (clarification_id)
+
+CREATE INDEX contest_event_log_contest_id_xid_id ON contest_event_log (contest_id, xid, id)
+
+CREATE INDEX contest_event_log_submission_id ON contest_event_log (submission_id)
+
+CREATE INDEX contest_event_log_xid_id ON contest_event_log (xid, id)
+
 CREATE TABLE contest_submissions (
     submission_id TEXT NOT NULL,
     contest_id TEXT NOT NULL,
