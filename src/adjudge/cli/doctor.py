@@ -1,38 +1,50 @@
-"""``adjudge doctor``: checks isolation and toolchains of this machine."""
+"""``adjudge doctor``: checks isolation, toolchains and connections of this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Final
 
 import click
 
 from adjudge import settings as settings_source
 from adjudge.cli.options import json_option
-from adjudge.cli.wiring.drivers import open_redis_problem
 from adjudge.cli.wiring.judge import load_languages
+from adjudge.cli.wiring.transport_security import find_unprotected
 from adjudge.judge.languages import Languages
 from adjudge.sandbox import Sandbox
-from adjudge.sandbox.doctor import DoctorReport, HostCheck, HostCheckState, run_checks
+from adjudge.sandbox.container_checks import check_container
+from adjudge.sandbox.doctor import DoctorReport, HostCheck, HostCheckState, HostFacts, run_checks
+from adjudge.sandbox.launcher import default_state_dir
+from adjudge.settings import Settings
 
 EXIT_UNSAFE: Final = 1
 _COLOURS: Final = {HostCheckState.OK: "green", HostCheckState.DEGRADED: "yellow", HostCheckState.MISSING: "red"}
 
 
 @click.command(name="doctor")
+@click.option(
+    "--container",
+    "is_container",
+    is_flag=True,
+    help="Also check what a worker needs in a container or a systemd unit: capabilities, /proc, cgroup, directories.",
+)
 @json_option
-def command(as_json: bool) -> None:
+def command(is_container: bool, as_json: bool) -> None:
     """Check whether the sandbox works on this machine.
 
-    Runs a probe program in the sandbox. Exit codes: 0 programs are run on this machine, 1 they are refused because
-    untrusted code is not safe here. If only a cgroup is missing, judge.allow_without_cgroup permits them.
+    Runs a probe program in the sandbox, and warns about connections to other machines without TLS or passwords.
+    Exit codes: 0 programs are run on this machine, 1 they are refused because untrusted code is not safe here. If only
+    a cgroup is missing, judge.allow_without_cgroup permits them.
     """
     allowed = settings_source.load().judge.allow_without_cgroup
-    diagnosis = asyncio.run(_examine())
+    diagnosis = asyncio.run(_examine(is_container=is_container))
     obstacles = diagnosis.obstacles(allow_without_cgroup=allowed)
     if as_json:
         click.echo(json.dumps(as_dict(diagnosis), indent=2))
@@ -41,15 +53,35 @@ def command(as_json: bool) -> None:
     raise click.exceptions.Exit(EXIT_UNSAFE if obstacles else 0)
 
 
-async def _examine() -> DoctorReport:
+async def _examine(*, is_container: bool = False) -> DoctorReport:
+    settings = settings_source.load()
     diagnosis = await run_checks()
-    if problem := open_redis_problem(settings_source.load()):
-        meaning = "Protection of the job stream."
-        redis = HostCheck("redis", HostCheckState.DEGRADED, "no TLS or no password", meaning, problem)
-        diagnosis = DoctorReport((*diagnosis.checks, redis))
+    checks = [*diagnosis.checks, *check_connections(settings)]
+    if is_container:
+        checks += check_container(HostFacts.here(), _directories(settings))
     if any(check.name == "launcher" and check.state is HostCheckState.MISSING for check in diagnosis.checks):
-        return diagnosis  # no program can run in the sandbox
-    return DoctorReport((*diagnosis.checks, *await check_toolchains(load_languages())))
+        return DoctorReport(tuple(checks))  # no program can run in the sandbox
+    return DoctorReport((*checks, *await check_toolchains(load_languages())))
+
+
+def check_connections(settings: Settings) -> list[HostCheck]:
+    """One check for each server on another machine that is used without TLS or without a password."""
+    return [
+        HostCheck(
+            found.service,
+            HostCheckState.DEGRADED,
+            f"{found.setting}: {', '.join(found.hosts)} without {' and without '.join(found.missing)}",
+            found.consequence[:1].upper() + found.consequence[1:],
+            found.fix,
+        )
+        for found in find_unprotected(settings)
+    ]
+
+
+def _directories(settings: Settings) -> list[Path]:
+    """What a worker writes."""
+    caches = (settings.worker.cache_dir, settings.judge.cache_dir)
+    return [default_state_dir(), Path(tempfile.gettempdir()), *(folder.expanduser() for folder in caches)]
 
 
 async def check_toolchains(

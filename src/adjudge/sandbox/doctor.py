@@ -65,6 +65,10 @@ class DoctorReport:
         return tuple(check for check in missing if not (allow_without_cgroup and check.name == CGROUP_USE))
 
 
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK)
+
+
 @dataclass(frozen=True, slots=True)
 class HostFacts:
     """Access to kernel files and programs of the host; tests replace the root directory."""
@@ -72,6 +76,12 @@ class HostFacts:
     root: Path = Path("/")
     is_root: bool = False
     find_program: Callable[[str], str | None] = shutil.which
+    may_write: Callable[[Path], bool] = _may_write
+
+    @classmethod
+    def here(cls) -> HostFacts:
+        """The machine that this process runs on."""
+        return cls(is_root=os.geteuid() == 0)
 
     def read(self, path: str) -> str | None:
         """Return the stripped text of a kernel file, or None if it does not exist."""
@@ -79,13 +89,17 @@ class HostFacts:
             return (self.root / path.lstrip("/")).read_text(errors="replace").strip()
         return None
 
+    def writable(self, path: str) -> bool:
+        """Whether this process may write a file or a directory."""
+        return self.may_write(self.root / path.lstrip("/"))
+
     def glob(self, pattern: str) -> list[Path]:
         """Return matching paths, sorted."""
         return sorted(self.root.glob(pattern.lstrip("/")))
 
 
 async def run_checks(machine: HostFacts | None = None, state_dir: Path | None = None) -> DoctorReport:
-    here = machine or HostFacts(is_root=os.geteuid() == 0)
+    here = machine or HostFacts.here()
     host = [check(here) for check in _HOST_CHECKS]
     probed = await probe(state_dir)
     return DoctorReport((*probed, *host))

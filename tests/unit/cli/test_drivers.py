@@ -11,7 +11,8 @@ from adjudge import settings as settings_source
 from adjudge.blobs.s3 import S3Options
 from adjudge.cli import doctor
 from adjudge.cli.wiring import drivers
-from adjudge.cli.wiring.drivers import open_blobs, open_for_leases, open_redis_problem, open_stream, warn_of_open_redis
+from adjudge.cli.wiring.drivers import open_blobs, open_for_leases, open_stream, warn_of_open_redis
+from adjudge.cli.wiring.transport_security import redis_problem
 from adjudge.domain.errors import InvalidInput
 from adjudge.sandbox.doctor import DoctorReport, HostCheck
 from adjudge.settings import Settings
@@ -129,7 +130,7 @@ async def test_lease_timeout_leaves_time_for_two_retries(tmp_path: Path, monkeyp
 )
 def test_local_or_protected_redis_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     settings = load(tmp_path, monkeypatch, REDIS_URL=url, ADJUDGE_ENVIRONMENT="prod", ADJUDGE_REDIS_SECURITY="require")
-    assert open_redis_problem(settings) is None
+    assert redis_problem(settings) is None
     warn_of_open_redis(settings)
 
 

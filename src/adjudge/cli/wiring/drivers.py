@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
-from urllib.parse import urlsplit
 
 from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.blobs.driver import BlobStore
 from adjudge.cache.token_buckets import MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
+from adjudge.cli.wiring.transport_security import redis_problem
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe.logs import get_logger
 from adjudge.registry import Registry
@@ -69,25 +69,9 @@ def existing_url(settings: Settings) -> str:
     return url
 
 
-def open_redis_problem(settings: Settings) -> str | None:
-    """Why Redis is not protected; None if it is local, or has TLS and a password."""
-    url = urlsplit(settings.jobs.redis_url.reveal())
-    host = url.hostname or ""
-    if not host or url.scheme == "unix" or host == "localhost" or host.startswith("127.") or host == "::1":
-        return None
-    missing = [*(["TLS"] if url.scheme != "rediss" else []), *(["a password"] if not url.password else [])]
-    if not missing:
-        return None
-    return (
-        f"jobs.redis_url: Redis at {host} is used without {' and without '.join(missing)}: anyone who reaches it can "
-        "read and forge messages about jobs. Give rediss://USER:PASSWORD@HOST:PORT/NUMBER, or set "
-        "ADJUDGE_REDIS_SECURITY=allow if its network is private."
-    )
-
-
 def warn_of_open_redis(settings: Settings) -> None:
     """Refuse or warn of a Redis that anybody on its network can use, as ``jobs.redis_security`` says."""
-    policy, problem = settings.jobs.redis_security, open_redis_problem(settings)
+    policy, problem = settings.jobs.redis_security, redis_problem(settings)
     if problem is None or policy == "allow":
         return
     if policy == "require" or settings.server.environment == _PRODUCTION:
