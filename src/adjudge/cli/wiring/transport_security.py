@@ -80,7 +80,7 @@ def _postgres(settings: Settings) -> Iterator[UnprotectedServer]:
             "database.url",
             hosts,
             missing,
-            "Whoever reads the network reads submissions and password hashes; whoever reaches the server may log in.",
+            "Anyone who reads the network reads submissions and password hashes, and may change what is sent.",
             "Give postgresql://USER:PASSWORD@HOST/NAME?sslmode=verify-full&sslrootcert=FILE.",
         )
 
@@ -117,7 +117,7 @@ def _s3(settings: Settings) -> Iterator[UnprotectedServer]:
             "files.s3_endpoint",
             hosts,
             ("TLS",),
-            "Whoever reads the network reads test data and sources.",
+            "Anyone who reads the network reads test data and sources.",
             "Give https://HOST:PORT; the certificate must be signed by an authority that the machine trusts.",
         )
 
