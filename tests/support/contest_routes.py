@@ -103,6 +103,11 @@ READ_ROUTES: Final[Mapping[str, RouteClass]] = {
             "/contests/{contest}/account": RouteClass.CONTEST,
             "/contests/{contest}/state": RouteClass.CONTEST,
             "/contests/{contest}/scoreboard": RouteClass.SCOREBOARD,
+            "/contests/{contest}/submissions/{object_id}/files": RouteClass.OTHER_DETAILS,
+            "/contests/{contest}/teams/{object_id}/photo": RouteClass.TEAMS,
+            "/contests/{contest}/organizations/{object_id}/logo": RouteClass.TEAMS,
+            "/contests/{contest}/problems/{label}/statement": RouteClass.PROBLEMS,
+            "/contests/{contest}/problems/{label}/attachments/{name:path}": RouteClass.PROBLEMS,
             "/contests/{contest}/{collection}": RouteClass.STREAMS,
             "/contests/{contest}/{collection}/{object_id}": RouteClass.STREAMS,
         }.items()

@@ -150,7 +150,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         secrets.router(s.secrets),
         metrics.router(),
         judge0.router(s.judge0),
-        *ccs.routers(s.ccs),
+        *ccs.routers(s.ccs, s.ccs_changes, s.ccs_files),
     )
     return [route for router in routers for route in router.routes]
 

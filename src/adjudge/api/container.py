@@ -17,6 +17,8 @@ from adjudge.services.awards import AwardService
 from adjudge.services.balloons import BalloonService
 from adjudge.services.basic_auth import BasicAuthentication
 from adjudge.services.ccs import CcsService
+from adjudge.services.ccs_changes import CcsChangeService
+from adjudge.services.ccs_files import CcsFileService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -140,3 +142,5 @@ class Services:
     ccs: CcsService
     contest_exports: ContestPackageExporter
     contest_imports: ContestPackageImporter
+    ccs_changes: CcsChangeService
+    ccs_files: CcsFileService

@@ -11,6 +11,7 @@ from adjudge.contests.ccs.snapshot import KINDS, Audience, ContestLanguage, Cont
 from adjudge.contests.visibility import Access, RouteClass
 from adjudge.judge.languages import Languages
 from adjudge.services.contest_access import ContestView, find_view
+from adjudge.services.image_info import ImageInfoCache
 from adjudge.services.scoreboard_access import board_access
 from adjudge.services.submit import SubmissionRulesCache
 from adjudge.services.viewer import Viewer
@@ -37,6 +38,7 @@ class CcsLoader:
     database: Database
     languages: Languages
     rules: SubmissionRulesCache
+    images: ImageInfoCache
 
     async def load(self, viewer: Viewer, name: str) -> LoadedContest:
         """The contest with everything but its submissions."""
@@ -50,7 +52,11 @@ class CcsLoader:
         revisions = {row.problem.revision_id: row.problem.problem_id for row in snapshot.problems}
         definitions = await self.rules.get_problems(revisions)
         languages = _allowed(self.languages, snapshot.contest.settings.allowed_languages)
-        return replace(found, snapshot=replace(snapshot, definitions=definitions, languages=languages))
+        digests = {item.photo_digest for item in snapshot.teams.values()}
+        digests |= {item.logo_digest for item in snapshot.all_organizations}
+        images = await self.images.find(item for item in digests if item is not None)
+        complete = replace(snapshot, definitions=definitions, languages=languages, images=images)
+        return replace(found, snapshot=complete)
 
     async def load_submissions(
         self, snapshot: ContestSnapshot, ids: Sequence[str] | None = None, *, with_tests: bool = False

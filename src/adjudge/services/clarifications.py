@@ -13,6 +13,7 @@ from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import ContestState
 from adjudge.services.contest_access import ContestAccess, ContestView, find_view
 from adjudge.services.contest_notifications import notify_of_message
+from adjudge.services.contest_submit import act_for
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
@@ -109,14 +110,16 @@ class ClarificationService:
         return await self.database.read(read)
 
     async def ask(
-        self, viewer: Viewer, contest: str, body: str, *, label: str = "", category: str = ""
+        self, viewer: Viewer, contest: str, body: str, *, label: str = "", category: str = "", participant: str = ""
     ) -> ClarificationDetail:
-        """Ask the jury, as a participant."""
+        """Ask the jury, as a participant; with ``participant``, the code of one, an organiser asks for it."""
 
         async def operation(tx: Tx) -> ClarificationDetail:
             view = await find_view(tx, viewer, contest)
-            participant = view.participant
-            if participant is None:
+            if participant:
+                view = await act_for(tx, view, participant)
+            asker = view.participant
+            if asker is None:
                 raise Forbidden("Only participants can ask; register for the contest first.")
             if view.phase is ContestPhase.BEFORE:
                 raise Conflict("Questions can be asked when the contest has started.")
@@ -128,12 +131,12 @@ class ClarificationService:
                 "jury",
                 _checked_body(body),
                 viewer.id,
-                from_participant_id=participant.id,
+                from_participant_id=asker.id,
                 problem_id=await _problem_id(tx, view, label),
                 category=_checked_category(view, category),
             )
             asked = await _insert(tx, view, new)
-            await _check_rate(tx, view, participant)
+            await _check_rate(tx, view, asker)
             return asked
 
         return await self.database.transact(operation)

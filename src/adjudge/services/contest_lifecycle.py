@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from adjudge.contests import clock, lifecycle
-from adjudge.domain.contest import ContestRole
-from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.domain.contest import SECOND_US, ContestRole
+from adjudge.domain.errors import Conflict, Forbidden, InvalidInput
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.permissions import Permission
 from adjudge.services.contest_access import ContestAccess, ContestView
@@ -20,6 +20,9 @@ from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.contests import queries
 from adjudge.store.contests.models import ContestSettings, ContestStateChange, RemovedIntervalRow
+
+_NOTICE_US: Final = 30 * SECOND_US
+"""A start that is nearer is not changed by the Contest API: clients count down to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,27 @@ class ContestLifecycleService:
         def change(view: ContestView) -> ContestSettings:
             start = view.times.now_us if starts_at is None else starts_at
             return replace(view.contest.settings, starts_at=start, countdown_pause_us=None)
+
+        return await self._update(viewer, name, change)
+
+    async def set_countdown(
+        self, viewer: Viewer, name: str, starts_at: int | None, *, pause_us: int | None = None
+    ) -> ContestView:
+        """Set the start of the Contest API, up to 30 seconds before it; without one the countdown is paused.
+
+        ``pause_us`` is the time that is left then; by default what was left at this time.
+        """
+
+        def change(view: ContestView) -> ContestSettings:
+            settings, now_us = view.contest.settings, view.times.now_us
+            if settings.starts_at is not None and settings.starts_at - now_us < _NOTICE_US:
+                raise Forbidden("start_time: the contest has started, or starts within 30 seconds.")
+            if starts_at is not None:
+                if starts_at - now_us < _NOTICE_US:
+                    raise Forbidden("start_time: is in the past or within 30 seconds; give a later one.")
+                return replace(settings, starts_at=starts_at, countdown_pause_us=None)
+            left_us = settings.countdown_pause_us if settings.starts_at is None else settings.starts_at - now_us
+            return replace(settings, starts_at=None, countdown_pause_us=left_us if pause_us is None else pause_us)
 
         return await self._update(viewer, name, change)
 

@@ -144,11 +144,12 @@ def public_files(problem: Problem) -> dict[str, str]:
     found = {ref.name: ref.path for ref in problem.attachments}
     for statement in problem.statements:
         found |= {ref.name: ref.path for ref in statement.assets}
-        found.setdefault(_statement_name(statement), statement.path)
+        found.setdefault(statement_name(statement), statement.path)
     return found
 
 
-def _statement_name(statement: ProblemStatement) -> str:
+def statement_name(statement: ProblemStatement) -> str:
+    """The public name of a statement."""
     return f"problem.{statement.language}.{statement.format}"
 
 
@@ -281,7 +282,7 @@ async def _statement(blobs: BlobStore, facts: ProblemRevision, languages: tuple[
         language=chosen.language,
         format=chosen.format,
         html=html,
-        url=None if html else _url(facts, _statement_name(chosen)),
+        url=None if html else _url(facts, statement_name(chosen)),
         languages=sorted({statement.language for statement in facts.problem.statements}),
     )
 

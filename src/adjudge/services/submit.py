@@ -54,6 +54,8 @@ class SubmitRequest(NamedTuple):
     entry_point: str = ""
     contest: str = ""
     """The slug or id of the contest that it is for; empty for none."""
+    participant: str = ""
+    """The code of the participant that an organiser submits for; empty for the own one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class SubmitService:
         names = [f"items[{index}]." if is_batch else "" for index in range(len(requests))]
         places = await self._places(viewer, requests, names, caller)
         checked = [
-            self._checked(item, *places[item.contest, item.problem], name)
+            self._checked(item, *places[item.contest, item.problem, item.participant], name)
             for item, name in zip(requests, names, strict=True)
         ]
         languages = {item.language.id for item in checked if item.language is not None}
@@ -209,21 +211,27 @@ class SubmitService:
 
     async def _places(
         self, viewer: Viewer, requests: Sequence[SubmitRequest], names: Sequence[str], caller: RequestContext
-    ) -> dict[tuple[str, str], tuple[SubmissionRules, ContestSubmission | None]]:
-        """The rules of each contest and problem, and where in the contest a submission counts."""
-        found: dict[tuple[str, str], tuple[SubmissionRules, ContestSubmission | None]] = {}
+    ) -> dict[tuple[str, str, str], tuple[SubmissionRules, ContestSubmission | None]]:
+        """The rules of each contest, problem and participant, and where in the contest a submission counts."""
+        found: dict[tuple[str, str, str], tuple[SubmissionRules, ContestSubmission | None]] = {}
         for item, name in zip(requests, names, strict=True):
-            if (item.contest, item.problem) in found:
+            key = (item.contest, item.problem, item.participant)
+            if key in found:
                 continue
             place, rules = None, None
             if not item.contest and viewer.only_contest_id is not None:
                 raise NotFound("problem", item.problem)
             if item.contest:
                 place = await self.contests.check(
-                    viewer, item.contest, item.problem, address=caller.address, field=f"{name}problem"
+                    viewer,
+                    item.contest,
+                    item.problem,
+                    participant=item.participant,
+                    address=caller.address,
+                    field=f"{name}problem",
                 )
                 rules = await self.rules.get_revision(place.problem_id, place.revision_id)
-            found[item.contest, item.problem] = rules or await self.rules.get(item.problem), place
+            found[key] = rules or await self.rules.get(item.problem), place
         return found
 
     def _checked(

@@ -22,6 +22,8 @@ from adjudge.services.awards import AwardService
 from adjudge.services.balloons import BalloonService
 from adjudge.services.basic_auth import BasicAuthentication
 from adjudge.services.ccs import CcsService
+from adjudge.services.ccs_changes import CcsChangeService
+from adjudge.services.ccs_files import CcsFileService
 from adjudge.services.ccs_loading import CcsLoader
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
@@ -50,6 +52,7 @@ from adjudge.services.evaluations import EvaluationService
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
+from adjudge.services.image_info import ImageInfoCache
 from adjudge.services.judge0 import Judge0Service
 from adjudge.services.judging_pause import JudgingPauseService
 from adjudge.services.jury_dashboard import JuryDashboardService
@@ -135,6 +138,23 @@ def compose_services(
     ops = OpsService(database, jobs, registry, settings, checks)
     logins = LoginService(database, accounts, buckets, credentials, passwords, new_id, oidc)
     exports = ScoreboardExportService(database, scoreboards, awards)
+    images = ImageInfoCache(blobs)
+    ccs = CcsService(CcsLoader(database, languages, rules, images), contests, clarifications, awards, exports)
+    sources = SubmissionSourceService(database, blobs, languages, submissions)
+    submitter = SubmitService(
+        database,
+        blobs,
+        languages,
+        admission,
+        rules,
+        SubmitBatcher(database, jobs, CONTEST_LISTENER),
+        FileLimits(settings.server.submission_files, settings.server.submission_bytes),
+        ContestSubmitCheck(database),
+        new_id,
+    )
+    lifecycle = ContestLifecycleService(database, contest_access, new_id)
+    contest_problems = ContestProblemService(contests, problems)
+    team_photos = TeamPhotoService(database, blobs)
     return Services(
         settings=settings,
         new_id=new_id,
@@ -158,18 +178,8 @@ def compose_services(
         run_files=ChainRunFileService(blobs, chain_runs),
         secrets=SecretService(database, settings),
         submissions=submissions,
-        sources=SubmissionSourceService(database, blobs, languages, submissions),
-        submitter=SubmitService(
-            database,
-            blobs,
-            languages,
-            admission,
-            rules,
-            SubmitBatcher(database, jobs, CONTEST_LISTENER),
-            FileLimits(settings.server.submission_files, settings.server.submission_bytes),
-            ContestSubmitCheck(database),
-            new_id,
-        ),
+        sources=sources,
+        submitter=submitter,
         executions=execution_service,
         evaluations=EvaluationService(
             database,
@@ -190,9 +200,9 @@ def compose_services(
         contest_submissions=ContestSubmissionService(database, contest_access, reauthentication, rejudges),
         visible_submissions=VisibleSubmissionService(database),
         jury_submissions=JurySubmissionService(database, submissions, languages),
-        contest_problems=ContestProblemService(contests, problems),
+        contest_problems=contest_problems,
         own_contests=OwnContestService(database),
-        contest_lifecycle=ContestLifecycleService(database, contest_access, new_id),
+        contest_lifecycle=lifecycle,
         ratings=RatingService(database),
         clarifications=clarifications,
         judging_pauses=JudgingPauseService(database, jobs),
@@ -205,7 +215,7 @@ def compose_services(
         contest_accounts=ContestAccountService(database, contest_access, passwords, credentials, new_id),
         contest_tokens=ContestTokenService(database, new_id),
         team_imports=TeamImportService(database, passwords, accounts.password_min_length, new_id),
-        team_photos=TeamPhotoService(database, blobs),
+        team_photos=team_photos,
         scoreboards=scoreboards,
         scoreboard_exports=exports,
         awards=awards,
@@ -213,7 +223,6 @@ def compose_services(
         prints=PrintService(database, new_id),
         contest_statistics=ContestStatisticsService(database, scoreboards),
         contest_materials=ContestMaterialService(database, contest_access, blobs, new_id),
-        ccs=CcsService(CcsLoader(database, languages, rules), contests, clarifications, awards, exports),
         contest_exports=ContestPackageExporter(database, blobs),
         contest_imports=ContestPackageImporter(
             database,
@@ -226,4 +235,7 @@ def compose_services(
             upload_limit_bytes,
             new_id,
         ),
+        ccs=ccs,
+        ccs_changes=CcsChangeService(ccs, submitter, clarifications, lifecycle),
+        ccs_files=CcsFileService(ccs, sources, contest_problems, team_photos, images),
     )

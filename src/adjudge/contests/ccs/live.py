@@ -32,10 +32,11 @@ def state_object(state: StateTimes) -> Object:
 
 def submissions(found: SubmissionsSnapshot) -> list[Object]:
     """The submissions, in number order; only their readers see language and files of them."""
-    return [_submission(found, row) for row in found.rows]
+    return [submission_object(found, row) for row in found.rows]
 
 
-def _submission(found: SubmissionsSnapshot, row: CcsSubmissionRow) -> Object:
+def submission_object(found: SubmissionsSnapshot, row: CcsSubmissionRow) -> Object:
+    """One submission."""
     snapshot, audience = found.snapshot, found.snapshot.audience
     is_known = audience.sees_all or row.participant_id in audience.own
     is_open = is_known or audience.shows_details

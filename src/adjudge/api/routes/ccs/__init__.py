@@ -9,11 +9,19 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
+from adjudge.api.routes.ccs.changes import change_router
 from adjudge.api.routes.ccs.collections import collection_router
+from adjudge.api.routes.ccs.files import file_router
 from adjudge.api.routes.ccs.routing import PREFIXES
 from adjudge.services.ccs import CcsService
+from adjudge.services.ccs_changes import CcsChangeService
+from adjudge.services.ccs_files import CcsFileService
 
 
-def routers(service: CcsService) -> Sequence[APIRouter]:
+def routers(service: CcsService, changes: CcsChangeService, files: CcsFileService) -> Sequence[APIRouter]:
     """The routers of all prefixes. Their generic routes match every collection: add those of other modules before."""
-    return [collection_router(prefix, version, service) for prefix, version in PREFIXES.items()]
+    return [
+        *(change_router(prefix, version, changes) for prefix, version in PREFIXES.items()),
+        *(file_router(prefix, files) for prefix in PREFIXES),
+        *(collection_router(prefix, version, service) for prefix, version in PREFIXES.items()),
+    ]
