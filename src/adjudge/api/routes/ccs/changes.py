@@ -21,6 +21,7 @@ from adjudge.services.viewer import Viewer
 Submitter = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
 Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
 _TEXT: Final = {"type": "string"}
+_ARCHIVE: Final = {**_TEXT, "examples": ["UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA=="]}
 _SUBMISSION: Final = {
     "type": "object",
     "properties": {
@@ -32,7 +33,7 @@ _SUBMISSION: Final = {
             "type": "array",
             "minItems": 1,
             "maxItems": 1,
-            "items": {"type": "object", "properties": {"data": _TEXT, "mime": _TEXT}, "required": ["data"]},
+            "items": {"type": "object", "properties": {"data": _ARCHIVE, "mime": _TEXT}, "required": ["data"]},
             "description": "One ZIP archive in base64.",
         },
     },
@@ -53,8 +54,8 @@ _CLARIFICATION: Final = {
 _PATCH: Final = {
     "type": "object",
     "properties": {
-        "id": _TEXT,
-        "start_time": {"type": ["string", "null"]},
+        "id": {**_TEXT, "examples": ["spring-2026"]},
+        "start_time": {"type": ["string", "null"], "examples": ["2026-03-01T10:00:00+00:00"]},
         "countdown_pause_time": {"type": ["string", "null"]},
         "scoreboard_thaw_time": _TEXT,
     },
@@ -98,7 +99,11 @@ def _add_submissions(routes: APIRouter, version: CcsVersion, service: CcsChangeS
         made = await service.submit(viewer, contest, item, request_context(request), version)
         return _created(request, made)
 
-    @routes.put("/contests/{contest}/submissions/{object_id}", summary="Refused: the server assigns ids and times")
+    @routes.put(
+        "/contests/{contest}/submissions/{object_id}",
+        summary="Refused: the server assigns ids and times",
+        responses=answer("object"),
+    )
     async def put_submission(contest: ContestId, object_id: ObjectId, viewer: Submitter) -> Response:
         del contest, object_id, viewer
         raise Forbidden(_ASSIGNED)
@@ -114,7 +119,11 @@ def _add_clarifications(routes: APIRouter, version: CcsVersion, service: CcsChan
     async def clarify(request: Request, contest: ContestId, viewer: Member) -> Response:
         return _created(request, await service.clarify(viewer, contest, await read_object(request), version))
 
-    @routes.put("/contests/{contest}/clarifications/{object_id}", summary="Refused: the server assigns ids and times")
+    @routes.put(
+        "/contests/{contest}/clarifications/{object_id}",
+        summary="Refused: the server assigns ids and times",
+        responses=answer("object"),
+    )
     async def put_clarification(contest: ContestId, object_id: ObjectId, viewer: Member) -> Response:
         del contest, object_id, viewer
         raise Forbidden(_ASSIGNED)
