@@ -126,12 +126,12 @@ async def test_only_organisers_submit_for_other_teams(contest: ContestApp) -> No
 
 async def test_visitors_change_nothing(contest: ContestApp) -> None:
     await contest.advance_hours(1)
-    async with contest.published.api.client() as visitor, contest.published.user_client() as stranger:
+    async with contest.published.api.client() as visitor, contest.published.user_client() as outsider:
         for path, body in (("/submissions", submission()), ("/clarifications", {"text": "?"})):
             refused(await visitor.post(f"{OLD}{path}", json=body), 401, "log in")
-            refused(await stranger.post(f"{OLD}{path}", json=body), 403, "")
+            refused(await outsider.post(f"{OLD}{path}", json=body), 403, "")
         refused(await visitor.patch(OLD, json={"id": "spring", "start_time": None}), 401, "")
-        refused(await stranger.patch(OLD, json={"id": "spring", "start_time": None}), 403, "organiser")
+        refused(await outsider.patch(OLD, json={"id": "spring", "start_time": None}), 403, "organiser")
 
 
 async def test_submission_while_practising_is_refused(contest: ContestApp) -> None:
