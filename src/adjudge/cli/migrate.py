@@ -18,9 +18,21 @@ from adjudge.store.migrations import MigrationStep
 EXIT_PENDING = 1
 
 
-@click.group(name="migrate")
-def command() -> None:
-    """Show, upgrade or downgrade the database schema."""
+@click.group(name="migrate", invoke_without_command=True)
+@click.option("--check", is_flag=True, help="Only show whether migrations are pending, as `migrate status` does.")
+@click.pass_context
+def command(context: click.Context, check: bool) -> None:
+    """Show, upgrade or downgrade the database schema.
+
+    Without a subcommand, applies the pending migrations, as `migrate up` does.
+    """
+    if context.invoked_subcommand is None:
+        if check:
+            _show(context, as_json=False)
+        else:
+            _upgrade()
+    elif check:
+        raise click.UsageError("--check cannot be used with a subcommand.")
 
 
 @command.command()
@@ -31,6 +43,10 @@ def status(context: click.Context, as_json: bool) -> None:
 
     Exit codes: 0 up to date, 1 migrations pending, 3 no database, or its schema is newer than this version.
     """
+    _show(context, as_json=as_json)
+
+
+def _show(context: click.Context, *, as_json: bool) -> None:
     _, current = _found()
     pending = [step for step in migrations.steps() if current is None or step.revision > current]
     if as_json:
@@ -51,6 +67,10 @@ def status(context: click.Context, as_json: bool) -> None:
 @command.command()
 def up() -> None:
     """Apply the pending migrations, as every role does at its start."""
+    _upgrade()
+
+
+def _upgrade() -> None:
     url, current = _found()
     asyncio.run(migrations.upgrade(url))
     click.echo(f"Schema revision: {migrations.latest_revision()} (before: {current or 'none'}).")

@@ -49,6 +49,16 @@ def test_status_of_a_current_database(migrated: Path) -> None:
     assert document == {"current": migrations.latest_revision(), "newest": migrations.latest_revision(), "pending": []}
 
 
+def test_check_shows_pending_migrations_and_no_subcommand_applies_them(migrated: Path) -> None:
+    assert _run("--check").exit_code == 0
+    _run("down", _before(), "--yes")
+    checked = _run("--check")
+    assert (checked.exit_code, "1 migrations pending" in checked.output) == (1, True)
+    assert _run().exit_code == 0
+    assert _run("--check").exit_code == 0
+    assert "cannot be used with a subcommand" in _run("--check", "up").stderr
+
+
 def test_downgrade_and_upgrade_keep_rows(migrated: Path) -> None:
     CliRunner().invoke(main, ["user", "add", "grace", "--role", "admin"])
     done = _run("down", _before(), "--yes")
