@@ -112,6 +112,10 @@ READ_ROUTES: Final[Mapping[str, RouteClass]] = {
             "/contests/{contest}/{collection}/{object_id}": RouteClass.STREAMS,
         }.items()
     },
+    "/api/v4/contests/{contest}/": RouteClass.CONTEST,
+    "/api/v4/contests/{contest}/judgements": RouteClass.OTHER_SUBMISSIONS,
+    "/api/v4/contests/{contest}/problems": RouteClass.PROBLEMS,
+    "/api/v4/contests/{contest}/submissions/{number}/source-code": RouteClass.OTHER_DETAILS,
     "/": RouteClass.STATISTICS,
     "/contests": RouteClass.CONTEST,
     _P: RouteClass.CONTEST,
@@ -191,6 +195,7 @@ OTHER_ROUTES: Final = (
     r"/api/v1/ops/(config|dead-letters|dead-letters/\{letter_id\}|health|outbox|processes|status|workers)",
     r"/(chains|runs|judge0)(/.*)?",
     r"/api(/2023-06|/2026-01)?/?",
+    r"/api(/v4)?/(info|user|users|version)",
     r"/(contests/new|contests/import|login|register|metrics|setting|setting/.*|static/.*|\{path:path\})",
     r"/manage/(imports/.*|problems/\{name\}/(diff|revisions/\{number\}))",
     r"/me/(password|tokens|webhooks.*)",
@@ -220,9 +225,15 @@ def all_routes(app: FastAPI) -> list[tuple[str, str]]:
     return sorted(found)
 
 
+def _served(path: str) -> str:
+    """The path that an alias stands for: one of DOMjudge, else of the default version."""
+    of_domjudge = _ALIAS.sub("/api/v4", path)
+    return of_domjudge if of_domjudge in READ_ROUTES else _ALIAS.sub("/api/2023-06", path)
+
+
 def unlisted(app: FastAPI) -> set[str]:
     """The paths that are read and are in none of the lists. Aliases of the Contest API count as what they stand for."""
-    listed = {_ALIAS.sub("/api/2023-06", path) for method, path in all_routes(app) if method == "GET"}
+    listed = {_served(path) for method, path in all_routes(app) if method == "GET"}
     paths = listed - READ_ROUTES.keys() - STREAM_ROUTES
     return {path for path in paths if not any(re.fullmatch(pattern, path) for pattern in OTHER_ROUTES)}
 

@@ -52,8 +52,14 @@ def folder_archive(folder: Path) -> bytes:
 
 
 async def run_pending_imports(api: AsgiApp, folder: Path, judge: Judge | None = None) -> int:
-    """Carry out the imports that wait, as a worker does; return how many."""
-    rows = await api.store.rows("SELECT id FROM jobs WHERE kind = 'import' AND status = 'pending'")
+    """Carry out the imports that wait, as a worker does; return how many. Verifications need a judge."""
+    rows = await api.store.rows(
+        """
+        SELECT jobs.id AS id FROM jobs JOIN problem_imports ON job_id = jobs.id
+        WHERE kind = 'import' AND status = 'pending' AND (purpose = 'import' OR :has_judge = 1)
+        """,
+        has_judge=int(judge is not None),
+    )
     cache = BlobCache(api.services.run_files.blobs, folder / "blob-cache", max_bytes=1 << 30)
     handler = ProblemImportHandler(api.services.ops.database, api.services.run_files.blobs, cache, cast("Judge", judge))
     for row in rows:

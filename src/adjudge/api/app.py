@@ -39,6 +39,8 @@ from adjudge.api.routes import (
     contest_submissions,
     contest_verdicts,
     contests,
+    domjudge,
+    domjudge_contests,
     evaluations,
     events,
     executions,
@@ -63,13 +65,16 @@ from adjudge.api.routes import (
 )
 from adjudge.api.routing import API_ROOT, ERROR_RESPONSES
 from adjudge.api.sse import OpenStreams
+from adjudge.services.domjudge_problems import IMPORT_WAIT_SEC
 
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(
     rf"({API_ROOT}/problems:import|{API_ROOT}/contests:import|{API_ROOT}/files|/manage/import|/contests/import|{API_ROOT}/evaluations(/[^/]+/records)?"
-    rf"|{API_ROOT}/contests/[^/]+/materials/[^/]+|/contests/[^/]+/settings/materials)$"
+    rf"|{API_ROOT}/contests/[^/]+/materials/[^/]+|/contests/[^/]+/settings/materials"
+    r"|/api(/v4)?/contests/[^/]+/(problems|problemset))$"
 )
 """Paths of packages, files of chain runs, materials and records, which are streamed. Other bodies are in memory."""
+_WAITING_IMPORTS: Final = re.compile(r"/api(/v4)?/contests/[^/]+/problems$")
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
@@ -150,6 +155,8 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         secrets.router(s.secrets),
         metrics.router(),
         judge0.router(s.judge0),
+        *domjudge.routers(s.domjudge),
+        *domjudge_contests.routers(s.domjudge, s.domjudge_problems, s.contest_materials),
         *ccs.routers(s.ccs, s.ccs_changes, s.ccs_files),
     )
     return [route for router in routers for route in router.routes]
@@ -192,6 +199,8 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
             server.upload_limit_bytes,
             server.request_timeout_sec,
             _UPLOADS,
+            _WAITING_IMPORTS,
+            IMPORT_WAIT_SEC,
         ),
         is_known=known_by(services.credentials, services.basic_auth),
         streams=app.state.streams,

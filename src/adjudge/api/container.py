@@ -38,6 +38,8 @@ from adjudge.services.contest_statistics import ContestStatisticsService
 from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
+from adjudge.services.domjudge import DomjudgeService
+from adjudge.services.domjudge_problems import DomjudgeProblemService
 from adjudge.services.evaluations import EvaluationService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
@@ -105,6 +107,8 @@ class Services:
     submitter: SubmitService
     executions: ExecutionService
     evaluations: EvaluationService
+    domjudge: DomjudgeService
+    domjudge_problems: DomjudgeProblemService
     judge0: Judge0Service
     events: SubmissionEventService
     user_events: UserEventService

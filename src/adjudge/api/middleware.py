@@ -78,6 +78,9 @@ class RequestLimits:
     seconds: float
     uploads: re.Pattern[str] = re.compile(r"(?!)")
     """Paths that accept file uploads."""
+    imports: re.Pattern[str] = re.compile(r"(?!)")
+    """Those of them whose response waits until a package is imported, at most ``import_sec``."""
+    import_sec: float = 0
 
     def is_upload(self, scope: Scope) -> bool:
         """Whether the path of this request accepts file uploads."""
@@ -111,8 +114,10 @@ class RequestLimiter:
         """Called once, when an event stream has started."""
         self._dress = dress
         self._receive, self._send = receive, send
-        self._seconds = bounds.seconds + _wait_sec(scope)
         self._is_upload = bounds.is_upload(scope)
+        self._seconds = bounds.seconds + _wait_sec(scope)
+        if self._is_upload and bounds.imports.match(scope["path"]):
+            self._seconds += bounds.import_sec
         self._max_bytes = bounds.upload_bytes if self._is_upload else bounds.body_bytes
         self._limit = min(bounds.anonymous_bytes, self._max_bytes)
         self._is_known = is_known

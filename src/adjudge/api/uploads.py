@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastapi import Request
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from adjudge.domain.errors import InvalidInput
@@ -30,29 +30,57 @@ class Upload:
 @asynccontextmanager
 async def open_upload(request: Request, file_name: str, max_bytes: int) -> AsyncIterator[Upload]:
     """Open the file of a request, from the body or from a form."""
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+    if not is_form(request):
         yield Upload(file_name, request.stream())
         return
-    parser = MultiPartParser(request.headers, _bounded(request.stream(), max_bytes + _FORM_BYTES), max_files=1)
+    async with open_form(request, max_bytes, _FIELD) as form:
+        upload = form_file(form, _FIELD)
+        yield Upload(file_name or upload.file_name, upload.pieces)
+
+
+def is_form(request: Request) -> bool:
+    """Whether the body is a form with files."""
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+@asynccontextmanager
+async def open_form(request: Request, max_bytes: int, field: str) -> AsyncIterator[FormData]:
+    """A form with one file, in ``field``; errors name it."""
+    if not is_form(request):
+        raise InvalidInput(f"{field}: expected a form (multipart/form-data) with a file.", field=field)
+    stream = _bounded(request.stream(), max_bytes + _FORM_BYTES, field)
     try:
-        form = await parser.parse()
+        form = await MultiPartParser(request.headers, stream, max_files=1).parse()
     except MultiPartException as error:
-        raise InvalidInput(f"Malformed form: {error.message}", field=_FIELD) from error
+        raise InvalidInput(f"Malformed form: {error.message}", field=field) from error
     try:
-        file = form.get(_FIELD)
-        if not isinstance(file, UploadFile):
-            raise InvalidInput(f"{_FIELD}: expected a file upload in this field.", field=_FIELD)
-        yield Upload(file_name or file.filename or "", iter_file(file))
+        yield form
     finally:
         await form.close()
 
 
-async def _bounded(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncGenerator[bytes, None]:
+def form_file(form: FormData, *fields: str) -> Upload:
+    """The file of a form, in one of the fields."""
+    file = next((form[field] for field in fields if field in form), None)
+    if not isinstance(file, UploadFile):
+        raise InvalidInput(f"{fields[0]}: expected a file upload in this field.", field=fields[0])
+    return Upload(file.filename or "", iter_file(file))
+
+
+def form_text(form: FormData, field: str) -> str:
+    """A text field; empty if it is missing."""
+    value = form.get(field, "")
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field}: expected text, got a file.", field=field)
+    return value
+
+
+async def _bounded(pieces: AsyncIterable[bytes], max_bytes: int, field: str) -> AsyncGenerator[bytes, None]:
     total = 0
     async for piece in pieces:
         total += len(piece)
         if total > max_bytes:
-            raise InvalidInput(f"{_FIELD}: exceeds {max_bytes} bytes.", field=_FIELD)
+            raise InvalidInput(f"{field}: exceeds {max_bytes} bytes.", field=field)
         yield piece
 
 

@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import UploadFile
 
 from adjudge.api.auth import require_permission
 from adjudge.api.routing import api_router
 from adjudge.api.schema.submissions import SubmissionFileCreate
+from adjudge.api.uploads import form_text
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.judge.sources import SourceFile
@@ -41,7 +42,7 @@ FORM: Final[dict[str, Any]] = {
     },
 }
 """A submission as a form."""
-_UPLOADS_MOST: Final = 1_000
+UPLOADS_MAX: Final = 1_000
 Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
 _PRIVATE: Final = {"Cache-Control": "private, no-store", "X-Content-Type-Options": "nosniff"}
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -116,11 +117,11 @@ def _file(item: SubmissionFileCreate, field: str) -> SourceFile:
 
 async def form_submit_request(request: Request) -> SubmitRequest:
     """A submission from a form."""
-    async with request.form(max_files=_UPLOADS_MOST, max_fields=8) as form:
-        problem = _text(form, "problem")
+    async with request.form(max_files=UPLOADS_MAX, max_fields=8) as form:
+        problem = form_text(form, "problem")
         if not problem:
             raise InvalidInput("problem: missing form field.", field="problem")
-        language, entry_point, contest = (_text(form, name) for name in ("language", "entry_point", "contest"))
+        language, entry_point, contest = (form_text(form, name) for name in ("language", "entry_point", "contest"))
         files = await read_uploads(form.getlist("files"))
         given = form.get("source")
         if (given is None) == (not files):
@@ -131,13 +132,6 @@ async def form_submit_request(request: Request) -> SubmitRequest:
             raise InvalidInput("source: expected a file upload in this field.", field="source")
         text = decode_source(await given.read(), "source")
         return SubmitRequest(problem, language, text, (), entry_point, contest)
-
-
-def _text(form: FormData, name: str) -> str:
-    value = form.get(name, "")
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name}: expected text, got a file.", field=name)
-    return value
 
 
 async def read_uploads(values: Sequence[UploadFile | str]) -> tuple[SourceFile, ...]:

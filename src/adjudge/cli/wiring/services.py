@@ -46,6 +46,8 @@ from adjudge.services.contest_submissions import ContestSubmissionService
 from adjudge.services.contest_submit import ContestSubmitCheck
 from adjudge.services.contest_tokens import ContestTokenService
 from adjudge.services.contests import ContestService
+from adjudge.services.domjudge import DomjudgeService
+from adjudge.services.domjudge_problems import DomjudgeProblemService
 from adjudge.services.evaluation_problems import EvaluationProblems
 from adjudge.services.evaluation_records import EvaluationRecordReader
 from adjudge.services.evaluations import EvaluationService
@@ -155,6 +157,7 @@ def compose_services(
     lifecycle = ContestLifecycleService(database, contest_access, new_id)
     contest_problems = ContestProblemService(contests, problems)
     team_photos = TeamPhotoService(database, blobs)
+    prints = PrintService(database, new_id)
     return Services(
         settings=settings,
         new_id=new_id,
@@ -189,6 +192,8 @@ def compose_services(
             admission,
             new_id,
         ),
+        domjudge=DomjudgeService(database, contests, prints, sources, ccs),
+        domjudge_problems=DomjudgeProblemService(contests, problem_imports, new_id),
         judge0=Judge0Service(execution_service, languages, executions, ops),
         events=submission_events,
         user_events=UserEventService(database, feed, submission_events),
@@ -220,7 +225,7 @@ def compose_services(
         scoreboard_exports=exports,
         awards=awards,
         balloons=BalloonService(database, scoreboard_feed),
-        prints=PrintService(database, new_id),
+        prints=prints,
         contest_statistics=ContestStatisticsService(database, scoreboards),
         contest_materials=ContestMaterialService(database, contest_access, blobs, new_id),
         contest_exports=ContestPackageExporter(database, blobs),

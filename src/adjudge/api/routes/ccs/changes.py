@@ -10,12 +10,14 @@ from fastapi.responses import JSONResponse, Response
 
 from adjudge.api.auth import require_permission
 from adjudge.api.routes.ccs.collections import ContestId, ObjectId
+from adjudge.api.routes.ccs.multipart import FORM, read_multipart_submission
 from adjudge.api.routes.ccs.routing import answer, ccs_router
 from adjudge.api.routes.submissions import request_context, require_json_type
+from adjudge.api.uploads import is_form
 from adjudge.contests.ccs.version import CcsVersion, Object
 from adjudge.domain.errors import Forbidden, InvalidInput
 from adjudge.domain.permissions import Permission
-from adjudge.services.ccs_changes import CcsChangeService, parse_submission
+from adjudge.services.ccs_changes import CcsChangeService, CcsSubmission, parse_submission
 from adjudge.services.viewer import Viewer
 
 Submitter = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
@@ -64,8 +66,11 @@ _PATCH: Final = {
 _ASSIGNED: Final = "This server assigns ids and times itself: use POST without `id` and `time`."
 
 
-def _body(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+def _body(schema: dict[str, Any], form: dict[str, Any] | None = None) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}} | (
+        {"multipart/form-data": {"schema": form}} if form is not None else {}
+    )
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def change_router(prefix: str, version: CcsVersion, service: CcsChangeService) -> APIRouter:
@@ -92,10 +97,10 @@ def _add_submissions(routes: APIRouter, version: CcsVersion, service: CcsChangeS
         "/contests/{contest}/submissions",
         summary="Submit for your team, or as an organiser for any team",
         responses=answer("object"),
-        openapi_extra=_body(_SUBMISSION),
+        openapi_extra=_body(_SUBMISSION, FORM),
     )
     async def submit(request: Request, contest: ContestId, viewer: Submitter) -> Response:
-        item = parse_submission(await read_object(request))
+        item = await _read_submission(request)
         made = await service.submit(viewer, contest, item, request_context(request), version)
         return _created(request, made)
 
@@ -127,6 +132,13 @@ def _add_clarifications(routes: APIRouter, version: CcsVersion, service: CcsChan
     async def put_clarification(contest: ContestId, object_id: ObjectId, viewer: Member) -> Response:
         del contest, object_id, viewer
         raise Forbidden(_ASSIGNED)
+
+
+async def _read_submission(request: Request) -> CcsSubmission:
+    """The body: JSON, or a form as DOMjudge's ``submit`` sends it."""
+    return (
+        await read_multipart_submission(request) if is_form(request) else parse_submission(await read_object(request))
+    )
 
 
 def _created(request: Request, item: Object) -> JSONResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -70,14 +70,14 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
     return JSONResponse({"code": status, "message": message.encode(errors="backslashreplace").decode()}, status, kept)
 
 
-def ccs_router(prefix: str) -> APIRouter:
-    """A router under one of ``PREFIXES``."""
+def ccs_router(prefix: str, tag: str = "contest-api", documented: Collection[str] = VERSIONED) -> APIRouter:
+    """A router under one of ``PREFIXES``; it is in the OpenAPI document under ``documented`` ones."""
     return APIRouter(
         prefix=prefix,
-        tags=["contest-api"],
+        tags=[tag],
         route_class=CcsRoute,
         responses=_ERRORS,
-        include_in_schema=prefix in VERSIONED,
+        include_in_schema=prefix in documented,
     )
 
 
