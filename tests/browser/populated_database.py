@@ -134,6 +134,7 @@ def populate(installation: Installation) -> CreatedObjects:
         "/ops/dead-letters": "/ops/dead-letters",
         "/ops/jobs/{job_id}": f"/ops/jobs/{job_id}",
         "/ops/audit": "/ops/audit",
+        "/ops/control": "/ops/control",
         "/ops/secrets": "/ops/secrets",
     }
     more = {

@@ -21,7 +21,7 @@ from adjudge.store.engine.postgres import PostgresDatabase
 from adjudge.store.engine.sqlite import SqliteDatabase
 from adjudge.store.engine.statement import Dialect, Row, Statement
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.models import BatchResult, Fence, Job, JobListener, NewJob
+from adjudge.store.jobs.models import BatchResult, Fence, Job, JobListener, NewJob, PoisonJob
 from adjudge.store.judging.commands import SubmissionCommands
 from adjudge.store.judging.evaluations import JOB_KIND_EVALUATE, EvaluationListener
 from adjudge.store.judging.executions import JOB_KIND_EXECUTE, ExecutionListener
@@ -122,6 +122,11 @@ class StoreHarness:
         """Create jobs; return their ids."""
         jobs = [NewJob(id=new_id(), kind=kind, **fields) for _ in range(count)]
         return await self.transact(lambda tx: self.jobs.enqueue(tx, jobs))
+
+    async def dead_letter(self, job_ids: Sequence[str], code: str) -> None:
+        """Give jobs dead letters."""
+        poison_jobs = [PoisonJob(job_id, code, "broken by a test") for job_id in job_ids]
+        await self.transact(lambda tx: self.jobs.dead_letter(tx, poison_jobs, actor="w1"))
 
     async def claim(self, *job_ids: str, worker: str = "w1", lease_ms: int = 15_000) -> BatchResult[Job]:
         """Claim jobs."""

@@ -151,7 +151,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         oidc.router(s.logins),
         account.router(s.accounts),
         users.router(s.users),
-        ops.router(s.ops),
+        ops.router(s.ops, s.judging_control),
         secrets.router(s.secrets),
         metrics.router(),
         judge0.router(s.judge0),

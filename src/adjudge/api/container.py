@@ -44,6 +44,7 @@ from adjudge.services.evaluations import EvaluationService
 from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.judge0 import Judge0Service
+from adjudge.services.judging_control import JudgingControlService
 from adjudge.services.judging_pause import JudgingPauseService
 from adjudge.services.jury_dashboard import JuryDashboardService
 from adjudge.services.jury_submissions import JurySubmissionService
@@ -121,6 +122,7 @@ class Services:
     jury_submissions: JurySubmissionService
     visible_submissions: VisibleSubmissionService
     judging_pauses: JudgingPauseService
+    judging_control: JudgingControlService
     jury_dashboard: JuryDashboardService
     contest_problems: ContestProblemService
     own_contests: OwnContestService

@@ -60,6 +60,7 @@ _SUMMARIES: Final = {
     "eval": "Evaluate many programs on their tests: JSON Lines in, JSON Lines out.",
     "gc": "Delete stored files that nothing refers to.",
     "judge": "Judge a solution against a problem package, without a server.",
+    "judging": "Pause and resume judging.",
     "languages": "List languages, their installed versions and missing packages.",
     "login": "Log in to a server with a password or an API token.",
     "logout": "Log out of a server.",
@@ -76,7 +77,7 @@ _SUMMARIES: Final = {
     "up": "Run all roles in one process (API, scheduler, worker).",
     "user": "Manage users in the configured database.",
     "worker": "Run a worker: judges submissions and executes chain nodes.",
-    "workers": "List online workers with slots, languages and health.",
+    "workers": "List live workers, schedulers and API servers; pause, resume and drain workers.",
 }
 _SEVERAL_IN_A_FILE: Final = {
     "backup": ("backup:create", "Back up an installation on SQLite, while it runs."),

@@ -1,4 +1,4 @@
-"""``adjudge workers``: lists live workers, schedulers and API servers."""
+"""``adjudge workers``: lists live workers, schedulers and API servers, and controls workers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,26 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.options import json_option
+from adjudge.cli.judging import with_control
+from adjudge.cli.options import actor_option, json_option, required_reason_option
 from adjudge.cli.output import make_console
 from adjudge.cli.wiring.drivers import open_existing_database, open_registry
 from adjudge.judge.languages import version_number
 from adjudge.registry import LiveProcess, ProcessRole
+from adjudge.services.judging_control import WorkerAction
 from adjudge.settings import Settings
 
 
-@click.command(name="workers")
+@click.group(name="workers", invoke_without_command=True)
 @json_option
-def command(as_json: bool) -> None:
-    """List live workers, schedulers and API servers with role, health, version and when they were last seen."""
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """List live workers, schedulers and API servers; pause, resume and drain workers.
+
+    Without a subcommand: the list, with role, health, version and when each was last seen.
+    """
+    if context.invoked_subcommand is not None:
+        return
     found = asyncio.run(_list(settings_source.load()))
     if as_json:
         items = [{**asdict(item.info), **_lease(item)} for item in found]
@@ -32,6 +40,21 @@ def command(as_json: bool) -> None:
         make_console().print(_table(found))
     if not any(item.info.role is ProcessRole.WORKER for item in found):
         click.echo("No workers online. Start one with `adjudge worker`, or all roles with `adjudge up`.")
+
+
+def _add_action(action: WorkerAction, done: str, text: str) -> None:
+    @command.command(action, help=text)
+    @click.argument("name", metavar="WORKER")
+    @required_reason_option("Reason, stored in the audit log.")
+    @actor_option
+    def run(name: str, reason: str, actor: str) -> None:
+        with_control(lambda control: control.control_worker(actor, name, action, reason=reason))
+        click.echo(f"{name}: {done}")
+
+
+_add_action("pause", "will start no more jobs", "Start no more jobs on a worker until it is resumed.")
+_add_action("resume", "will start jobs again", "Start jobs on a paused worker again.")
+_add_action("drain", "will finish its jobs and end", "Finish the jobs of a worker and end its process.")
 
 
 def _table(found: Sequence[LiveProcess]) -> Table:

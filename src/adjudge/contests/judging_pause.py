@@ -1,7 +1,8 @@
 """Pausing the judging of a problem: its judge runs are accepted and held, and released when judging resumes.
 
-The flag of the problem is what was decided; a job says by its due time whether it is held. Both are compared after a
-change and periodically by the scheduler, so a crash between them loses nothing.
+The flag of the problem, or the pause of an operator (``judging_pauses``), is what was decided; a job says by its due
+time whether it is held. Both are compared after a change and periodically by the scheduler, so a crash between them
+loses nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 from adjudge.store import Database, Tx
 from adjudge.store.contests import commands, judging_pause
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.ops import audit_log
+from adjudge.store.ops import audit_log, judging_pauses
 
 _BATCH: Final = 500
 _REASON: Final = "judging_paused"
@@ -34,16 +35,20 @@ async def set_paused(tx: Tx, contest_id: str, label: str, *, is_paused: bool, ac
 
 
 async def apply_holds(database: Database, jobs: JobCommands, *, actor: str) -> int:
-    """Hold the judge runs of paused problems and release the others; return how many changed.
+    """Hold the judge runs that a pause concerns and release the others; return how many changed.
 
     A judge run that has begun is finished; if it has to be tried again, it is held.
     """
     changed = 0
-    while ids := await database.read(lambda tx: judging_pause.find_to_hold(tx, limit=_BATCH)):
-        await database.transact(partial(jobs.hold, job_ids=ids, actor=actor, reason=_REASON))
-        changed += len(ids)
-        if len(ids) < _BATCH:
-            break
+    finders = [judging_pause.find_to_hold]
+    if await database.read(judging_pauses.list_all):
+        finders.append(judging_pauses.find_to_hold)
+    for find in finders:
+        while ids := await database.read(partial(find, limit=_BATCH)):
+            await database.transact(partial(jobs.hold, job_ids=ids, actor=actor, reason=_REASON))
+            changed += len(ids)
+            if len(ids) < _BATCH:
+                break
     while ids := await database.read(lambda tx: judging_pause.find_to_release(tx, limit=_BATCH)):
         await database.transact(partial(jobs.unhold, job_ids=ids))
         changed += len(ids)

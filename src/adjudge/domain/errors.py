@@ -285,6 +285,12 @@ class NoWorkerForLanguage(Unavailable):
     code = "NO_WORKER_FOR_LANGUAGE"
 
 
+class JudgingPaused(Unavailable):
+    """Judging is paused by an operator: of everything, or of this language. Submissions are accepted and wait."""
+
+    code = "JUDGING_PAUSED"
+
+
 class TimedOut(Unavailable):
     """Request timed out."""
 

@@ -32,8 +32,10 @@ class ProcessHealth(StrEnum):
     READY = "ready"
     DEGRADED = "degraded"
     """Slower than normal: the sandbox uses one process per run instead of its agent."""
+    PAUSED = "paused"
+    """Claims no new jobs until an operator resumes it."""
     DRAINING = "draining"
-    """Claims no new jobs."""
+    """Claims no new jobs, and ends when its jobs are finished."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,24 @@ class WorkerList(ResponseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JudgingPauseRead(ResponseModel):
+    """A pause of judging."""
+
+    scope: Literal["all", "language", "problem"]
+    subject: str = field(metadata=doc("Language, or slug of the problem; empty for everything."))
+    reason: str
+    actor: str = field(metadata=doc("User ID of the operator."))
+    created_at: Timestamp
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgingPauseList(ResponseModel):
+    """The pauses of judging in force."""
+
+    items: list[JudgingPauseRead]
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeadLetterRead(ResponseModel):
     """A dead letter: a job that failed on its last attempt."""
 
@@ -143,6 +161,14 @@ class DeadLetterPage(ResponseModel):
 
     items: list[DeadLetterRead]
     next: NextCursor
+    total: int = field(metadata=doc("Number of dead letters that match the filters, on all pages."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscardRead(ResponseModel):
+    """The result of discarding dead letters by a filter."""
+
+    discarded: int
 
 
 @dataclass(frozen=True, kw_only=True)

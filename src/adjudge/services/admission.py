@@ -11,9 +11,10 @@ import asyncio
 import hashlib
 import ipaddress
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 from typing import Final
 
@@ -24,6 +25,7 @@ from adjudge.domain.errors import (
     AdjudgeError,
     InFlightCap,
     InvalidInput,
+    JudgingPaused,
     NoWorkerForLanguage,
     QueueFull,
     QuotaExhausted,
@@ -39,6 +41,7 @@ from adjudge.settings.sections import AdmissionSettings as Limits
 from adjudge.store import Database, Tx
 from adjudge.store.judging import admission
 from adjudge.store.judging.admission import UserUsage
+from adjudge.store.ops import judging_pauses
 
 ADMIN_BAND, STAFF_BAND, CONTESTANT_BAND, PRACTICE_BAND = range(4)
 _DAY_SEC: Final = 86_400
@@ -58,6 +61,13 @@ class LoadSnapshot:
     languages: frozenset[str] | None = None
     """The languages that available workers can run; None if unknown."""
     workers: int = 0
+    pauses: frozenset[tuple[str, str]] = frozenset()
+    """Pauses of judging by operators: scope and subject."""
+
+
+def is_judging_paused(pauses: Collection[tuple[str, str]], language: str, problem_id: str = "") -> bool:
+    """Whether a pause concerns a program in ``language``, or a submission to the problem."""
+    return bool(pauses) and any(key in pauses for key in (("all", ""), ("language", language), ("problem", problem_id)))
 
 
 class LoadSampler:
@@ -101,8 +111,7 @@ class LoadSampler:
         """Refresh the snapshot. On errors the queue length keeps its last value and the languages are unknown."""
         sample = self._sample
         try:
-            waiting = await self._database.read(lambda tx: admission.count_waiting(tx, limit=self._count_to))
-            sample = replace(sample, waiting=waiting)
+            sample = await self._database.read(partial(self._read_rows, sample))
         except AdjudgeError as error:
             log.warning("queue_depth_unknown", error=error.message)
         try:
@@ -117,6 +126,10 @@ class LoadSampler:
             sample = replace(sample, languages=None)
         self._sample, self._taken_at = sample, self._clock()
 
+    async def _read_rows(self, sample: LoadSnapshot, tx: Tx) -> LoadSnapshot:
+        pauses = frozenset((pause.scope, pause.subject) for pause in await judging_pauses.list_all(tx))
+        return replace(sample, waiting=await admission.count_waiting(tx, limit=self._count_to), pauses=pauses)
+
     def _on_refreshed(self, task: asyncio.Task[None]) -> None:
         self._taking = None
         if not task.cancelled() and task.exception() is not None:
@@ -130,6 +143,9 @@ class AdmissionDecision:
     band: int
     delay_ms: int = 0
     """Above 0 only if the queue is full and the settings accept work for later; sent as ``Retry-After``."""
+
+    pauses: frozenset[tuple[str, str]] = frozenset()
+    """The pauses of judging, for ``is_judging_paused``."""
 
     @property
     def retry_after_sec(self) -> int:
@@ -186,13 +202,28 @@ class AdmissionController:
         self._closed = False
         self._decisions = _Decisions(clock)
 
-    async def admit(self, viewer: Viewer, *, address: str, count: int, languages: Collection[str]) -> AdmissionDecision:
-        """Accept ``count`` jobs of ``viewer``, or raise an error with the reason and the time to retry."""
+    async def admit(
+        self,
+        viewer: Viewer,
+        *,
+        address: str,
+        count: int,
+        languages: Collection[str],
+        problem_ids: Sequence[str] | None = None,
+    ) -> AdmissionDecision:
+        """Accept ``count`` jobs of ``viewer``, or raise an error with the reason and the time to retry.
+
+        Submissions name their problems. They are accepted while judging is paused, because they can wait; other
+        programs are refused.
+        """
         band = priority_for_role(viewer.role)
         try:
+            pauses = (await self._sampler.current()).pauses
+            if problem_ids is None:
+                self._check_pauses(pauses, languages)
             delay_ms = await self._check_system_load(band, languages)
             if not viewer.can(Permission.SUBMISSION_UNLIMITED):
-                await self._check_rate(viewer.id, address, count)
+                await self._check_rate(viewer.id, address, count, problem_ids or ())
                 await self._check_quota(viewer.id, count)
         except AdjudgeError as refused:
             self._refuse(refused, viewer, count)
@@ -200,7 +231,7 @@ class AdmissionController:
         decision, reason = ("later", "queue_full") if delay_ms else ("admitted", "ok")
         metrics.ADMISSION.labels(decision, reason).inc(count)
         self._decisions.log(decision, reason, user_id=viewer.user_id, count=count, band=band, delay_ms=delay_ms)
-        return AdmissionDecision(band, delay_ms)
+        return AdmissionDecision(band, delay_ms, pauses)
 
     async def check_capacity(self, viewer: Viewer) -> None:
         """Accept work that creates further jobs (an import, a chain run, a rejudge batch), or raise ``QueueFull``.
@@ -229,6 +260,15 @@ class AdmissionController:
     async def close(self) -> None:
         await self._sampler.close()
 
+    def _check_pauses(self, pauses: frozenset[tuple[str, str]], languages: Collection[str]) -> None:
+        paused = sorted(language for language in languages if is_judging_paused(pauses, language))
+        if paused:
+            raise JudgingPaused(
+                f"An operator has paused judging of {', '.join(paused)}. Retry later.",
+                languages=",".join(paused),
+                retry_after_sec=self._limits.later_sec,
+            )
+
     async def _check_system_load(self, band: int, languages: Collection[str]) -> int:
         sample = await self._sampler.current()
         missing = sorted(_without_worker(sample, languages))
@@ -255,12 +295,17 @@ class AdmissionController:
             log.warning("admission_gate_changed", state="closed" if self._closed else "open", waiting=waiting)
         return self._closed
 
-    async def _check_rate(self, user_id: str, address: str, count: int) -> None:
+    async def _check_rate(self, user_id: str, address: str, count: int, problem_ids: Sequence[str]) -> None:
         limits, wants = self._limits, []
         if limits.user_per_sec:
             wants.append(_bucket_request(f"submit:user:{user_id}", limits.user_per_sec, limits.user_burst, count))
         if limits.address_per_sec:
             wants.append(_bucket_request(_address_key(address), limits.address_per_sec, limits.address_burst, count))
+        if limits.problem_per_sec:
+            wants += [
+                _bucket_request(f"submit:problem:{problem_id}", limits.problem_per_sec, limits.problem_burst, wanted)
+                for problem_id, wanted in Counter(problem_ids).items()
+            ]
         wait_sec = max(await self._buckets.take_many(wants), default=0.0) if wants else 0.0
         if wait_sec > 0:
             raise RateLimited(retry_after_sec=ceil(wait_sec))

@@ -9,6 +9,14 @@ from typing import Any
 from adjudge.domain.ids import is_id, parse_id_or_not_found
 from adjudge.registry.driver import LiveProcess, ProcessRole, Registry
 from adjudge.services import health
+from adjudge.services.dead_letters import (
+    ANY_DEAD_LETTER,
+    DeadLetterSelection,
+    count_dead_letters,
+    discard_matching,
+    list_dead_letters,
+    replay_matching,
+)
 from adjudge.services.health import Check, ComponentHealth
 from adjudge.services.viewer import Viewer
 from adjudge.settings import EffectiveSetting as Setting
@@ -87,9 +95,15 @@ class OpsService:
     async def get_outbox_status(self) -> OutboxStats:
         return await self.database.read(queue_stats.find_outbox_stats)
 
-    async def list_dead_letters(self, *, state: str, after: str, limit: int) -> list[DeadLetterRow]:
+    async def list_dead_letters(
+        self, *, state: str, match: DeadLetterSelection = ANY_DEAD_LETTER, after: str, limit: int
+    ) -> list[DeadLetterRow]:
         """Dead letters in one state, oldest first."""
-        return await self.database.read(lambda tx: dead_letters.page(tx, state=state, after=after, limit=limit))
+        return await list_dead_letters(self.database, state=state, match=match, after=after, limit=limit)
+
+    async def count_dead_letters(self, *, state: str, match: DeadLetterSelection = ANY_DEAD_LETTER) -> int:
+        """The number of dead letters in one state."""
+        return await count_dead_letters(self.database, state=state, match=match)
 
     async def get_dead_letter(self, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
         known = parse_id_or_not_found(letter_id, "dead_letter")
@@ -110,6 +124,16 @@ class OpsService:
         await self.database.transact(
             lambda tx: dead_letters.discard(tx, self.jobs, known, actor=viewer.id, reason=reason)
         )
+
+    async def replay_matching_dead_letters(
+        self, viewer: Viewer, match: DeadLetterSelection, *, reason: str
+    ) -> dict[str, str | None]:
+        """Replay all open dead letters that match, in batches; return letter id → new job id."""
+        return await replay_matching(self.database, self.jobs, match, actor=viewer.id, reason=reason)
+
+    async def discard_matching_dead_letters(self, viewer: Viewer, match: DeadLetterSelection, *, reason: str) -> int:
+        """Discard all open dead letters that match, in batches; return how many."""
+        return await discard_matching(self.database, self.jobs, match, actor=viewer.id, reason=reason)
 
     async def list_audit_entries(
         self, *, actor: str, of: tuple[str, str] | None, before: int | None, limit: int

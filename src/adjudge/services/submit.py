@@ -20,7 +20,7 @@ from adjudge.judge.pipeline import submission_limits
 from adjudge.judge.sources import SourceFile
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.packages.source_archive import FileLimits
-from adjudge.services.admission import AdmissionController, AdmissionDecision
+from adjudge.services.admission import AdmissionController, AdmissionDecision, is_judging_paused
 from adjudge.services.contest_submit import ContestSubmission, ContestSubmitCheck
 from adjudge.services.submitted_files import StoredSource, store_outputs, store_program
 from adjudge.services.viewer import Viewer
@@ -201,7 +201,13 @@ class SubmitService:
             for item, name in zip(requests, names, strict=True)
         ]
         languages = {item.language.id for item in checked if item.language is not None}
-        admitted = await self.admission.admit(viewer, address=caller.address, count=len(checked), languages=languages)
+        admitted = await self.admission.admit(
+            viewer,
+            address=caller.address,
+            count=len(checked),
+            languages=languages,
+            problem_ids=[item.rules.problem_id for item in checked],
+        )
         await self._store_large_sources(checked)
         items = tuple(self._new(viewer, item, caller, admitted) for item in checked)
         answer = await self.batcher.submit(
@@ -271,12 +277,16 @@ class SubmitService:
     def _new(
         self, viewer: Viewer, item: _ValidatedSubmission, caller: RequestContext, admitted: AdmissionDecision
     ) -> NewSubmission:
+        language = item.language.id if item.language else ""
+        is_held = (item.place is not None and item.place.is_judging_paused) or is_judging_paused(
+            admitted.pauses, language, item.rules.problem_id
+        )
         return NewSubmission(
             id=self.new_id(),
             user_id=viewer.id,
             problem_id=item.rules.problem_id,
             revision_id=item.rules.revision_id,
-            language=item.language.id if item.language else "",
+            language=language,
             source_digest=item.digest,
             source_format=item.source.format,
             source_bytes=item.source.size_bytes,
@@ -284,7 +294,7 @@ class SubmitService:
             timeout_ms=item.rules.deadline_ms(item.language),
             trace_id=caller.trace_id,
             request_id=caller.request_id,
-            delay_ms=HELD_DELAY_MS if item.place and item.place.is_judging_paused else admitted.delay_ms,
+            delay_ms=HELD_DELAY_MS if is_held else admitted.delay_ms,
             source_text=item.source.data.decode() if item.is_small else None,
             job_id=self.new_id(),
             contest_id=None if item.place is None else item.place.contest_id,

@@ -93,6 +93,12 @@ class JobsSettings:
         allow_unprefixed=True,
         minimum=60,
     )
+    deadline_sec: int = _setting(
+        6 * 3600,
+        "Maximum duration in seconds of one attempt of any job; most kinds have a shorter deadline of their own.",
+        "JOB_DEADLINE_SEC",
+        minimum=1,
+    )
     outbox_enabled: bool = _setting(
         True,
         "Dispatch jobs only from schedulers; off: every process also dispatches its own jobs (debugging only).",

@@ -259,6 +259,13 @@ class AdmissionSettings:
         20.0, "Sustained submissions per second and IP address.", "ADMISSION_ADDRESS_PER_SEC", minimum=0
     )
     address_burst: int = _setting(200, "Burst size of admission.address_per_sec.", "ADMISSION_ADDRESS_BURST", minimum=1)
+    problem_per_sec: float = _setting(
+        0.0,
+        "Sustained submissions per second and problem, over all users; 0: unlimited.",
+        "ADMISSION_PROBLEM_PER_SEC",
+        minimum=0,
+    )
+    problem_burst: int = _setting(200, "Burst size of admission.problem_per_sec.", "ADMISSION_PROBLEM_BURST", minimum=1)
     daily_quota: int = _setting(1000, "Maximum submissions per user and UTC day.", "ADMISSION_DAILY_QUOTA", minimum=0)
     in_flight: int = _setting(20, "Maximum unfinished submissions per user.", "ADMISSION_IN_FLIGHT", minimum=0)
     high_watermark: int = _setting(

@@ -212,7 +212,8 @@ class Runner:
     async def _call_handler(self, attempt: _Attempt) -> HandlerResult | None:
         """Call the handler within the deadline of the job; return None if it was stopped."""
         job = attempt.claim.job
-        deadline = asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000)
+        timeout_ms = min(job.timeout_ms or self._settings.deadline_ms, self._settings.deadline_ms)
+        deadline = asyncio.timeout(timeout_ms / 1_000)
         attempt.in_handler = True
         try:
             async with deadline:
@@ -224,7 +225,7 @@ class Runner:
             return None
         except TimeoutError:  # its own is passed on like any other error
             if deadline.expired():
-                raise InternalFault(f"The job outlived its deadline of {job.timeout_ms} ms.") from None
+                raise InternalFault(f"The job outlived its deadline of {timeout_ms} ms.") from None
             raise
         finally:
             attempt.in_handler = False

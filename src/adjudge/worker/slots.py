@@ -80,6 +80,17 @@ class Slots:
         self._using: Counter[str] = Counter()
         self._freed = asyncio.Event()
         self._released = asyncio.Event()
+        self._is_paused = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no job may start."""
+        return self._is_paused
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Start no more jobs, or start jobs again; what runs goes on."""
+        self._is_paused = is_paused
+        self._wake()
 
     @property
     def free(self) -> int:
@@ -88,6 +99,8 @@ class Slots:
         As many results as there are slots may wait to be written, so that slots are not idle during a commit. No more,
         so that finished work does not accumulate while the database is unavailable.
         """
+        if self._is_paused:
+            return 0
         return min(self.total - self._used, 2 * self.total - self._unwritten)
 
     @property

@@ -52,6 +52,7 @@ class Worker:
             clock=asyncio.get_running_loop().time,
         )
         clock, slots = self.keeper.clock, Slots(settings.slots, settings.limits)
+        self._slots = slots
         self.acknowledger = Acknowledger(stream)
         self.finisher = Finisher(
             database, jobs, handlers, settings, slots, clock=clock, random_unit=random_unit, rate=rate
@@ -96,6 +97,17 @@ class Worker:
     def is_draining(self) -> bool:
         """Whether it reads no more messages."""
         return self._draining.is_set()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it starts no jobs until it is resumed."""
+        return self._slots.is_paused
+
+    async def set_paused(self, is_paused: bool) -> None:
+        """Start no more jobs, or start jobs again. Running jobs are finished; parked ones are left to other workers."""
+        self._slots.set_paused(is_paused)
+        if is_paused:
+            await self.acknowledger.ack(await self.claimer.return_parked())
 
     def drain(self) -> None:
         """Read no more messages and finish the running jobs. A second call releases the running jobs."""

@@ -23,6 +23,8 @@ class WorkerOptions:
     reclaim_count: int = 16
     drain_grace_ms: int = 30_000
     read_wait_ms: int = 2_000
+    deadline_ms: int = 6 * 3_600_000
+    """The longest time of one attempt, also of a job without a deadline of its own."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """How many jobs at once may use a limited thing: ``{"language:java": 1, "kind:node": 4}``."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)

@@ -75,3 +75,15 @@ def test_reason_is_required(dead_letter_id: str) -> None:
     code, output = _run("replay", dead_letter_id)
     assert code == 3
     assert "--reason" in output
+
+
+def test_replay_by_filter_takes_what_matches(dead_letter_id: str) -> None:
+    code, output = _run("replay", "--reason", "fixed")
+    assert code != 0
+    assert "--error-code" in output
+    code, output = _run("replay", "--error-code", "OTHER", "--reason", "fixed")
+    assert (code, output.strip()) == (0, "No open dead letter matches.")
+    code, output = _run("replay", "--kind", "execute", "--reason", "fixed")
+    assert code == 0
+    assert dead_letter_id in output
+    assert _run("discard", "--all", "--reason", "old") == (0, "0 discarded\n")

@@ -103,6 +103,20 @@ async def test_backpressure_activates_on_high_depth(admission: AdmissionFixture)
     assert metric_value("admission_total", decision="refused", reason="queue_full") == refused_before + 2
 
 
+async def test_rate_of_a_problem_holds_over_all_users(admission: AdmissionFixture) -> None:
+    gate = admission.gate(replace(OPEN, problem_per_sec=0.001, problem_burst=2))
+
+    async def submit(problem_id: str) -> None:
+        await gate.admit(viewer(), address="", count=1, languages=[], problem_ids=[problem_id])
+
+    await submit("p1")
+    await submit("p1")
+    with pytest.raises(RateLimited):
+        await submit("p1")
+    await submit("p2")
+    await gate.admit(viewer(Role.ADMIN), address="", count=1, languages=[], problem_ids=["p1"])
+
+
 async def test_overload_can_be_taken_for_later(admission: AdmissionFixture) -> None:
     gate = admission.gate(replace(OPEN, high_watermark=1, low_watermark=0, overload="accept_later", later_sec=9))
     await admission.wait(1)

@@ -10,7 +10,12 @@ from adjudge import __version__
 from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routing import api_router
-from adjudge.api.schema.ops import DeadLetterRequest
+from adjudge.api.schema.ops import (
+    DeadLetterMatchRequest,
+    DeadLetterRequest,
+    JudgingPauseRequest,
+    WorkerControlRequest,
+)
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.domain.timestamps import format_timestamp
@@ -20,7 +25,10 @@ from adjudge.schema.ops import (
     DeadLetterDetail,
     DeadLetterPage,
     DeadLetterRead,
+    DiscardRead,
     JobHistoryRead,
+    JudgingPauseList,
+    JudgingPauseRead,
     OutboxStatusRead,
     PriorityQueueRead,
     ProcessList,
@@ -34,6 +42,8 @@ from adjudge.schema.ops import (
     WorkerRead,
 )
 from adjudge.schema.submissions import AttemptRead
+from adjudge.services.dead_letters import ANY_DEAD_LETTER, DeadLetterSelection
+from adjudge.services.judging_control import JudgingControlService
 from adjudge.services.ops import JobHistory, OpsService, SystemStatus
 from adjudge.services.viewer import Viewer
 
@@ -43,15 +53,19 @@ Id = Annotated[str, Path(max_length=64)]
 Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Word = Annotated[str, Query(max_length=64)]
+Filter = Annotated[str, Query(max_length=200)]
+WorkerName = Annotated[str, Path(max_length=128)]
 _TIMESTAMPS: Final = frozenset(
     {"available_at", "lease_until", "created_at", "updated_at", "queued_at", "started_at", "finished_at"}
 )
 
 
-def router(ops: OpsService) -> APIRouter:
+def router(ops: OpsService, control: JudgingControlService) -> APIRouter:
     routes = api_router("ops", "/ops")
     _add_state(routes, ops)
+    _add_control(routes, control)
     _add_dead_letters(routes, ops)
+    _add_dead_letter_filters(routes, ops)
     _add_history(routes, ops)
     return routes
 
@@ -108,15 +122,24 @@ def _add_dead_letters(routes: APIRouter, ops: OpsService) -> None:
     @routes.get("/dead-letters", summary="List dead letters, oldest first")
     async def letters(
         _viewer: Reader,
+        *,
         state: Literal["open", "replayed", "discarded"] = "open",
+        kind: Filter = "",
+        error_code: Filter = "",
+        problem: Filter = "",
+        user: Filter = "",
         cursor: Cursor = None,
         limit: Limit = DEFAULT_LIMIT,
     ) -> DeadLetterPage:
         place = decode_cursor(cursor, [str])
-        after = str(place[0]) if place else ""
-        found = await ops.list_dead_letters(state=state, after=after, limit=limit + 1)
+        after, match = str(place[0]) if place else "", DeadLetterSelection(kind, error_code, problem, user)
+        found = await ops.list_dead_letters(state=state, match=match, after=after, limit=limit + 1)
         more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
-        return DeadLetterPage(items=[DeadLetterRead.of(letter) for letter in found[:limit]], next=more)
+        return DeadLetterPage(
+            items=[DeadLetterRead.of(letter) for letter in found[:limit]],
+            next=more,
+            total=await ops.count_dead_letters(state=state, match=match),
+        )
 
     @routes.get("/dead-letters/{letter_id}", summary="Get a dead letter and its attempts")
     async def letter(_viewer: Reader, letter_id: Id) -> DeadLetterDetail:
@@ -130,6 +153,46 @@ def _add_dead_letters(routes: APIRouter, ops: OpsService) -> None:
     @routes.post("/dead-letters:discard", status_code=204, summary="Discard dead letters (all or none)")
     async def discard(viewer: Operator, order: DeadLetterRequest) -> None:
         await ops.discard_dead_letters(viewer, order.ids, reason=order.reason)
+
+
+def _add_dead_letter_filters(routes: APIRouter, ops: OpsService) -> None:
+    @routes.post("/dead-letters:replay-matching", summary="Replay all open dead letters that match filters")
+    async def replay(viewer: Operator, order: DeadLetterMatchRequest) -> ReplayRead:
+        return ReplayRead(jobs=await ops.replay_matching_dead_letters(viewer, _selection(order), reason=order.reason))
+
+    @routes.post("/dead-letters:discard-matching", summary="Discard all open dead letters that match filters")
+    async def discard(viewer: Operator, order: DeadLetterMatchRequest) -> DiscardRead:
+        return DiscardRead(
+            discarded=await ops.discard_matching_dead_letters(viewer, _selection(order), reason=order.reason)
+        )
+
+
+def _selection(order: DeadLetterMatchRequest) -> DeadLetterSelection:
+    """The filters of a request; none at all must be meant."""
+    selection = order.selection()
+    if selection == ANY_DEAD_LETTER and not order.every:
+        raise InvalidInput("every: set it to true if all open dead letters are meant, or give a filter.", field="every")
+    return selection
+
+
+def _add_control(routes: APIRouter, control: JudgingControlService) -> None:
+    @routes.get("/judging-pauses", summary="List the pauses of judging")
+    async def pauses(_viewer: Reader) -> JudgingPauseList:
+        return JudgingPauseList(
+            items=[JudgingPauseRead.of(pause.row, subject=pause.subject) for pause in await control.list_pauses()]
+        )
+
+    @routes.post("/judging-pauses", status_code=204, summary="Pause judging of everything, a language or a problem")
+    async def pause(viewer: Operator, order: JudgingPauseRequest) -> None:
+        await control.pause(viewer.id, order.scope, order.subject, reason=order.reason)
+
+    @routes.post("/judging-pauses:resume", status_code=204, summary="Resume judging")
+    async def resume(viewer: Operator, order: JudgingPauseRequest) -> None:
+        await control.resume(viewer.id, order.scope, order.subject, reason=order.reason)
+
+    @routes.post("/workers/{name}/control", status_code=204, summary="Pause, resume or drain a worker")
+    async def control_worker(viewer: Operator, name: WorkerName, order: WorkerControlRequest) -> None:
+        await control.control_worker(viewer.id, name, order.action, reason=order.reason)
 
 
 def _add_history(routes: APIRouter, ops: OpsService) -> None:

@@ -56,6 +56,7 @@ from adjudge.services.executions import ExecutionService
 from adjudge.services.health import Check
 from adjudge.services.image_info import ImageInfoCache
 from adjudge.services.judge0 import Judge0Service
+from adjudge.services.judging_control import JudgingControlService
 from adjudge.services.judging_pause import JudgingPauseService
 from adjudge.services.jury_dashboard import JuryDashboardService
 from adjudge.services.jury_submissions import JurySubmissionService
@@ -211,6 +212,7 @@ def compose_services(
         ratings=RatingService(database),
         clarifications=clarifications,
         judging_pauses=JudgingPauseService(database, jobs),
+        judging_control=JudgingControlService(database, jobs, registry, languages),
         jury_dashboard=JuryDashboardService(database, clarifications),
         contest_registrations=ContestRegistrationService(database, contest_access, new_id),
         contest_participants=ParticipantService(database, contest_access, new_id),

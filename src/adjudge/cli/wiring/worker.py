@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import socket
@@ -34,6 +35,7 @@ from adjudge.store.judging.executions import JOB_KIND_CALLBACK, JOB_KIND_EXECUTE
 from adjudge.store.problems import imports
 from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK
 from adjudge.stream import Stream, consumer_name
+from adjudge.worker.control import WorkerControl
 from adjudge.worker.handler import Handler
 from adjudge.worker.handlers.callback import CallbackHandler
 from adjudge.worker.handlers.evaluate import EvaluationHandler
@@ -108,8 +110,21 @@ async def open_worker(
                 lambda: _health(worker, judge),
                 interval_sec=settings.jobs.heartbeat_sec,
             ),
+            _follow_orders(database, worker, name, wanted.heartbeat_ms),
         ):
             yield worker
+
+
+@asynccontextmanager
+async def _follow_orders(database: Database, worker: Worker, name: str, interval_ms: int) -> AsyncIterator[None]:
+    """Carry out orders of operators while the block runs."""
+    task = asyncio.create_task(WorkerControl(database, worker, name=name, interval_ms=interval_ms).run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 @asynccontextmanager
@@ -136,6 +151,8 @@ def _info(name: str, slots: int) -> ProcessInfo:
 def _health(worker: Worker, judge: Judge) -> ProcessHealth:
     if worker.is_draining:
         return ProcessHealth.DRAINING
+    if worker.is_paused:
+        return ProcessHealth.PAUSED
     return ProcessHealth.DEGRADED if judge.sandbox.is_degraded else ProcessHealth.READY
 
 
@@ -166,6 +183,7 @@ def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerOptions
         reclaim_grace_ms=round(jobs.reclaim_grace_sec * 1_000),
         reclaim_count=jobs.reclaim_count,
         drain_grace_ms=round(settings.worker.drain_sec * 1_000),
+        deadline_ms=settings.jobs.deadline_sec * 1_000,
         retry=settings.retry.policy(),
     )
 

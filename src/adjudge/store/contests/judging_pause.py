@@ -1,4 +1,4 @@
-"""Problems of contests whose judging is paused, and the judge runs that wait for it."""
+"""Problems of contests whose judging is paused, and the judge runs that wait for a pause to end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from adjudge.domain.errors import NotFound
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs.models import HELD_AT
+from adjudge.store.ops.judging_pauses import MATCHES_SUBMISSION
 
 SET_PAUSED = Statement(
     "contest_problems.set_paused",
@@ -30,14 +31,18 @@ TO_HOLD = Statement(
 )
 TO_RELEASE = Statement(
     "jobs.to_release",
-    "Find held jobs whose problem is not paused.",
+    "Find held jobs that no pause of a contest or of an operator concerns.",
     f"""
     SELECT id FROM jobs WHERE available_at >= {HELD_AT} AND finished_at IS NULL
+      AND NOT EXISTS (
+        SELECT 1 FROM submissions JOIN judging_pauses ON {MATCHES_SUBMISSION}
+        WHERE submissions.id = jobs.submission_id)
       AND NOT EXISTS (
         SELECT 1 FROM contest_submissions JOIN contest_problems
           ON contest_problems.contest_id = contest_submissions.contest_id
           AND contest_problems.problem_id = contest_submissions.problem_id
-        WHERE contest_submissions.submission_id = jobs.submission_id AND judging_paused)
+        WHERE contest_submissions.submission_id = jobs.submission_id AND judging_paused
+          AND jobs.rejudge_batch_id IS NULL)
     ORDER BY id LIMIT :limit
     """,
 )

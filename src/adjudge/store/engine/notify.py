@@ -26,6 +26,9 @@ CHANNEL_CHAIN_RUNS = "adjudge_chain_runs"
 CHANNEL_SCOREBOARD = "adjudge_scoreboard"
 """Notified when the scoreboard of a contest changed."""
 
+CHANNEL_WORKER_CONTROL = "adjudge_worker_control"
+"""Notified when an operator pauses, resumes or drains a worker."""
+
 COALESCED_CHANNELS = frozenset({CHANNEL_CHAIN_RUNS})
 """Channels with frequent notifications that only serve display: other processes get them with a small delay."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from adjudge.domain.errors import Conflict
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
@@ -45,11 +46,37 @@ class JobAttemptRow:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetterFilter:
+    """Which dead letters are meant; an empty field matches all."""
+
+    kind: str = ""
+    error_code: str = ""
+    problem_id: str = ""
+    user_id: str = ""
+
+
+_MATCHES = """
+    state = :state AND (CAST(:kind AS text) = '' OR kind = :kind)
+      AND (CAST(:error_code AS text) = '' OR error_code = :error_code)
+      AND (CAST(:problem_id AS text) || CAST(:user_id AS text) = '' OR EXISTS (
+        SELECT 1 FROM jobs JOIN submissions ON submissions.id = jobs.submission_id
+        WHERE jobs.id = dead_letters.job_id
+          AND (CAST(:problem_id AS text) = '' OR submissions.problem_id = :problem_id)
+          AND (CAST(:user_id AS text) = '' OR submissions.user_id = :user_id)))
+"""
+
 PAGE = Statement(
     "dead_letters.page",
-    "List dead letters in one state, oldest first, keyset-paginated.",
-    "SELECT {columns} FROM dead_letters WHERE state = :state AND id > :after ORDER BY id LIMIT :limit",
+    "List dead letters in one state that match a filter, oldest first, keyset-paginated.",
+    f"SELECT {{columns}} FROM dead_letters WHERE {_MATCHES} AND id > :after ORDER BY id LIMIT :limit",
     row=DeadLetterRow,
+)
+
+COUNT = Statement(
+    "dead_letters.count",
+    "Count dead letters in one state that match a filter.",
+    f"SELECT count(*) AS n FROM dead_letters WHERE {_MATCHES}",
 )
 
 FIND = Statement(
@@ -86,9 +113,19 @@ COUNT_OPEN = Statement(
 )
 
 
-async def page(tx: Tx, *, state: str = "open", after: str = "", limit: int = 50) -> list[DeadLetterRow]:
+_ANY: Final = DeadLetterFilter()
+
+
+async def page(
+    tx: Tx, *, state: str = "open", match: DeadLetterFilter = _ANY, after: str = "", limit: int = 50
+) -> list[DeadLetterRow]:
     """List dead letters by id; ``after`` is the last id of the previous page."""
-    return await tx.fetch(PAGE, state=state, after=after, limit=limit)
+    return await tx.fetch(PAGE, state=state, after=after, limit=limit, **asdict(match))
+
+
+async def count(tx: Tx, *, state: str = "open", match: DeadLetterFilter = _ANY) -> int:
+    """Count dead letters that match a filter."""
+    return int((await tx.fetch(COUNT, state=state, **asdict(match)))[0]["n"])
 
 
 async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:

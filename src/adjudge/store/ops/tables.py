@@ -1,4 +1,4 @@
-"""Tables of operations: processes, metric samples, installation, idempotency keys, audit log, cache revisions."""
+"""Tables of operations: processes, pauses of judging, orders to workers, metric samples, audit log, cache revisions."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -12,6 +12,7 @@ from sqlalchemy import (
 from adjudge.store.engine.columns import (
     METADATA,
     SERIAL,
+    check_one_of,
     foreign_key,
     id_column,
     integer_column,
@@ -19,6 +20,9 @@ from adjudge.store.engine.columns import (
     text_column,
     timestamp_column,
 )
+
+PAUSE_SCOPES = ("all", "language", "problem")
+WORKER_MODES = ("pause", "drain")
 
 processes = Table(
     "processes",
@@ -35,6 +39,31 @@ processes = Table(
     timestamp_column("seen_at"),
     timestamp_column("lease_until"),
     Index(None, "lease_until"),
+)
+
+judging_pauses = Table(
+    "judging_pauses",
+    METADATA,
+    text_column("scope"),
+    text_column("subject"),
+    text_column("actor"),
+    text_column("reason"),
+    timestamp_column("created_at"),
+    PrimaryKeyConstraint("scope", "subject"),
+    check_one_of("scope", PAUSE_SCOPES),
+    CheckConstraint("(subject = '') = (scope = 'all')", name="subject_unless_all"),
+)
+
+worker_controls = Table(
+    "worker_controls",
+    METADATA,
+    text_column("worker"),
+    text_column("mode"),
+    text_column("actor"),
+    text_column("reason"),
+    timestamp_column("created_at"),
+    PrimaryKeyConstraint("worker"),
+    check_one_of("mode", WORKER_MODES),
 )
 
 metric_samples = Table(

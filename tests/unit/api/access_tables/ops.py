@@ -15,6 +15,12 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/ops/dead-letters/{letter_id}"): STAFF,
     ("POST", "/api/v1/ops/dead-letters:replay"): ADMIN,
     ("POST", "/api/v1/ops/dead-letters:discard"): ADMIN,
+    ("POST", "/api/v1/ops/dead-letters:replay-matching"): ADMIN,
+    ("POST", "/api/v1/ops/dead-letters:discard-matching"): ADMIN,
+    ("GET", "/api/v1/ops/judging-pauses"): STAFF,
+    ("POST", "/api/v1/ops/judging-pauses"): ADMIN,
+    ("POST", "/api/v1/ops/judging-pauses:resume"): ADMIN,
+    ("POST", "/api/v1/ops/workers/{name}/control"): ADMIN,
     ("GET", "/api/v1/ops/audit"): ADMIN,
     ("GET", "/api/v1/ops/jobs/{job_id}"): STAFF,
 }

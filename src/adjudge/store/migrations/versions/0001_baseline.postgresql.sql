@@ -55,6 +55,17 @@ CREATE TABLE installation (
     CONSTRAINT installation_one_row CHECK (only_row = 1)
 )
 
+CREATE TABLE judging_pauses (
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT judging_pauses_pkey PRIMARY KEY (scope, subject),
+    CONSTRAINT judging_pauses_scope_known CHECK (scope = ANY ('{all,language,problem}')),
+    CONSTRAINT judging_pauses_subject_unless_all CHECK ((subject = '') = (scope = 'all'))
+)
+
 CREATE TABLE metric_samples (
     source TEXT NOT NULL,
     at BIGINT NOT NULL,
@@ -119,6 +130,16 @@ CREATE TABLE users (
     CONSTRAINT users_name_key UNIQUE (name),
     CONSTRAINT users_email_key UNIQUE (email),
     CONSTRAINT users_role_known CHECK (role = ANY ('{admin,setter,judge,contestant,service}'))
+)
+
+CREATE TABLE worker_controls (
+    worker TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT worker_controls_pkey PRIMARY KEY (worker),
+    CONSTRAINT worker_controls_mode_known CHECK (mode = ANY ('{pause,drain}'))
 )
 
 CREATE TABLE api_tokens (
