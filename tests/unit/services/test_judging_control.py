@@ -86,7 +86,8 @@ async def test_rejudge_runs_are_held_too(published: PublishedProblem, store: Sto
         accepted = await published.submit(user)
         await published.finish(accepted["job_id"])
         await post(admin, "judging-pauses", scope="all")
-        created = await admin.post("/api/v1/rejudge-batches", json={"filter": {"problem": "sum"}, "reason": "new tests"})
+        body = {"filter": {"problem": "sum"}, "reason": "new tests"}
+        created = await admin.post("/api/v1/rejudge-batches", json=body)
         assert created.status_code in {201, 202}, created.text
         await JudgingPauses(store.database, store.jobs, name="scheduler").run_once()
         assert await due(store) == []
