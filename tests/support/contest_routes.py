@@ -192,14 +192,14 @@ STREAM_ROUTES: Final = frozenset(
 OTHER_ROUTES: Final = (
     r"/api/v1/(chains|runs|executors|evaluations|executions|imports|invitations|languages|login|secrets|webhooks)(/.*)?",
     r"/api/v1/(docs|openapi\.json|version|health/(live|ready)|me/(sessions|tokens)|users|users/\{user_id\})",
-    r"/api/v1/ops/(config|dead-letters|dead-letters/\{letter_id\}|health|outbox|processes|status|workers)",
+    r"/api/v1/ops/(config|dead-letters|dead-letters/\{letter_id\}|health|judging-pauses|outbox|processes|status|workers)",
     r"/(chains|runs|judge0)(/.*)?",
     r"/api(/2023-06|/2026-01)?/?",
     r"/api(/v4)?/(info|user|users|version)",
     r"/(contests/new|contests/import|login|register|metrics|setting|setting/.*|static/.*|\{path:path\})",
     r"/manage/(imports/.*|problems/\{name\}/(diff|revisions/\{number\}))",
     r"/me/(password|tokens|webhooks.*)",
-    r"/ops/(dead-letters|find|secrets|state)",
+    r"/ops/(control|dead-letters|find|secrets|state)",
 )
 """Paths that show nothing of contests to anybody but operators and the owners of chains, imports and problems."""
 
