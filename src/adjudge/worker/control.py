@@ -45,7 +45,7 @@ class WorkerControl:
         order = await self._database.read(lambda tx: worker_controls.find(tx, self._name))
         if order is not None and order.mode == "drain":
             await self._database.transact(lambda tx: worker_controls.delete(tx, self._name))
-            _log.info("worker_draining", worker=self._name, actor=order.actor, reason=order.reason)
+            _log.info("drain_ordered", worker=self._name, actor=order.actor, reason=order.reason)
             self._worker.drain()
             return
         is_paused = order is not None
