@@ -135,7 +135,7 @@ async def test_second_pause_and_second_resume_are_conflicts(published: Published
     assert [row["action"] for row in logged] == ["judging.pause", "judging.resume"]
 
 
-async def test_worker_is_told_to_pause_resume_and_drain(published: PublishedProblem, store: StoreHarness) -> None:
+async def test_worker_gets_orders_to_pause_resume_and_drain(published: PublishedProblem, store: StoreHarness) -> None:
     registry = published.api.services.ops.registry
     await registry.register(ProcessInfo("w1", "host", 7, "1", 2, health=ProcessHealth.READY))
     async with published.user_client("admin") as admin:
