@@ -108,6 +108,7 @@ class RequestLimiter:
         self.scope: Scope = {**scope, "method": "GET"} if self.is_head else scope
         self.status = 0
         self.is_stream = False
+        self._is_sse = False
         self.has_ended = False
         self.deadline: asyncio.Timeout | None = None
         self.on_stream: Callable[[], None] | None = None
@@ -199,9 +200,9 @@ class RequestLimiter:
             self.status = message["status"]
             if self.deadline is not None:
                 self.deadline.reschedule(None)
-            self.is_stream = any(
-                name == b"content-type" and value.startswith(b"text/event-stream") for name, value in message["headers"]
-            )
+            headers = dict(message["headers"])
+            self.is_stream = headers.get(b"x-accel-buffering") == b"no"
+            self._is_sse = headers.get(b"content-type", b"").startswith(b"text/event-stream")
             self._dress(message)
         elif message["type"] == "http.response.body":
             if self.is_head:
@@ -216,7 +217,8 @@ class RequestLimiter:
     async def end_event_stream(self) -> None:
         if not self.has_ended:
             self.has_ended = True
-            await self._send({"type": "http.response.body", "body": b"" if self.is_head else _RECONNECT_EVENT})
+            body = _RECONNECT_EVENT if self._is_sse and not self.is_head else b""
+            await self._send({"type": "http.response.body", "body": body})
 
     async def _send_no_body(self, *, is_last: bool) -> None:
         if not self.has_ended:

@@ -134,13 +134,19 @@ class SseConnections:
                 pause_sec = outage.failed(error)
 
 
-class EventStreamResponse(StreamingResponse):
-    """An event stream: registered while it is sent, and ended when the viewer's credential becomes invalid."""
+class LiveResponse(StreamingResponse):
+    """A response without an end: registered while it is sent, and ended when the viewer's credential becomes invalid.
 
-    def __init__(self, audience: SseConnections, viewer: Viewer, lines: AsyncIterator[str]) -> None:
-        super().__init__(lines, media_type="text/event-stream", headers=_HEADERS)
+    Its header tells proxies not to buffer it, and the server to end it at shutdown (``RequestMiddleware``).
+    """
+
+    def __init__(
+        self, audience: SseConnections, viewer: Viewer, lines: AsyncIterator[str], *, media_type: str, last: bytes = b""
+    ) -> None:
+        super().__init__(lines, media_type=media_type, headers=_HEADERS)
         self._sse_connections = audience
         self._viewer = viewer
+        self._last = last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream. ``TooManyStreams`` is raised before anything is sent and becomes an error response."""
@@ -151,4 +157,11 @@ class EventStreamResponse(StreamingResponse):
             except TimeoutError:
                 if not life.expired():
                     raise
-                await send({"type": "http.response.body", "body": _RECONNECT_EVENT})
+                await send({"type": "http.response.body", "body": self._last})
+
+
+class EventStreamResponse(LiveResponse):
+    """Server-sent events; the last one tells the client to connect again."""
+
+    def __init__(self, audience: SseConnections, viewer: Viewer, lines: AsyncIterator[str]) -> None:
+        super().__init__(audience, viewer, lines, media_type="text/event-stream", last=_RECONNECT_EVENT)

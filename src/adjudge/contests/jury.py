@@ -11,6 +11,8 @@ from adjudge.store.contests import scoreboard as scoreboard_store
 from adjudge.store.contests import submissions as contest_submissions
 from adjudge.store.contests.event_log import NewContestEvent
 from adjudge.store.contests.models import ParticipantRow
+from adjudge.store.contests.scoreboard import JURY
+from adjudge.store.contests.scoreboard_log import NewLogEntry, append_log
 from adjudge.store.contests.submissions import JuryDecision
 from adjudge.store.ops import audit_log
 
@@ -65,6 +67,7 @@ async def decide(tx: Tx, submission_id: str, decision: JuryDecision, *, version:
     is_verified = decision.verified_by is not None and row.verified_at is None
     if is_verified or decision.override_verdict is not row.override_verdict:
         await event_log.append(tx, [NewContestEvent(row.contest_id, submission_id=submission_id)])
+    await append_log(tx, [NewLogEntry(row.contest_id, "submission", JURY, row.participant_id, payload=submission_id)])
     verdict = decision.override_verdict
     details = {
         "official": decision.official,

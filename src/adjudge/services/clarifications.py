@@ -351,6 +351,16 @@ async def _visible(tx: Tx, view: ContestView, *, before: int, limit: int) -> lis
     )
 
 
+async def read_visible(tx: Tx, view: ContestView) -> list[tuple[ClarificationRow, list[str]]]:
+    """All clarifications that a viewer may see, each with the codes of the groups that it is sent to."""
+    if view.sees_all:
+        rows = await clarifications.page(tx, view.contest.id, before=_WHOLE, limit=_WHOLE)
+    else:
+        rows = await _visible(tx, view, before=_WHOLE, limit=_WHOLE)
+    groups = await clarifications.groups_of(tx, [row.id for row in rows if row.audience == "groups"])
+    return [(row, groups.get(row.id, [])) for row in rows]
+
+
 async def _insert(tx: Tx, view: ContestView, new: NewClarification) -> ClarificationDetail:
     await clarifications.insert(tx, new)
     return await _one(tx, view, new.id)

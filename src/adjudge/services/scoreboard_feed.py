@@ -203,7 +203,7 @@ class ScoreboardFeed:
             if entry.kind == "cells":
                 for change in cached.board.apply(entry):
                     self._publish_row(key, cached.board, change, entry.offset)
-            else:
+            elif entry.kind != "submission":  # its cells have an entry of their own if they changed
                 pause_sec = 0.0 if entry.kind == "reset" else _RELOAD_PAUSE_SEC
                 due = max(_now(), cached.loaded_at + pause_sec)
                 cached.reload_at = due if cached.reload_at is None else min(cached.reload_at, due)

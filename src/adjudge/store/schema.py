@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from adjudge.store.accounts import tables as account_tables
 from adjudge.store.chains import tables as chain_tables
 from adjudge.store.contests import activity_tables as contest_activity_tables
-from adjudge.store.contests import participant_tables, scoreboard_tables
+from adjudge.store.contests import feed_tables, participant_tables, scoreboard_tables
 from adjudge.store.contests import tables as contest_tables
 from adjudge.store.engine.columns import METADATA
 from adjudge.store.engine.db_triggers import trigger_ddl
@@ -30,6 +30,7 @@ __all__ = [
     "contest_activity_tables",
     "contest_tables",
     "create",
+    "feed_tables",
     "job_tables",
     "ops_tables",
     "participant_tables",

@@ -28,18 +28,21 @@ class ViewCell:
 
 @dataclass(frozen=True, slots=True)
 class ScoreboardLogEntry:
-    """A change of the scoreboard: cells and keys of a participant, of the participant itself, or everything."""
+    """A change of the scoreboard: cells and keys of a participant, of the participant itself, or everything.
+
+    A decision of the jury about a submission is an entry of its own, because it need not change a cell.
+    """
 
     offset: EventOffset
     contest_id: str
     kind: str
-    """``cells``, ``participant`` or ``reset``."""
+    """``cells``, ``participant``, ``submission`` or ``reset``."""
     view: str | None
     participant_id: str | None
     version: int
     """Of the row; an entry with a version that is not above the known one is old."""
     payload: str | None
-    """JSON: ``keys`` (k1, k2, k3) and ``cells`` (problem id → cell)."""
+    """Of ``cells``, JSON: ``keys`` (k1, k2, k3) and ``cells`` (problem id → cell); of ``submission``, its id."""
 
 
 @dataclass(frozen=True, slots=True)

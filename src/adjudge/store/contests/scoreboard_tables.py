@@ -18,7 +18,7 @@ from adjudge.store.engine.columns import (
 )
 
 VIEWS = ("jury", "public")
-LOG_KINDS = ("cells", "participant", "reset")
+LOG_KINDS = ("cells", "participant", "submission", "reset")
 
 scoreboard_cells = Table(
     "scoreboard_cells",

@@ -29,6 +29,9 @@ CHANNEL_SCOREBOARD = "adjudge_scoreboard"
 CHANNEL_WORKER_CONTROL = "adjudge_worker_control"
 """Notified when an operator pauses, resumes or drains a worker."""
 
+CHANNEL_FEED = "adjudge_feed"
+"""Notified when the event feed of a contest has new events, or a client asks for it."""
+
 COALESCED_CHANNELS = frozenset({CHANNEL_CHAIN_RUNS})
 """Channels with frequent notifications that only serve display: other processes get them with a small delay."""
 

@@ -646,6 +646,35 @@ CREATE TABLE contest_counters (
     CONSTRAINT contest_counters_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
 )
 
+CREATE TABLE contest_feeds (
+    id TEXT NOT NULL,
+    contest_id TEXT NOT NULL,
+    "view" TEXT NOT NULL,
+    last_sequence BIGINT DEFAULT '0' NOT NULL,
+    last_number BIGINT DEFAULT '0' NOT NULL,
+    status_xid BIGINT DEFAULT '0' NOT NULL,
+    status_id BIGINT DEFAULT '0' NOT NULL,
+    board_xid BIGINT DEFAULT '0' NOT NULL,
+    board_id BIGINT DEFAULT '0' NOT NULL,
+    phase_marker TEXT DEFAULT '' NOT NULL,
+    data_marker TEXT DEFAULT '' NOT NULL,
+    awards_due BOOLEAN DEFAULT 0 NOT NULL,
+    data_at BIGINT DEFAULT '0' NOT NULL,
+    awards_at BIGINT DEFAULT '0' NOT NULL,
+    logs_at BIGINT DEFAULT '0' NOT NULL,
+    current_at BIGINT DEFAULT '0' NOT NULL,
+    read_at BIGINT NOT NULL,
+    is_final BOOLEAN DEFAULT 0 NOT NULL,
+    version BIGINT DEFAULT '1' NOT NULL,
+    created_at BIGINT NOT NULL,
+    CONSTRAINT contest_feeds_pkey PRIMARY KEY (id),
+    CONSTRAINT contest_feeds_contest_id_view_key UNIQUE (contest_id, "view"),
+    CONSTRAINT contest_feeds_view_known CHECK (view IN ('jury', 'participant', 'visitor')),
+    CONSTRAINT contest_feeds_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
+)
+
+CREATE INDEX contest_feeds_read_at ON contest_feeds (read_at)
+
 CREATE TABLE contest_groups (
     id TEXT NOT NULL,
     contest_id TEXT NOT NULL,
@@ -882,7 +911,7 @@ CREATE TABLE scoreboard_log (
     payload TEXT,
     at BIGINT NOT NULL,
     CONSTRAINT scoreboard_log_pkey PRIMARY KEY (id),
-    CONSTRAINT scoreboard_log_kind_known CHECK (kind IN ('cells', 'participant', 'reset')),
+    CONSTRAINT scoreboard_log_kind_known CHECK (kind IN ('cells', 'participant', 'submission', 'reset')),
     CONSTRAINT scoreboard_log_view_known CHECK (view IN ('jury', 'public')),
     CONSTRAINT scoreboard_log_participant_exactly_when CHECK ((kind = 'reset') = (participant_id IS NULL)),
     CONSTRAINT scoreboard_log_contest_id_fkey FOREIGN KEY(contest_id) REFERENCES contests (id) ON DELETE CASCADE
@@ -961,6 +990,20 @@ CREATE INDEX clarifications_from_participant_id_number ON clarifications (from_p
 CREATE INDEX clarifications_reply_to_id ON clarifications (reply_to_id)
 
 CREATE INDEX clarifications_to_participant_id_number ON clarifications (to_participant_id, number)
+
+CREATE TABLE contest_feed_events (
+    feed_id TEXT NOT NULL,
+    sequence BIGINT NOT NULL,
+    part TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    object_id TEXT NOT NULL,
+    data TEXT,
+    is_live BOOLEAN NOT NULL,
+    CONSTRAINT contest_feed_events_pkey PRIMARY KEY (feed_id, sequence),
+    CONSTRAINT contest_feed_events_feed_id_fkey FOREIGN KEY(feed_id) REFERENCES contest_feeds (id) ON DELETE CASCADE
+)
+
+CREATE INDEX contest_feed_events_feed_id_part ON contest_feed_events (feed_id, part)
 
 CREATE TABLE contest_group_members (
     group_id TEXT NOT NULL,
