@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 from adjudge.contests import lifecycle
 from adjudge.contests.cell_json import EMPTY_CELL
 from adjudge.domain.ids import new_id
+from adjudge.domain.problem import PackageFormat, Problem
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
+from adjudge.packages.problem_json import problem_to_json
 from adjudge.store import Tx
 from adjudge.store.accounts import users
 from adjudge.store.contests import participants, queries, scoreboard_log
@@ -185,7 +187,8 @@ async def make_contest(
         for problem_id, revision_id in zip(problem_ids, revision_ids, strict=True):
             new = problem_models.NewProblem(problem_id, f"slug-{problem_id}", "A problem", owner)
             await problem_commands.insert(tx, new)
-            revision = problem_models.NewRevision(revision_id, problem_id, "plain", "0" * 64, owner)
+            package = problem_to_json(Problem("plain", PackageFormat("plain")))
+            revision = problem_models.NewRevision(revision_id, problem_id, "plain", "0" * 64, owner, package)
             await problem_commands.add_revision(tx, revision)
         await lifecycle.create(tx, contest_id, contest_id, settings or icpc_settings(), created_by=owner)
         listed = [

@@ -109,7 +109,7 @@ class _Pass:
         self._tx, self._feed, self._scope = tx, feed, scope
         self._source, self._options = source, options
         self._now = feed.now_us
-        self._is_wanted = feed.read_at >= feed.current_at
+        self._is_wanted = feed.requests > feed.served
         """A client waits until everything up to its request is in the feed."""
 
     async def run(self) -> FeedUpdate | None:
@@ -149,7 +149,7 @@ class _Pass:
             data_at=self._now if is_data_due else feed.data_at,
             awards_at=self._now if has_awards else awards_at,
             logs_at=self._now,
-            current_at=self._now if is_end else feed.current_at,
+            served=feed.requests if is_end else feed.served,
             is_final=is_final,
         )
         return FeedUpdate(progress, changes, has_more=not is_end)

@@ -12,6 +12,7 @@ from adjudge.contests.ccs.feed import FeedView, format_token, parse_token
 from adjudge.contests.ccs.version import CcsCollection, CcsVersion, convert
 from adjudge.contests.times import participant_clock
 from adjudge.domain.errors import NotFound, Unavailable
+from adjudge.domain.states import ContestState
 from adjudge.services.ccs_feed_watcher import FeedSubscription, FeedWatcher
 from adjudge.services.contest_access import ContestAccess, ContestView
 from adjudge.services.viewer import Viewer
@@ -56,10 +57,10 @@ class CcsFeedService:
     async def open(self, viewer: Viewer, request: FeedRequest) -> AsyncGenerator[str, None]:
         """The lines of the feed that the viewer may read; raises before the first one if the request is refused."""
         found = await self.access.find(viewer, request.contest)
-        view = feed_view(found)
-        feed = await self.database.transact(
-            lambda tx: feeds.open_feed(tx, self.new_id(), found.contest.id, view)
-        )
+        if found.contest.slug != request.contest or found.contest.state is ContestState.CANCELED:
+            raise NotFound("contest", request.contest)
+        feed_id, view = self.new_id(), feed_view(found)
+        feed = await self.database.transact(lambda tx: feeds.open_feed(tx, feed_id, found.contest.id, view))
         sequence = 0 if request.since_token is None else parse_token(request.since_token, feed)
         if request.is_stream:
             return self._listen(viewer, feed, request.version, sequence)
@@ -105,7 +106,7 @@ class CcsFeedService:
         """Wait until the feed contains everything up to the request."""
         deadline = _now() + self.present_sec
         with self.watcher.subscribe(feed.id) as subscription:
-            while subscription.head is None or subscription.head.current_at <= feed.read_at:
+            while subscription.head is None or subscription.head.served < feed.requests:
                 left_sec = deadline - _now()
                 if left_sec <= 0:
                     raise Unavailable("The event feed is not filled at the moment: is a scheduler running?")

@@ -10,19 +10,21 @@ from cachetools import LRUCache
 
 from adjudge.contests.awards import Award
 from adjudge.contests.ccs import configuration, live
+from adjudge.contests.ccs.access import properties
 from adjudge.contests.ccs.feed import FeedObject, FeedScope, FeedView, feed_object
 from adjudge.contests.ccs.live import VisibleClarification
 from adjudge.contests.ccs.snapshot import ContestSnapshot
-from adjudge.contests.ccs.version import CcsCollection, Object
+from adjudge.contests.ccs.version import CcsCollection, CcsVersion, Object
 from adjudge.contests.load_board import load_board
 from adjudge.domain.contest import ContestPhase, ContestRole, ParticipantKind
-from adjudge.domain.problem import Problem, problem_from_json
+from adjudge.domain.problem import Problem
 from adjudge.judge.languages import Languages
+from adjudge.packages.problem_json import problem_from_json
 from adjudge.services.awards import with_stored
 from adjudge.services.ccs_loading import allowed_languages, read_contest, read_submissions
 from adjudge.services.clarifications import read_visible
 from adjudge.services.contest_access import ContestView
-from adjudge.services.scoreboard import board_access
+from adjudge.services.scoreboard_access import board_access
 from adjudge.services.scoreboard_exports import state_times
 from adjudge.services.viewer import OUTSIDER
 from adjudge.store import Tx
@@ -57,23 +59,24 @@ class CcsFeedSource:
 
     async def load_data(self, tx: Tx, scope: FeedScope) -> list[FeedObject]:
         """Everything but submissions, awards and the state."""
-        view = await _make_view(tx, scope)
+        view = await make_feed_view(tx, scope)
         snapshot = await self._snapshot(tx, view)
         found = [_single(CcsCollection.CONTEST, configuration.contest_object(snapshot))]
         for collection, make in _CONFIGURED.items():
-            found += _objects(collection, make(snapshot))
+            if properties(snapshot, collection, CcsVersion.V2026_01):
+                found += _objects(collection, make(snapshot))
         rows = [VisibleClarification(row, groups) for row, groups in await read_visible(tx, view)]
         return found + _objects(CcsCollection.CLARIFICATIONS, live.clarifications(snapshot, rows))
 
     async def load_awards(self, tx: Tx, scope: FeedScope) -> list[FeedObject]:
         """The awards of the scoreboard that the view shows."""
-        view = await _make_view(tx, scope)
+        view = await make_feed_view(tx, scope)
         awards = await _read_awards(tx, view)
         return _objects(CcsCollection.AWARDS, live.awards(await read_contest(tx, view), awards))
 
     async def load_submissions(self, tx: Tx, scope: FeedScope, ids: Sequence[str]) -> list[FeedObject]:
         """Submissions in number order, each followed by its judgements and their runs."""
-        snapshot = await self._snapshot(tx, await _make_view(tx, scope))
+        snapshot = await self._snapshot(tx, await make_feed_view(tx, scope))
         rows = await read_submissions(tx, snapshot, ids, with_tests=True)
         runs, judgements = _grouped(live.runs(rows), "judgement_id"), _grouped(live.judgements(rows), "submission_id")
         parts = {str(row.number): row.submission_id for row in rows.rows}
@@ -88,20 +91,21 @@ class CcsFeedSource:
 
     async def load_state(self, tx: Tx, scope: FeedScope) -> FeedObject:
         """When the contest entered each state."""
-        return _single(CcsCollection.STATE, live.state_object(state_times(await _make_view(tx, scope))))
+        return _single(CcsCollection.STATE, live.state_object(state_times(await make_feed_view(tx, scope))))
 
     async def _snapshot(self, tx: Tx, view: ContestView) -> ContestSnapshot:
         snapshot = await read_contest(tx, view)
-        definitions = {}
-        for revision_id in (row.problem.revision_id for row in snapshot.problems):
-            if revision_id not in self._definitions:  # revisions never change
-                self._definitions[revision_id] = problem_from_json(await submit_batch.find_definition(tx, revision_id))
-            definitions[revision_id] = self._definitions[revision_id]
+        revisions = [row.problem.revision_id for row in snapshot.problems]
+        missing = [item for item in revisions if item not in self._definitions]  # revisions never change
+        if missing:
+            found = await submit_batch.find_definitions(tx, missing)
+            self._definitions.update({item: problem_from_json(document) for item, document in found.items()})
+        definitions = {item: self._definitions[item] for item in revisions}
         languages = allowed_languages(self._languages, snapshot.contest.settings.allowed_languages)
         return replace(snapshot, definitions=definitions, languages=languages)
 
 
-async def _make_view(tx: Tx, scope: FeedScope) -> ContestView:
+async def make_feed_view(tx: Tx, scope: FeedScope) -> ContestView:
     """The contest as somebody sees it who has nothing of their own in it."""
     contest, times = scope.contest, scope.times
     is_thawed = times.phase() is ContestPhase.THAWED

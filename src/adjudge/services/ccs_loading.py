@@ -45,16 +45,14 @@ class CcsLoader:
 
         async def read(tx: Tx) -> LoadedContest:
             view = await find_view(tx, viewer, name)
-            return LoadedContest(view, await _read_contest(tx, view))
+            return LoadedContest(view, await read_contest(tx, view))
 
         found = await self.database.read(read)
         snapshot = found.snapshot
         revisions = {row.problem.revision_id: row.problem.problem_id for row in snapshot.problems}
         definitions = await self.rules.get_problems(revisions)
-        languages = _allowed(self.languages, snapshot.contest.settings.allowed_languages)
-        digests = {item.photo_digest for item in snapshot.teams.values()}
-        digests |= {item.logo_digest for item in snapshot.all_organizations}
-        images = await self.images.find(item for item in digests if item is not None)
+        languages = allowed_languages(self.languages, snapshot.contest.settings.allowed_languages)
+        images = await self.images.find(image_digests(snapshot))
         complete = replace(snapshot, definitions=definitions, languages=languages, images=images)
         return replace(found, snapshot=complete)
 
@@ -62,23 +60,34 @@ class CcsLoader:
         self, snapshot: ContestSnapshot, ids: Sequence[str] | None = None, *, with_tests: bool = False
     ) -> SubmissionsSnapshot:
         """All submissions, or those with the given (internal) ids, with their judge runs; tests only if asked for."""
-
-        async def read(tx: Tx) -> SubmissionsSnapshot:
-            contest_id = snapshot.contest.id
-            rows = await ccs.submissions(tx, contest_id, ids)
-            runs = await ccs.judge_runs(tx, contest_id, None if ids is None else [row.submission_id for row in rows])
-            current = {row.judged_by_job_id for row in rows}
-            earlier = [run.id for run in runs if run.id not in current and run.finished_at is not None]
-            results = await submission_queries.find_results(tx, earlier) if earlier else {}
-            found = SubmissionsSnapshot(snapshot, rows, runs, results)
-            if not with_tests:
-                return found
-            return replace(found, cases=await ccs.cases(tx, [run.id for _, run in runs_with_tests(found)]))
-
-        return await self.database.read(read)
+        return await self.database.read(lambda tx: read_submissions(tx, snapshot, ids, with_tests=with_tests))
 
 
-async def _read_contest(tx: Tx, view: ContestView) -> ContestSnapshot:
+async def read_submissions(
+    tx: Tx, snapshot: ContestSnapshot, ids: Sequence[str] | None, *, with_tests: bool
+) -> SubmissionsSnapshot:
+    """All submissions, or those with the given (internal) ids, with their judge runs and, if asked for, tests."""
+    contest_id = snapshot.contest.id
+    rows = await ccs.submissions(tx, contest_id, ids)
+    runs = await ccs.judge_runs(tx, contest_id, None if ids is None else [row.submission_id for row in rows])
+    current = {row.judged_by_job_id for row in rows}
+    earlier = [run.id for run in runs if run.id not in current and run.finished_at is not None]
+    results = await submission_queries.find_results(tx, earlier) if earlier else {}
+    found = SubmissionsSnapshot(snapshot, rows, runs, results)
+    if not with_tests:
+        return found
+    return replace(found, cases=await ccs.cases(tx, [run.id for _, run in runs_with_tests(found)]))
+
+
+def image_digests(snapshot: ContestSnapshot) -> set[str]:
+    """The photos of teams and the logos of organisations."""
+    digests = {item.photo_digest for item in snapshot.teams.values()}
+    digests |= {item.logo_digest for item in snapshot.all_organizations}
+    return {item for item in digests if item is not None}
+
+
+async def read_contest(tx: Tx, view: ContestView) -> ContestSnapshot:
+    """The contest without the packages of its problems, its languages and its images."""
     contest_id = view.contest.id
     problems = await queries.problems(tx, contest_id)
     return ContestSnapshot(
@@ -116,7 +125,7 @@ def audience_of(view: ContestView, problems: Sequence[ContestProblemRow]) -> Aud
     )
 
 
-def _allowed(known: Languages, names: Sequence[str] | None) -> list[ContestLanguage]:
+def allowed_languages(known: Languages, names: Sequence[str] | None) -> list[ContestLanguage]:
     """The languages of a contest; of those for one file extension the default one is first, which clients take."""
     ids = {known.get(name).id for name in names or ()}
     allowed = [item for item in known if names is None or item.id in ids or item.code in names]

@@ -38,8 +38,10 @@ class FeedRow:
     data_at: int
     awards_at: int
     logs_at: int
-    current_at: int
-    """The events contain everything that was committed before this time; 0 if the feed was never complete."""
+    requests: int
+    """How many clients have opened the feed."""
+    served: int
+    """The events contain everything that was committed before this request."""
     read_at: int
     """When a client last asked for it."""
     is_final: bool
@@ -98,7 +100,7 @@ class FeedHead:
 
     id: str
     last_sequence: int
-    current_at: int
+    served: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +124,9 @@ OPEN = Statement(
     "contest_feeds.open",
     "Create the feed of a view of a contest, or record that a client reads it.",
     """
-    INSERT INTO contest_feeds (id, contest_id, view, read_at, created_at)
-    VALUES (:id, :contest_id, :view, {now}, {now})
-    ON CONFLICT (contest_id, view) DO UPDATE SET read_at = {now}
+    INSERT INTO contest_feeds (id, contest_id, view, requests, read_at, created_at)
+    VALUES (:id, :contest_id, :view, 1, {now}, {now})
+    ON CONFLICT (contest_id, view) DO UPDATE SET read_at = {now}, requests = contest_feeds.requests + 1
     RETURNING {columns}
     """,
     row=FeedRow,
@@ -162,7 +164,7 @@ ADVANCE = Statement(
     UPDATE contest_feeds SET last_sequence = :last_sequence, last_number = :last_number, status_xid = :status_xid,
         status_id = :status_id, board_xid = :board_xid, board_id = :board_id, phase_marker = :phase_marker,
         data_marker = :data_marker, awards_due = :awards_due, data_at = :data_at, awards_at = :awards_at,
-        logs_at = :logs_at, current_at = :current_at, is_final = :is_final, version = version + 1
+        logs_at = :logs_at, served = :served, is_final = :is_final, version = version + 1
     WHERE id = :id AND version = :version
     """,
 )

@@ -30,8 +30,10 @@ contest_feeds = Table(
     text_column("phase_marker", default=""),
     text_column("data_marker", default=""),
     Column("awards_due", Boolean, nullable=False, server_default=false()),
-    # When the data, the awards and the logs were last read; when all of them together, and when a client last read.
-    *(integer_column(name) for name in ("data_at", "awards_at", "logs_at", "current_at")),
+    *(integer_column(name) for name in ("data_at", "awards_at", "logs_at")),
+    # Requests of clients, and how many of them were made before everything in the feed was read.
+    integer_column("requests"),
+    integer_column("served"),
     timestamp_column("read_at"),
     Column("is_final", Boolean, nullable=False, server_default=false()),
     integer_column("version", 1),
