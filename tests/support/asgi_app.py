@@ -26,6 +26,7 @@ from adjudge.executors.wakeups import WAIT_PROBES, fire_chain_finished
 from adjudge.judge.languages import Languages
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.services.admission import AdmissionController, LoadSampler
+from adjudge.services.ccs_feed_watcher import FeedWatcher
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.scoreboard_feed import ScoreboardFeed
@@ -55,7 +56,7 @@ async def make_services(
     sampler = LoadSampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
     admission = AdmissionController(settings.admission, store.database, buckets, sampler)
     feed = EventFeed(store.database)
-    scoreboard_feed = ScoreboardFeed(store.database, encode_change)
+    scoreboard_feed, feed_watcher = ScoreboardFeed(store.database, encode_change), FeedWatcher(store.database)
     idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
     credentials = CredentialCache(store.database, cache_sec=3, session_idle_us=idle_us)
     server = settings.server
@@ -77,6 +78,7 @@ async def make_services(
                 passwords=PasswordHashing(_QUICK_HASHES),
                 feed=feed,
                 scoreboard_feed=scoreboard_feed,
+                feed_watcher=feed_watcher,
                 connections=connections,
                 checks={},
             )
@@ -84,6 +86,7 @@ async def make_services(
         await connections.close()
         await feed.close()
         await scoreboard_feed.close()
+        await feed_watcher.close()
         await credentials.close()
         await admission.close()
         await registry.close()

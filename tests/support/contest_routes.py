@@ -182,6 +182,8 @@ READ_ROUTES: Final[Mapping[str, RouteClass]] = {
 STREAM_ROUTES: Final = frozenset(
     {
         f"{_C}/scoreboard/events",
+        "/api/2023-06/contests/{contest}/event-feed",
+        "/api/2026-01/contests/{contest}/event-feed",
         "/api/v1/events",
         "/api/v1/me/events",
         "/api/v1/submissions/{submission_id}/events",

@@ -37,7 +37,7 @@ class FeedFixture:
 
     contest: ContestFixture
     views: Sequence[FeedView] = tuple(FeedView)
-    random: Random = field(default_factory=lambda: Random(7))  # noqa: S311 — reproducible tests
+    random: Random = field(default_factory=lambda: Random(7))
     writer: ContestFeedWriter = field(init=False)
     consumers: dict[tuple[FeedView, CcsVersion], FeedConsumer] = field(init=False)
 

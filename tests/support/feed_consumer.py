@@ -144,7 +144,13 @@ def expected_rows(document: Object) -> list[Object]:
             "num_solved": row["score"]["num_solved"],
             "total_time": _minutes(row["score"]["total_time"]),
             "cells": [
-                (cell["problem_id"], cell["num_judged"], cell["num_pending"], cell["solved"], _minutes(cell.get("time")))
+                (
+                    cell["problem_id"],
+                    cell["num_judged"],
+                    cell["num_pending"],
+                    cell["solved"],
+                    _minutes(cell.get("time")),
+                )
                 for cell in row["problems"]
             ],
         }

@@ -63,6 +63,7 @@ from adjudge.api.routes import (
     users,
     webhooks,
 )
+from adjudge.api.routes.ccs import event_feed
 from adjudge.api.routing import API_ROOT, ERROR_RESPONSES
 from adjudge.api.sse import OpenStreams
 from adjudge.services.domjudge_problems import IMPORT_WAIT_SEC
@@ -157,6 +158,7 @@ def build_routes(services: Services) -> Sequence[BaseRoute]:
         judge0.router(s.judge0),
         *domjudge.routers(s.domjudge),
         *domjudge_contests.routers(s.domjudge, s.domjudge_problems, s.contest_materials),
+        *event_feed.event_feed_routers(s.ccs_feed, s.connections),
         *ccs.routers(s.ccs, s.ccs_changes, s.ccs_files),
     )
     return [route for router in routers for route in router.routes]

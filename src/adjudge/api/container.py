@@ -19,6 +19,7 @@ from adjudge.services.basic_auth import BasicAuthentication
 from adjudge.services.ccs import CcsService
 from adjudge.services.ccs_changes import CcsChangeService
 from adjudge.services.ccs_files import CcsFileService
+from adjudge.services.ccs_feed import CcsFeedService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService
@@ -150,3 +151,4 @@ class Services:
     contest_imports: ContestPackageImporter
     ccs_changes: CcsChangeService
     ccs_files: CcsFileService
+    ccs_feed: CcsFeedService

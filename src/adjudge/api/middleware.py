@@ -201,8 +201,8 @@ class RequestLimiter:
             if self.deadline is not None:
                 self.deadline.reschedule(None)
             headers = dict(message["headers"])
-            self.is_stream = headers.get(b"x-accel-buffering") == b"no"
             self._is_sse = headers.get(b"content-type", b"").startswith(b"text/event-stream")
+            self.is_stream = self._is_sse or headers.get(b"x-accel-buffering") == b"no"
             self._dress(message)
         elif message["type"] == "http.response.body":
             if self.is_head:

@@ -13,7 +13,7 @@ from adjudge.contests.ccs.version import CcsCollection, CcsVersion, convert
 from adjudge.contests.times import participant_clock
 from adjudge.domain.errors import NotFound, Unavailable
 from adjudge.domain.states import ContestState
-from adjudge.services.ccs_feed_watcher import FeedSubscription, FeedWatcher
+from adjudge.services.ccs_feed_watcher import FeedFollower, FeedWatcher
 from adjudge.services.contest_access import ContestAccess, ContestView
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database
@@ -72,26 +72,26 @@ class CcsFeedService:
         self, viewer: Viewer, feed: FeedRow, version: CcsVersion, sequence: int
     ) -> AsyncGenerator[str, None]:
         checked_at = _now()
-        with self.watcher.subscribe(feed.id) as subscription:
+        with self.watcher.subscribe(feed.id) as follower:
             while True:
                 events = await self._read(feed, sequence)
                 if events:
                     sequence = events[-1].sequence
                     yield encode_lines(feed.id, events, version)
-                elif not await self._wait(subscription, sequence):
+                elif not await self._wait(follower, sequence):
                     yield "\n"
                 if _now() >= checked_at + self.check_sec:
                     if not await self._may_read(viewer, feed):
                         return
                     checked_at = _now()
 
-    async def _wait(self, subscription: FeedSubscription, sequence: int) -> bool:
+    async def _wait(self, follower: FeedFollower, sequence: int) -> bool:
         """Wait for events after ``sequence``; return whether there are any."""
         deadline = _now() + self.newline_sec
         while (left_sec := deadline - _now()) > 0:
-            if subscription.head is not None and subscription.head.last_sequence > sequence:
+            if follower.head is not None and follower.head.last_sequence > sequence:
                 return True
-            await subscription.wait(left_sec)
+            await follower.wait(left_sec)
         return False
 
     async def _read_all(self, feed: FeedRow, version: CcsVersion, sequence: int) -> AsyncGenerator[str, None]:
@@ -105,12 +105,12 @@ class CcsFeedService:
     async def _wait_until_present(self, feed: FeedRow) -> None:
         """Wait until the feed contains everything up to the request."""
         deadline = _now() + self.present_sec
-        with self.watcher.subscribe(feed.id) as subscription:
-            while subscription.head is None or subscription.head.served < feed.requests:
+        with self.watcher.subscribe(feed.id) as follower:
+            while follower.head is None or follower.head.served < feed.requests:
                 left_sec = deadline - _now()
                 if left_sec <= 0:
                     raise Unavailable("The event feed is not filled at the moment: is a scheduler running?")
-                await subscription.wait(left_sec)
+                await follower.wait(left_sec)
 
     async def _may_read(self, viewer: Viewer, feed: FeedRow) -> bool:
         """Whether the viewer may still read this view; a viewer who may see more goes on with it."""

@@ -29,7 +29,7 @@ _RECORD_SEC: Final = 300.0
 _log = get_logger(__name__)
 
 
-class FeedSubscription:
+class FeedFollower:
     """Follows the end of one feed."""
 
     def __init__(self) -> None:
@@ -57,24 +57,24 @@ class FeedWatcher:
     def __init__(self, database: Database, *, poll_ms: int = _POLL_MS) -> None:
         self._database = database
         self._poll_ms = poll_ms
-        self._subscriptions: dict[str, set[FeedSubscription]] = defaultdict(set)
+        self._followers: dict[str, set[FeedFollower]] = defaultdict(set)
         self._wakeup = Wakeup()
         self._reader: asyncio.Task[None] | None = None
 
     @contextmanager
-    def subscribe(self, feed_id: str) -> Iterator[FeedSubscription]:
+    def subscribe(self, feed_id: str) -> Iterator[FeedFollower]:
         """Follow a feed; changes since the block was entered are seen."""
-        subscription = FeedSubscription()
-        self._subscriptions[feed_id].add(subscription)
+        follower = FeedFollower()
+        self._followers[feed_id].add(follower)
         self._wakeup.set()
         if self._reader is None or self._reader.done():
             self._reader = asyncio.create_task(self._poll_loop(), name="feed-watcher")
         try:
-            yield subscription
+            yield follower
         finally:
-            self._subscriptions[feed_id].discard(subscription)
-            if not self._subscriptions[feed_id]:
-                del self._subscriptions[feed_id]
+            self._followers[feed_id].discard(follower)
+            if not self._followers[feed_id]:
+                del self._followers[feed_id]
 
     async def close(self) -> None:
         """Stop reading."""
@@ -87,13 +87,13 @@ class FeedWatcher:
         outage = Outage(_log, "feed_watcher_retrying")
         recorded_at = _now()
         try:
-            while self._subscriptions:
+            while self._followers:
                 self._wakeup.clear()
                 try:
                     await self._read_heads()
                     if _now() >= recorded_at + _RECORD_SEC:
                         recorded_at = _now()
-                        await self._database.transact(partial(feeds.record_read, feed_ids=list(self._subscriptions)))
+                        await self._database.transact(partial(feeds.record_read, feed_ids=list(self._followers)))
                     outage.over()
                 except Unavailable as error:
                     await asyncio.sleep(outage.failed(error))
@@ -103,10 +103,10 @@ class FeedWatcher:
             unlisten()
 
     async def _read_heads(self) -> None:
-        ids = list(self._subscriptions)
+        ids = list(self._followers)
         for head in await self._database.read(lambda tx: feeds.heads(tx, ids)):
-            for subscription in self._subscriptions.get(head.id, ()):
-                subscription.put(head)
+            for follower in self._followers.get(head.id, ()):
+                follower.put(head)
 
 
 def _now() -> float:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
-from functools import partial
-
-import pytest
-
 from adjudge.contests import jury, lifecycle
-from adjudge.contests.ccs.feed import FeedView
-from adjudge.contests.ccs.version import CcsVersion
 from adjudge.contests.listener import CONTEST_LISTENER
-from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
-from adjudge.store.contests import feed as feeds
-from adjudge.store.contests import participants
 from adjudge.store.contests import submissions as contest_submissions
 from adjudge.store.contests.submissions import JuryDecision
 from adjudge.store.judging.models import NewRejudgeBatch, RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.store.judging.rejudge import RejudgeCommands
 from tests.support.contest_fixture import MINUTE_US, ContestFixture, icpc_settings, make_contest
-from tests.support.event_feeds import FeedFixture, sequence_of
-from tests.support.feed_consumer import FeedConsumer
+from tests.support.event_feeds import FeedFixture
 from tests.support.store_harness import NOON_US, StoreHarness, fence_of
 
 MINUTE_MS = 60_000

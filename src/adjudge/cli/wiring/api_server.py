@@ -38,6 +38,7 @@ from adjudge.observe import logs
 from adjudge.registry import ProcessRole
 from adjudge.relay.housekeeping import record_metrics
 from adjudge.services.admission import AdmissionController, LoadSampler
+from adjudge.services.ccs_feed_watcher import FeedWatcher
 from adjudge.services.event_feed import EventFeed
 from adjudge.services.health import component_checks
 from adjudge.services.oidc import OidcProvider
@@ -93,7 +94,7 @@ async def open_services(
         sampler = LoadSampler(database, registry, count_to=settings.admission.high_watermark + 1)
         admission = AdmissionController(settings.admission, database, buckets, sampler)
         engine, feed = make_engine(settings), EventFeed(database)
-        scoreboard_feed = ScoreboardFeed(database, encode_change)
+        scoreboard_feed, feed_watcher = ScoreboardFeed(database, encode_change), FeedWatcher(database)
         credentials = make_credentials(settings, database)
         connections = make_sse_connections(settings, credentials)
         try:
@@ -112,6 +113,7 @@ async def open_services(
                 passwords=PasswordHashing(),
                 feed=feed,
                 scoreboard_feed=scoreboard_feed,
+                feed_watcher=feed_watcher,
                 connections=connections,
                 checks=component_checks(database, blobs, stream, registry),
                 oidc=_oidc_provider(settings),
@@ -120,6 +122,7 @@ async def open_services(
             await connections.close()
             await feed.close()
             await scoreboard_feed.close()
+            await feed_watcher.close()
             await credentials.close()
             await admission.close()
 

@@ -12,10 +12,12 @@ from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, run_starter
 from adjudge.cli.wiring.jobs import make_jobs
+from adjudge.cli.wiring.judge import load_languages
 from adjudge.cli.wiring.process import registered
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.registry import ProcessRole
 from adjudge.relay.contest_announcer import ContestAnnouncer
+from adjudge.relay.contest_feed import ContestFeedWriter
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
 from adjudge.relay.housekeeping import QueueGauges, Retention
 from adjudge.relay.judging_pauses import JudgingPauses
@@ -23,6 +25,7 @@ from adjudge.relay.periodic import run_periodically
 from adjudge.relay.rating_updater import RatingUpdater
 from adjudge.relay.reconciler import Reconciler
 from adjudge.relay.watchdog import Watchdog
+from adjudge.services.ccs_feed_source import CcsFeedSource
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
@@ -73,6 +76,7 @@ async def run_scheduler(
         roles.create_task(run_periodically(pauses.run_once, interval_ms=_CONTESTS_MS))
         roles.create_task(run_periodically(ContestAnnouncer(database).run_once, interval_ms=_CONTESTS_MS))
         roles.create_task(run_periodically(RatingUpdater(database).run_once, interval_ms=_RATINGS_MS))
+        roles.create_task(ContestFeedWriter(database, CcsFeedSource(load_languages())).run())
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())
 
 

@@ -24,6 +24,8 @@ from adjudge.services.basic_auth import BasicAuthentication
 from adjudge.services.ccs import CcsService
 from adjudge.services.ccs_changes import CcsChangeService
 from adjudge.services.ccs_files import CcsFileService
+from adjudge.services.ccs_feed import CcsFeedService
+from adjudge.services.ccs_feed_watcher import FeedWatcher
 from adjudge.services.ccs_loading import CcsLoader
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
@@ -112,6 +114,7 @@ def compose_services(
     passwords: PasswordHashing,
     feed: EventFeed,
     scoreboard_feed: ScoreboardFeed,
+    feed_watcher: FeedWatcher,
     connections: SseConnections,
     checks: Mapping[str, Check],
     oidc: OidcProvider | None = None,
@@ -245,4 +248,5 @@ def compose_services(
         ccs=ccs,
         ccs_changes=CcsChangeService(ccs, submitter, clarifications, lifecycle),
         ccs_files=CcsFileService(ccs, sources, contest_problems, team_photos, images),
+        ccs_feed=CcsFeedService(database, contest_access, feed_watcher, new_id),
     )

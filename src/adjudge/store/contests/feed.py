@@ -190,7 +190,10 @@ LIVE = Statement(
 SUPERSEDE = Statement(
     "contest_feed_events.supersede",
     "Mark events that a later one of the same object replaces.",
-    "UPDATE contest_feed_events SET is_live = false FROM {given} WHERE feed_id = :feed_id AND sequence = given_sequence",
+    """
+    UPDATE contest_feed_events SET is_live = false FROM {given}
+    WHERE feed_id = :feed_id AND sequence = given_sequence
+    """,
     input_columns={"given_sequence": "bigint"},
 )
 FORGET = Statement(
@@ -265,7 +268,12 @@ def _count(table: str, total: str = "version") -> str:
 
 _OPEN_PROBLEMS = """(SELECT CAST(count(*) AS text) FROM contest_problems
     WHERE contest_id = :contest_id AND opens_ct_us <= CAST(:contest_time_us AS bigint))"""
-_DATA = [_count("clarifications"), _count("awards"), _count("contest_groups", "ordinal"), _count("contest_accounts", "0")]
+_DATA = [
+    _count("clarifications"),
+    _count("awards"),
+    _count("contest_groups", "ordinal"),
+    _count("contest_accounts", "0"),
+]
 DATA_MARKER = Statement(
     "contest_feeds.data_marker",
     "Compute a fingerprint of the clarifications, awards, groups, accounts and open problems of a contest.",

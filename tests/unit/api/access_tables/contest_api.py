@@ -21,6 +21,7 @@ _ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/contests/{contest}/organizations/{object_id}/logo"): ALL,
     ("GET", "/contests/{contest}/problems/{label}/statement"): ALL,
     ("GET", "/contests/{contest}/problems/{label}/attachments/{name:path}"): ALL,
+    ("GET", "/contests/{contest}/event-feed"): ALL,
     ("GET", "/contests/{contest}/{collection}"): ALL,
     ("GET", "/contests/{contest}/{collection}/{object_id}"): ALL,
 }
