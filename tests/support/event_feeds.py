@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
+from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cli.wiring.judge import load_languages
 from adjudge.contests.ccs.feed import FeedScope, FeedView, format_token, parse_token
 from adjudge.contests.ccs.scoreboard import scoreboard_object
@@ -18,6 +20,7 @@ from adjudge.relay.contest_feed import ContestFeedWriter
 from adjudge.relay.feed_update import FeedOptions
 from adjudge.services.ccs_feed import encode_lines
 from adjudge.services.ccs_feed_source import CcsFeedSource, make_feed_view
+from adjudge.services.image_info import ImageInfoCache
 from adjudge.services.scoreboard_access import board_access
 from adjudge.services.scoreboard_feed import read_live_board
 from adjudge.store import Tx
@@ -29,6 +32,13 @@ from tests.support.feed_consumer import FeedConsumer, Object, computed_rows, exp
 
 AT_ONCE = FeedOptions(awards_us=0)
 """Awards are computed with every change."""
+
+
+class _NoBlobs(DirectoryBlobStore):
+    """No pictures."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("/nonexistent"))
 
 
 @dataclass
@@ -47,7 +57,8 @@ class FeedFixture:
 
     def new_writer(self) -> ContestFeedWriter:
         """Another scheduler."""
-        return ContestFeedWriter(self.contest.store.database, CcsFeedSource(load_languages()), options=AT_ONCE)
+        source = CcsFeedSource(load_languages(), ImageInfoCache(_NoBlobs()))
+        return ContestFeedWriter(self.contest.store.database, source, options=AT_ONCE)
 
     async def open(self, view: FeedView) -> FeedRow:
         """Open the feed of a view as a client does."""

@@ -18,8 +18,8 @@ from adjudge.services.balloons import BalloonService
 from adjudge.services.basic_auth import BasicAuthentication
 from adjudge.services.ccs import CcsService
 from adjudge.services.ccs_changes import CcsChangeService
-from adjudge.services.ccs_files import CcsFileService
 from adjudge.services.ccs_feed import CcsFeedService
+from adjudge.services.ccs_files import CcsFileService
 from adjudge.services.chain_run_files import ChainRunFileService
 from adjudge.services.chain_runs import ChainRunService
 from adjudge.services.chain_triggers import ChainTriggerService

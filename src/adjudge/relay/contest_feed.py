@@ -69,6 +69,8 @@ class ContestFeedWriter:
             update = await self._database.read(partial(self._compute, feed_id=feed_id))
             if update is None:
                 return total
+            if await self._source.load_missing():
+                continue  # the objects are complete now
             if on_step is not None:
                 on_step()
             if await self._database.transact(partial(_write, update=update)):

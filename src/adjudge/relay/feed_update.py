@@ -67,6 +67,10 @@ class FeedSource(Protocol):
 
     async def load_state(self, tx: Tx, scope: FeedScope) -> FeedObject: ...
 
+    async def load_missing(self) -> bool:
+        """Read what loaded objects lacked and the database does not have; return whether anything was found."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class FeedUpdate:

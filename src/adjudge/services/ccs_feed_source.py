@@ -6,24 +6,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from adjudge.contests.awards import Award
 from adjudge.contests.ccs import configuration, live
 from adjudge.contests.ccs.access import properties
 from adjudge.contests.ccs.feed import FeedObject, FeedScope, FeedView, feed_object
 from adjudge.contests.ccs.live import VisibleClarification
-from adjudge.contests.ccs.snapshot import ContestSnapshot
+from adjudge.contests.ccs.snapshot import ContestSnapshot, ImageInfo
 from adjudge.contests.ccs.version import CcsCollection, CcsVersion, Object
 from adjudge.contests.load_board import load_board
 from adjudge.domain.contest import ContestPhase, ContestRole, ParticipantKind
+from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.problem import Problem
 from adjudge.judge.languages import Languages
+from adjudge.observe.logs import get_logger
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.services.awards import with_stored
-from adjudge.services.ccs_loading import allowed_languages, read_contest, read_submissions
+from adjudge.services.ccs_loading import allowed_languages, image_digests, read_contest, read_submissions
 from adjudge.services.clarifications import read_visible
 from adjudge.services.contest_access import ContestView
+from adjudge.services.image_info import ImageInfoCache
 from adjudge.services.scoreboard_access import board_access
 from adjudge.services.scoreboard_exports import state_times
 from adjudge.services.viewer import OUTSIDER
@@ -35,6 +38,9 @@ from adjudge.store.contests.scoreboard import JURY
 from adjudge.store.judging import submit_batch
 
 _MAX_REVISIONS: Final = 1_000
+_MAX_IMAGES: Final = 10_000
+_UNREADABLE_SEC: Final = 60.0
+"""How long a picture that could not be read is left out before it is tried again."""
 _CONFIGURED: Final[Mapping[CcsCollection, Callable[[ContestSnapshot], list[Object]]]] = {
     CcsCollection.JUDGEMENT_TYPES: configuration.judgement_types,
     CcsCollection.LANGUAGES: configuration.languages,
@@ -48,14 +54,21 @@ _CONFIGURED: Final[Mapping[CcsCollection, Callable[[ContestSnapshot], list[Objec
 """In an order in which objects refer to earlier ones only."""
 
 
+_log = get_logger(__name__)
+
+
 class CcsFeedSource:
     """Loads the objects of a view in the caller's transaction."""
 
     data_parts: Sequence[str] = (CcsCollection.CONTEST, *_CONFIGURED, CcsCollection.CLARIFICATIONS)
 
-    def __init__(self, languages: Languages) -> None:
+    def __init__(self, languages: Languages, images: ImageInfoCache) -> None:
         self._languages = languages
+        self._images = images
         self._definitions: LRUCache[str, Problem] = LRUCache(_MAX_REVISIONS)
+        self._known_images: LRUCache[str, ImageInfo] = LRUCache(_MAX_IMAGES)
+        self._unreadable_images: TTLCache[str, bool] = TTLCache(_MAX_IMAGES, _UNREADABLE_SEC)
+        self._missing_images: set[str] = set()
 
     async def load_data(self, tx: Tx, scope: FeedScope) -> list[FeedObject]:
         """Everything but submissions, awards and the state."""
@@ -93,6 +106,26 @@ class CcsFeedSource:
         """When the contest entered each state."""
         return _single(CcsCollection.STATE, live.state_object(state_times(await make_feed_view(tx, scope))))
 
+    async def load_missing(self) -> bool:
+        """Read the pictures that the objects lacked, which are not in the database; return whether one was read."""
+        missing, self._missing_images = self._missing_images, set()
+        found = 0
+        for digest in missing:
+            try:
+                self._known_images.update(await self._images.find([digest]))
+            except AdjudgeError as error:  # the feed goes on without it
+                _log.warning("feed_image_unreadable", digest=digest, error=str(error))
+            found += digest in self._known_images
+            if digest not in self._known_images:
+                self._unreadable_images[digest] = True
+        return found > 0
+
+    def _pictures(self, snapshot: ContestSnapshot) -> dict[str, ImageInfo]:
+        wanted = image_digests(snapshot)
+        found = {item: self._known_images[item] for item in wanted if item in self._known_images}
+        self._missing_images |= {item for item in wanted - found.keys() if item not in self._unreadable_images}
+        return found
+
     async def _snapshot(self, tx: Tx, view: ContestView) -> ContestSnapshot:
         snapshot = await read_contest(tx, view)
         revisions = [row.problem.revision_id for row in snapshot.problems]
@@ -102,7 +135,7 @@ class CcsFeedSource:
             self._definitions.update({item: problem_from_json(document) for item, document in found.items()})
         definitions = {item: self._definitions[item] for item in revisions}
         languages = allowed_languages(self._languages, snapshot.contest.settings.allowed_languages)
-        return replace(snapshot, definitions=definitions, languages=languages)
+        return replace(snapshot, definitions=definitions, languages=languages, images=self._pictures(snapshot))
 
 
 async def make_feed_view(tx: Tx, scope: FeedScope) -> ContestView:

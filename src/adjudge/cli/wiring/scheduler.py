@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, run_starter
@@ -26,6 +27,7 @@ from adjudge.relay.rating_updater import RatingUpdater
 from adjudge.relay.reconciler import Reconciler
 from adjudge.relay.watchdog import Watchdog
 from adjudge.services.ccs_feed_source import CcsFeedSource
+from adjudge.services.image_info import ImageInfoCache
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
@@ -54,7 +56,12 @@ async def inline_dispatch(settings: Settings, database: Database, stream: Stream
 
 
 async def run_scheduler(
-    settings: Settings, database: Database, stream: Stream, name: str, heartbeat: LoopHeartbeat | None = None
+    settings: Settings,
+    database: Database,
+    stream: Stream,
+    blobs: BlobStore,
+    name: str,
+    heartbeat: LoopHeartbeat | None = None,
 ) -> None:
     """Run all periodic tasks of a scheduler until canceled."""
     engine = make_engine(settings)
@@ -76,7 +83,8 @@ async def run_scheduler(
         roles.create_task(run_periodically(pauses.run_once, interval_ms=_CONTESTS_MS))
         roles.create_task(run_periodically(ContestAnnouncer(database).run_once, interval_ms=_CONTESTS_MS))
         roles.create_task(run_periodically(RatingUpdater(database).run_once, interval_ms=_RATINGS_MS))
-        roles.create_task(ContestFeedWriter(database, CcsFeedSource(load_languages())).run())
+        source = CcsFeedSource(load_languages(), ImageInfoCache(blobs))
+        roles.create_task(ContestFeedWriter(database, source).run())
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())
 
 
