@@ -8,10 +8,10 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from adjudge.blobs.driver import BlobStore
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.wiring.chains import make_engine, run_starter
+from adjudge.cli.wiring.drivers import open_blobs
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import load_languages
 from adjudge.cli.wiring.process import registered
@@ -56,19 +56,18 @@ async def inline_dispatch(settings: Settings, database: Database, stream: Stream
 
 
 async def run_scheduler(
-    settings: Settings,
-    database: Database,
-    stream: Stream,
-    blobs: BlobStore,
-    name: str,
-    heartbeat: LoopHeartbeat | None = None,
+    settings: Settings, database: Database, stream: Stream, name: str, heartbeat: LoopHeartbeat | None = None
 ) -> None:
     """Run all periodic tasks of a scheduler until canceled."""
     engine = make_engine(settings)
     jobs = make_jobs(settings, engine)
     watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
     interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)
-    async with registered(settings, database, ProcessRole.SCHEDULER), asyncio.TaskGroup() as roles:
+    async with (
+        registered(settings, database, ProcessRole.SCHEDULER),
+        open_blobs(settings) as blobs,
+        asyncio.TaskGroup() as roles,
+    ):
         roles.create_task(
             Dispatcher(database, jobs, stream, name=name, heartbeat=heartbeat, ahead=_prefetch_limit(settings)).run()
         )
