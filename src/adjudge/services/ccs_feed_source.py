@@ -114,7 +114,7 @@ class CcsFeedSource:
             try:
                 self._known_images.update(await self._images.find([digest]))
             except AdjudgeError as error:  # the feed goes on without it
-                _log.warning("feed_image_unreadable", digest=digest, error=str(error))
+                _log.warning("feed_image_skipped", digest=digest, error=str(error))
             found += digest in self._known_images
             if digest not in self._known_images:
                 self._unreadable_images[digest] = True
