@@ -19,7 +19,7 @@ _JOBS = (
     "INSERT INTO jobs (id, kind, status, attempt_id, available_at, payload, created_at, updated_at) "
     "SELECT id, 'noop', 'pending', 0, n, '{\"n\": -1}', n, n FROM waiting"
 )
-_OUTBOX = "INSERT INTO outbox (job_id, next_attempt_at, turn_at, created_at) SELECT id, n, n, n FROM waiting"
+_OUTBOX = "INSERT INTO outbox (job_id, next_attempt_at, turn_at, due_at) SELECT id, n, n, n FROM waiting"
 
 
 async def load_postgres(url: str, size: int) -> None:

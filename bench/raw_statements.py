@@ -39,7 +39,7 @@ INSERT_OUTBOX = Statement(
     "outbox.insert",
     "Insert outbox rows in the transaction that creates their jobs.",
     """
-    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, due_at)
     SELECT given_id, given_priority, {now} + given_delay_us, {now} + given_delay_us, {now} FROM {given}
     """,
     input_columns={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
@@ -143,9 +143,9 @@ TAKE_DUE = Statement(
     WITH taken AS (
         {_take("LEAST").strip()}
         WHERE id = ANY (ARRAY({_due("FOR UPDATE SKIP LOCKED")}))
-        RETURNING outbox.id AS position, job_id, attempts, dispatch_seq, created_at
+        RETURNING outbox.id AS position, job_id, attempts, dispatch_seq, due_at
     )
-    SELECT {_MESSAGE}, {{now}} - taken.created_at AS waited_us, dispatch_seq
+    SELECT {_MESSAGE}, {{now}} - taken.due_at AS waited_us, dispatch_seq
     FROM taken JOIN jobs ON jobs.id = job_id ORDER BY position
     """,
     only_dialect=Dialect.POSTGRES,
@@ -162,7 +162,7 @@ READ_TAKEN = Statement(
     "outbox.read_taken",
     "Read the messages of each job taken.",
     f"""
-    SELECT {_MESSAGE}, {{now}} - outbox.created_at AS waited_us, dispatch_seq
+    SELECT {_MESSAGE}, {{now}} - outbox.due_at AS waited_us, dispatch_seq
     FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,

@@ -10,7 +10,7 @@ import asyncpg
 _COLUMNS = "id, kind, status, prior_status, attempt_id, available_at, created_at, updated_at, started_at, finished_at"
 _ATTEMPT = "job_id, attempt_id, lease_owner, started_at, ended_at, outcome"
 _ENTRY = "job_id, from_status, to_status, attempt_id, at"
-_ROW = "job_id, state, next_attempt_at, turn_at, created_at"
+_ROW = "job_id, state, next_attempt_at, turn_at, due_at"
 _FILLS = (
     f"INSERT INTO jobs ({_COLUMNS}) SELECT id, 'bench', 'succeeded', 'running', 1, n, n, n, n, n FROM past",
     f"INSERT INTO outbox ({_ROW}) SELECT id, 'delivered', n, n, n FROM past",

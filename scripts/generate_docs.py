@@ -83,12 +83,27 @@ def settings_page() -> str:
 
 def metrics_page() -> str:
     """All metrics."""
-    rows = [
-        (f"`{item.name}`", item.kind, ", ".join(f"`{label}`" for label in item.labels) or "none", item.purpose)
-        for item in metrics.ALL_METRICS
-    ]
-    intro = "Served at `/metrics`. No label is an id of a job, a submission or a user (INV-6).\n"
-    return _page("Metrics", intro, _table(("Metric", "Kind", "Labels", "Meaning"), rows))
+
+    def table(*, is_of_system: bool) -> str:
+        rows = [
+            (f"`{item.name}`", item.kind, ", ".join(f"`{label}`" for label in item.labels) or "none", item.purpose)
+            for item in metrics.ALL_METRICS
+            if item.is_of_system is is_of_system
+        ]
+        return _table(("Metric", "Kind", "Labels", "Meaning"), rows)
+
+    intro = (
+        "Served at `/metrics` by every role; [Operate an installation](../how-to/operate.md#metrics-and-health) says\n"
+        "at which address and to whom. No label is an id of a job, a submission or a user (INV-6).\n\n"
+        "## Metrics of the system\n\n"
+        "Every process serves the same values: they are counted in the database, the stream and the registry,\n"
+        "at most a few seconds ago. Use `max`, not `sum`, over instances. What cannot be read is left out.\n\n"
+    )
+    own = (
+        "\n## Metrics of a process\n\n"
+        "Each process serves what it has counted itself since it started; use `sum` over instances.\n\n"
+    )
+    return _page("Metrics", intro, table(is_of_system=True) + own + table(is_of_system=False))
 
 
 def errors_page() -> str:

@@ -22,7 +22,7 @@ from adjudge.chains.engine import ChainEngine
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import logs
-from adjudge.observe.health_server import serve_health
+from adjudge.observe.health_server import HealthSources, serve_health
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.periodic import run_periodically
 from adjudge.relay.reconciler import Reconciler
@@ -235,7 +235,7 @@ async def _serve(orders: ProcessConfig, database: Database, stream: Stream) -> N
             database, jobs, stream, {JOB_KIND_JUDGE: OracleHandler(orders), JOB_KIND_NODE: nodes}, _settings(orders)
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
-        async with serve_health(orders.metrics_port, [worker.heartbeat]):
+        async with serve_health(orders.metrics_port, HealthSources([worker.heartbeat])):
             await worker.run()
         return
     reconciler = Reconciler(database, jobs, stream, name=orders.name, older_than_ms=orders.idle_ms)

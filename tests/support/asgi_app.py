@@ -31,6 +31,7 @@ from adjudge.services.event_feed import EventFeed
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.scoreboard_feed import ScoreboardFeed
 from adjudge.services.scoreboard_rows import encode_change
+from adjudge.services.system_metrics import SystemMetrics
 from adjudge.services.viewer import CredentialCache
 from adjudge.store.accounts import api_tokens, users
 from adjudge.stream import MemoryStream
@@ -59,6 +60,7 @@ async def make_services(
     scoreboard_feed, feed_watcher = ScoreboardFeed(store.database, encode_change), FeedWatcher(store.database)
     idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
     credentials = CredentialCache(store.database, cache_sec=3, session_idle_us=idle_us)
+    system = SystemMetrics(store.database, stream, registry, valid_sec=0, local_sec=0)
     server = settings.server
     connections = SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
     try:
@@ -81,6 +83,7 @@ async def make_services(
                 feed_watcher=feed_watcher,
                 connections=connections,
                 checks={},
+                system_metrics=system,
             )
     finally:
         await connections.close()
@@ -89,6 +92,7 @@ async def make_services(
         await feed_watcher.close()
         await credentials.close()
         await admission.close()
+        await system.close()
         await registry.close()
         await stream.close()
         await blobs.close()

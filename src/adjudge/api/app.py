@@ -67,6 +67,7 @@ from adjudge.api.routes.ccs import event_feed
 from adjudge.api.routing import API_ROOT, ERROR_RESPONSES
 from adjudge.api.sse import OpenStreams
 from adjudge.services.domjudge_problems import IMPORT_WAIT_SEC
+from adjudge.observe.metrics_access import MetricsAccess
 
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(
@@ -103,7 +104,8 @@ def create_app(services: Services, routes: Sequence[BaseRoute] = ()) -> FastAPI:
     app.state.contest_only = services.contest_only
     app.router.routes.extend(routes or build_routes(services))
     has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
-    app.router.routes.extend(metrics.metrics_router(settings.server.metrics_access, has_proxy=has_proxy).routes)
+    access = MetricsAccess.of(settings.server.metrics_networks, settings.server.metrics_token.reveal())
+    app.router.routes.extend(metrics.metrics_router(services.system_metrics.render, access, has_proxy=has_proxy).routes)
     errors.install_error_handlers(app)
     _add_middleware(app, services)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it

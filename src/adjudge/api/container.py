@@ -68,6 +68,7 @@ from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmitService
+from adjudge.services.system_metrics import SystemMetrics
 from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.user_events import UserEventService
@@ -117,6 +118,7 @@ class Services:
     rejudges: RejudgeService
     webhooks: WebhookService
     ops: OpsService
+    system_metrics: SystemMetrics
     contests: ContestService
     reauthentication: ReauthenticationService
     contest_submissions: ContestSubmissionService

@@ -14,12 +14,13 @@ import uvloop
 from adjudge import settings as settings_source
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.wiring.drivers import open_served, open_stream
-from adjudge.cli.wiring.process import open_health_server, tune_gc
+from adjudge.cli.wiring.process import open_health_server, open_system_metrics, tune_gc
 from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.relay.housekeeping import record_metrics
+from adjudge.services.health import component_checks
 from adjudge.settings import Settings
 
 
@@ -49,8 +50,9 @@ async def _run(settings: Settings) -> None:
         open_served(settings) as database,
         namespace_taken(settings, database),
         open_stream(settings) as stream,
-        open_health_server(settings, heartbeat),
-        record_metrics(database, name),
+        open_system_metrics(settings, database, stream) as system,
+        open_health_server(settings, system.render, component_checks(database, stream=stream), heartbeat),
+        record_metrics(database, name, system),
     ):
         click.echo(f"{name} started, database {settings.database.url}")
         tune_gc()

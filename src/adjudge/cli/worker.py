@@ -10,12 +10,13 @@ import uvloop
 from adjudge import settings as settings_source
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
-from adjudge.cli.wiring.process import drain_on_signals, open_health_server, tune_gc
+from adjudge.cli.wiring.process import drain_on_signals, open_health_server, open_system_metrics, tune_gc
 from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.worker import open_worker
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.housekeeping import record_metrics
+from adjudge.services.health import component_checks
 from adjudge.settings import Settings
 from adjudge.stream import consumer_name
 
@@ -51,8 +52,15 @@ async def _run(settings: Settings) -> None:
         open_blobs(settings) as blobs,
         inline_dispatch(settings, database, stream),
         open_worker(settings, database, stream, blobs, name) as worker,
-        open_health_server(settings, worker.heartbeat),
-        record_metrics(database, name),
+        open_system_metrics(settings, database, stream) as system,
+        open_health_server(
+            settings,
+            system.render,
+            component_checks(database, blobs=blobs, stream=stream),
+            worker.heartbeat,
+            is_draining=lambda: worker.is_draining,
+        ),
+        record_metrics(database, name, system),
     ):
         drain_on_signals(worker.drain)
         click.echo(f"{name} started, database {settings.database.url}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from adjudge.domain.errors import InternalFault, InvalidInput
+from adjudge.domain.failure_class import JURY_FAULT
 from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.domain.programs import Checker, CheckerProtocol, FileRef, InteractorProtocol, ProblemFiles, Program, Stub
 from adjudge.judge.case_runner import InteractionRunner
@@ -22,7 +23,7 @@ from adjudge.sandbox import Sandbox
 class JuryFault(InternalFault):
     """A jury program cannot be used."""
 
-    code = "JURY_FAULT"
+    code = JURY_FAULT
 
 
 @dataclass(frozen=True, slots=True)

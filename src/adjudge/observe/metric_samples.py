@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from adjudge.observe import metrics
@@ -22,7 +23,14 @@ COUNTERS: Final = (
     "stalled",
     "chain_runs",
 )
-GAUGES: Final = ("queue_depth", "api_outbox_pending", "dead_letters")
+GAUGES: Final = (
+    "queue_depth",
+    "jobs_running",
+    "api_outbox_pending",
+    "dead_letters",
+    "worker_slots",
+    "worker_slots_used",
+)
 HISTOGRAMS: Final = ("queue_wait_seconds", "judge_run_duration_seconds")
 
 
@@ -35,24 +43,21 @@ class MetricSample:
     histograms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def take_sample() -> MetricSample:
-    """All values since the process started."""
+def take_sample(system: Mapping[str, Mapping[str, float]] = MappingProxyType({})) -> MetricSample:
+    """All values since the process started, and the metrics of the system."""
     counters: dict[str, dict[str, float]] = {}
-    gauges: dict[str, dict[str, float]] = {}
     histograms: dict[str, dict[str, float]] = {}
     for family in metrics.REGISTRY.collect():
         name = family.name.removeprefix(metrics.PREFIX)
         if name in COUNTERS:
             counters[name] = {_labels(item.labels): item.value for item in family.samples if _is_total(item.name)}
-        elif name in GAUGES:
-            gauges[name] = {_labels(item.labels): item.value for item in family.samples}
         elif name in HISTOGRAMS:
             buckets = histograms.setdefault(name, {})
             for item in family.samples:
                 if item.name.endswith("_bucket"):
                     bound = item.labels["le"]
                     buckets[bound] = buckets.get(bound, 0.0) + item.value
-    return MetricSample(counters, gauges, histograms)
+    return MetricSample(counters, {name: system[name] for name in GAUGES if name in system}, histograms)
 
 
 def diff_samples(now: MetricSample, before: MetricSample) -> MetricSample:

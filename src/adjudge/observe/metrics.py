@@ -3,14 +3,20 @@
 Labels are few and bounded (INV-6): statuses, reasons, kinds; never an id of a job, submission or user. Code that counts
 imports the name from here: ``metrics.WORKER_CLAIM.labels("won", "ok").inc()``. Labels are in the declared order.
 ``docs/reference/metrics.md`` is generated from ``ALL_METRICS``.
+
+Most metrics are of the process that is asked. Those of the system (queue, outbox, dead letters, workers) are not kept
+here: they are counted for each scrape by ``services.system_metrics``, and are the same from every process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 PREFIX: Final = "adjudge_"
 
@@ -28,13 +34,18 @@ class MetricInfo:
     kind: str
     labels: tuple[str, ...]
     purpose: str
+    is_of_system: bool = False
+    """Whether every process serves the same value, counted for the whole system."""
 
 
 ALL_METRICS: Final[list[MetricInfo]] = []
 
 _FAST_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Buckets for one statement or one delivery."""
-_LONG_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
+_LONG_SECONDS: Final = (
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
+    *(10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0),
+)
 """Buckets for running programs or waiting for a worker."""
 
 
@@ -46,6 +57,10 @@ def _counter(name: str, purpose: str, *labels: str) -> Counter:
 def _gauge(name: str, purpose: str, *labels: str) -> Gauge:
     ALL_METRICS.append(MetricInfo(PREFIX + name, "gauge", labels, purpose))
     return Gauge(PREFIX + name, purpose, labels, registry=REGISTRY)
+
+
+def _system_gauge(name: str, purpose: str, *labels: str) -> None:
+    ALL_METRICS.append(MetricInfo(PREFIX + name, "gauge", labels, purpose, is_of_system=True))
 
 
 def _histogram(name: str, purpose: str, *labels: str, buckets: tuple[float, ...]) -> Histogram:
@@ -62,9 +77,12 @@ JUDGE_RUN_TRANSITIONS: Final = _counter(
 )
 JUDGE_RUN_DURATION: Final = _histogram(
     "judge_run_duration_seconds",
-    "Seconds from the claim of a judge run to its end.",
+    "Seconds from the last claim of a judge run to its end.",
     "status",
     buckets=_LONG_SECONDS,
+)
+VERDICT_LATENCY: Final = _histogram(
+    "verdict_latency_seconds", "Seconds from the acceptance of a submission to its verdict.", buckets=_LONG_SECONDS
 )
 SUBMISSION_CONFLICTS: Final = _counter(
     "submission_conflicts_total", "Submission writes refused because of a version conflict."
@@ -80,7 +98,7 @@ JUDGE_EXEC_DURATION: Final = _histogram(
 )
 JUDGE_EXEC_INFLIGHT: Final = _gauge("judge_exec_inflight", "Programs currently executing.")
 JUDGE_EXEC: Final = _counter("judge_exec_total", "Program executions by result: ok, reject, error, timeout.", "result")
-JUDGE_VERDICT: Final = _counter("judge_verdict_total", "Verdicts given.", "verdict")
+JUDGE_VERDICT: Final = _counter("judge_verdict_total", "Committed verdicts of judge runs.", "verdict")
 JUDGE_PROTOCOL_ERRORS: Final = _counter("judge_protocol_errors_total", "Invalid launcher reports, by reason.", "reason")
 JUDGE_OUTPUT_TRUNCATED: Final = _counter(
     "judge_output_truncated_total", "Program outputs truncated at the capture limit.", "stream"
@@ -114,23 +132,58 @@ WORKER_RECLAIM_LATENCY: Final = _histogram(
     "worker_reclaim_latency_seconds", "Duration of one reclaim pass in seconds.", buckets=_FAST_SECONDS
 )
 WORKER_RECLAIM_INFLIGHT: Final = _gauge("worker_reclaim_inflight", "Reclaimed jobs running now.")
+WORKER_CACHE_DISK: Final = _gauge(
+    "worker_cache_disk_bytes", "Size of the file system of a worker's cache: files or programs.", "cache"
+)
+WORKER_CACHE_DISK_FREE: Final = _gauge(
+    "worker_cache_disk_free_bytes", "Free bytes of the file system of a worker's cache.", "cache"
+)
 
-# Dispatch and queues: written by the relay and the watchdog.
-OUTBOX_DISPATCH: Final = _counter("api_outbox_dispatch_total", "Outbox rows sent to the stream.", "status", "reason")
+# The system: counted for each scrape.
+_system_gauge("queue_depth", "Jobs that are due and not running, published or not.", "band")
+_system_gauge("queue_oldest_seconds", "Seconds since the oldest of these jobs became due; 0 if there is none.", "band")
+_system_gauge("jobs_delayed", "Waiting jobs that are not due yet: retries, delayed and held jobs.", "band")
+_system_gauge("jobs_running", "Running jobs.", "band")
+_system_gauge("api_outbox_pending", "Outbox rows not yet delivered.")
+_system_gauge(
+    "api_outbox_oldest_seconds",
+    "Seconds since the oldest undelivered outbox row was due; 0 if none is due. Failed deliveries do not reset it.",
+)
+_system_gauge("dead_letters", "Open dead letters.")
+_system_gauge("stream_messages", "Messages in the stream, read or not.", "band")
+_system_gauge("stream_pending", "Messages that were read and not acknowledged.", "band")
+_system_gauge("processes_alive", "Processes with a valid lease in the registry.", "role")
+_system_gauge("worker_slots", "Slots of all live workers.")
+_system_gauge("worker_slots_used", "Running jobs with a valid lease.")
+SYSTEM_METRICS_UP: Final = _gauge(
+    "system_metrics_up",
+    "1 if this process could read the metrics of the system for this scrape; 0 if not, and they are left out.",
+)
+
+# Dispatch and queues: written by the relay, the watchdog and workers.
+OUTBOX_DISPATCH: Final = _counter("api_outbox_dispatch_total", "Deliveries of outbox rows.", "status", "reason")
 OUTBOX_DISPATCH_LATENCY: Final = _histogram(
     "api_outbox_dispatch_latency_seconds",
-    "Seconds from the creation of an outbox row to its delivery.",
-    buckets=_FAST_SECONDS,
+    "Seconds from when an outbox row was due to its delivery.",
+    buckets=_LONG_SECONDS,
 )
-OUTBOX_PENDING: Final = _gauge("api_outbox_pending", "Outbox rows not yet delivered.")
 JOBS_ENQUEUED: Final = _counter("jobs_enqueued_total", "Jobs created, by kind.", "kind")
 JOBS_STARTED: Final = _counter("jobs_started_total", "Job attempts started, by kind.", "kind")
 STREAM_FULL: Final = _gauge(
     "stream_full", "1 while dispatch to a priority band is paused because its stream is at capacity.", "band"
 )
-QUEUE_DEPTH: Final = _gauge("queue_depth", "Jobs waiting, by priority band.", "band")
-QUEUE_WAIT: Final = _histogram("queue_wait_seconds", "Seconds from enqueue to claim.", buckets=_LONG_SECONDS)
-DEAD_LETTERS: Final = _gauge("dead_letters", "Open dead letters.")
+QUEUE_WAIT: Final = _histogram(
+    "queue_wait_seconds", "Seconds from the creation of a job to its first start.", "kind", buckets=_LONG_SECONDS
+)
+JOB_FAILURES: Final = _counter(
+    "job_failures_total",
+    "Failed jobs and rejected submissions, by class: compile, contestant, problem, task, infrastructure.",
+    "kind",
+    "class",
+)
+JOB_ATTEMPT_FAILURES: Final = _counter(
+    "job_attempt_failures_total", "Attempts that ended with an error, by error code.", "kind", "code"
+)
 STALLED: Final = _counter("stalled_total", "Jobs whose lease expired because their worker was lost.")
 
 # Admission and cache.
@@ -149,6 +202,23 @@ CHAIN_NODES_INFLIGHT: Final = _gauge("chain_nodes_inflight", "Nodes currently ex
 ProcessCollector(registry=REGISTRY)
 
 
-def render_metrics() -> bytes:
-    """All metrics in the Prometheus text format."""
-    return generate_latest(REGISTRY)
+class _SystemCollector(Collector):
+    """The metrics of the system, as Prometheus families."""
+
+    def __init__(self, gauges: Mapping[str, Mapping[str, float]]) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for metric in ALL_METRICS:
+            values = self._gauges.get(metric.name.removeprefix(PREFIX)) if metric.is_of_system else None
+            if values is not None:
+                family = GaugeMetricFamily(metric.name, metric.purpose, labels=metric.labels)
+                for labels, value in values.items():
+                    family.add_metric([part.partition("=")[2] for part in labels.split(",") if part], value)
+                yield family
+
+
+def render_metrics(system: Mapping[str, Mapping[str, float]] | None) -> bytes:
+    """All metrics in the Prometheus text format; ``system`` are those of the system, None if they are unknown."""
+    SYSTEM_METRICS_UP.set(system is not None)
+    return generate_latest(REGISTRY) + generate_latest(_SystemCollector(system or {}))

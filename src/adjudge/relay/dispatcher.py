@@ -40,7 +40,6 @@ from adjudge.stream.driver import MessageBody, PublishResult, Stream
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
 _DELIVERED = metrics.OUTBOX_DISPATCH.labels("delivered", "ok")
-_FAILED = metrics.OUTBOX_DISPATCH.labels("failed", "stream_error")
 _SOON_MS = 100
 """Delay before checking again whether the stream has capacity, or whether more is due after a delivery."""
 _LEAST_MS = 20
@@ -307,14 +306,21 @@ def _count(
     rows = {row.job_id: row for row in due}
     for item in published:
         if item.entry_id is None:
-            _FAILED.inc()
+            metrics.OUTBOX_DISPATCH.labels("failed", _reason(item)).inc()
         if item.entry_id is None and not item.is_outage:
             _log.warning("dispatch_failed", job_id=item.job_id, trace_id=rows[item.job_id].trace_id, error=item.error)
     delivered = [rows[item.job_id] for item in published if item.entry_id is not None]
     _DELIVERED.inc(len(delivered))
     for row in delivered:
-        metrics.OUTBOX_DISPATCH_LATENCY.observe(row.waited_us / _SECOND_US)
+        metrics.OUTBOX_DISPATCH_LATENCY.observe(max(0, row.waited_us) / _SECOND_US)
     _log.info_many("job_dispatched", (_fields(row, payloads[row.job_id]) for row in delivered))
+
+
+def _reason(item: PublishResult) -> str:
+    """Why a message was not published, for the metric."""
+    if item.is_outage:
+        return "stream_unavailable"
+    return "invalid_message" if item.is_final else "stream_error"
 
 
 def _fields(row: DueRow, payload: Mapping[str, Any]) -> dict[str, object]:

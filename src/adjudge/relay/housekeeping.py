@@ -1,4 +1,4 @@
-"""Housekeeping: deletes old data, counts waiting jobs for the metrics, and stores metric samples for trend plots."""
+"""Housekeeping: deletes old data, and stores metric samples for trend plots."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Final
 
-from adjudge.observe import metric_samples, metrics
+from adjudge.observe import metric_samples
 from adjudge.observe.logs import get_logger
 from adjudge.relay.periodic import periodic_task
+from adjudge.services.system_metrics import SystemMetrics
 from adjudge.store import Database, Tx
 from adjudge.store.contests import scoreboard_log
-from adjudge.store.jobs import dead_letters, outbox, progress, retention
+from adjudge.store.jobs import progress, retention
 from adjudge.store.judging import evaluations, executions
 from adjudge.store.ops import idempotency_keys
 from adjudge.store.ops import metric_samples as stored_samples
 from adjudge.store.webhooks import commands as webhook_commands
-from adjudge.stream.driver import Stream
 
 _log = get_logger(__name__)
 _PROGRESS_MS: Final = 10 * 60 * 1_000
@@ -62,34 +62,18 @@ class Retention:
         return total
 
 
-class QueueGauges:
-    """Counts waiting jobs, for the queue metrics."""
-
-    def __init__(self, database: Database, stream: Stream) -> None:
-        self._database = database
-        self._stream = stream
-
-    async def run_once(self) -> int:
-        """Count once; return how many jobs wait."""
-        metrics.OUTBOX_PENDING.set(await self._database.read(outbox.count_pending))
-        metrics.DEAD_LETTERS.set(await self._database.read(dead_letters.count_open))
-        depth = await self._stream.depths()
-        for band, waiting in depth.items():
-            metrics.QUEUE_DEPTH.labels(str(band)).set(waiting)
-        return sum(depth.values())
-
-
 class MetricsRecorder:
     """Writes the metric samples of one process; no external scraper is needed for the trend plots."""
 
-    def __init__(self, database: Database, *, source: str) -> None:
+    def __init__(self, database: Database, system: SystemMetrics, *, source: str) -> None:
         self._database = database
+        self._system = system
         self._source = source
         self._before = metric_samples.take_sample()
 
     async def run_once(self) -> int:
-        """Write the changes since the last sample."""
-        now = metric_samples.take_sample()
+        """Write the changes since the last sample, and the metrics of the system."""
+        now = metric_samples.take_sample(await self._system.read() or {})
         sample = asdict(metric_samples.diff_samples(now, self._before))
         await self._database.transact(
             lambda tx: stored_samples.insert(tx, self._source, sample, older_than_ms=_SAMPLES_KEPT_MS)
@@ -99,9 +83,8 @@ class MetricsRecorder:
 
 
 @asynccontextmanager
-async def record_metrics(database: Database, source: str) -> AsyncIterator[None]:
+async def record_metrics(database: Database, source: str, system: SystemMetrics) -> AsyncIterator[None]:
     """Write the samples of this process while the block runs."""
-    async with periodic_task(
-        MetricsRecorder(database, source=source).run_once, interval_ms=SAMPLE_EVERY_MS, name="recorder"
-    ):
+    recorder = MetricsRecorder(database, system, source=source)
+    async with periodic_task(recorder.run_once, interval_ms=SAMPLE_EVERY_MS, name="recorder"):
         yield

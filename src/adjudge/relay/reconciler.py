@@ -9,6 +9,7 @@ from adjudge.observe.logs import get_logger
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.isolation import JobIsolation
+from adjudge.store.jobs.metrics import job_ids_fields
 from adjudge.store.jobs.models import QueuedJob
 from adjudge.stream.driver import Stream
 
@@ -52,19 +53,19 @@ class Reconciler:
             restored += more
         self._position = position or _FRONT
         if restored:
-            _log.warning("stream_messages_lost", jobs=restored)
-        return restored
+            _log.warning("stream_messages_lost", **job_ids_fields(restored))
+        return len(restored)
 
-    async def _walk(self, position: _Position) -> tuple[int, _Position | None]:
-        """Continue from ``position`` while messages are missing; return their number, and where it stopped early.
+    async def _walk(self, position: _Position) -> tuple[list[str], _Position | None]:
+        """Continue from ``position`` while messages are missing; return their jobs, and where it stopped early.
 
         After a loss of all stream data, every job is requeued at once. The dispatcher limits the rate, because it
         publishes no more than the stream has capacity for; waiting in the outbox costs nothing.
         """
-        restored = 0
+        restored: list[str] = []
         while True:
             queued, lost = await self._look(position)
-            restored += await self._requeue(lost) if lost else 0
+            restored += await self._requeue(lost) if lost else []
             if len(queued) < self._batch:
                 return restored, None
             position = queued[-1].scan_position
@@ -78,5 +79,6 @@ class Reconciler:
         known = await self._stream.find_existing([(job.priority, job.entry_id) for job in queued]) if queued else set()
         return queued, [job.job_id for job in queued if (job.priority, job.entry_id) not in known]
 
-    async def _requeue(self, lost: Sequence[str]) -> int:
-        return len(await self._isolation.run(lost, lambda tx, ids: self._jobs.requeue(tx, ids, actor=self._name)))
+    async def _requeue(self, lost: Sequence[str]) -> list[str]:
+        jobs = await self._isolation.run(lost, lambda tx, ids: self._jobs.requeue(tx, ids, actor=self._name))
+        return [job.id for job in jobs]

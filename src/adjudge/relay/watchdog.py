@@ -12,9 +12,9 @@ from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database
-from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.commands import WORKER_LOST, JobCommands
 from adjudge.store.jobs.isolation import JobIsolation
-from adjudge.store.jobs.metrics import log_fields
+from adjudge.store.jobs.metrics import log_fields, record_failed_attempt
 
 _log = get_logger(__name__)
 _BATCH = 500
@@ -50,6 +50,7 @@ class Watchdog:
         )
         for job in batch:
             dead_lettered = job.status is JobStatus.FAILED
+            record_failed_attempt(job.kind, WORKER_LOST)
             _log.warning("job_lease_expired", stage="lost", dead_lettered=dead_lettered, **log_fields(job))
         metrics.STALLED.inc(len(batch))
         return len(batch)

@@ -24,8 +24,9 @@ class PriorityQueueRead(ResponseModel):
     """Queue of one priority: 0 admins, 1 staff, 2 contestants, 3 services."""
 
     band: int
-    waiting: int
-    oldest_ms: int = field(metadata=doc("Age of the oldest due row."))
+    waiting: int = field(metadata=doc("Due jobs, published or not."))
+    delayed: int = field(metadata=doc("Jobs that are not due yet: retries, delayed and held jobs."))
+    oldest_ms: int = field(metadata=doc("Time since the oldest due job became due."))
 
 
 @dataclass(frozen=True, kw_only=True)

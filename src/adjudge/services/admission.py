@@ -249,7 +249,7 @@ class AdmissionController:
         self._decisions.log("admitted", "ok", user_id=viewer.user_id, count=1, band=band)
 
     def _refuse(self, refused: AdjudgeError, viewer: Viewer, count: int) -> None:
-        metrics.ADMISSION.labels("refused", refused.code.lower()).inc()
+        metrics.ADMISSION.labels("refused", refused.code.lower()).inc(count)
         self._decisions.log("refused", refused.code.lower(), user_id=viewer.user_id, count=count)
 
     async def unavailable_languages(self, languages: Collection[str]) -> frozenset[str]:

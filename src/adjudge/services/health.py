@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from adjudge.blobs.driver import BlobStore, parse_digest
@@ -43,26 +44,36 @@ class ComponentHealth:
         return "ok" if self.is_well else "away"
 
 
-def component_checks(database: Database, blobs: BlobStore, stream: Stream, registry: Registry) -> Mapping[str, Check]:
+def component_checks(
+    database: Database,
+    *,
+    blobs: BlobStore | None = None,
+    stream: Stream | None = None,
+    registry: Registry | None = None,
+) -> Mapping[str, Check]:
+    """The checks of the components that a process uses."""
+
     async def database_answers() -> None:
         await ping(database)
 
-    async def blobs_answer() -> None:
+    async def blobs_answer(blobs: BlobStore) -> None:
         await blobs.exists(parse_digest(_ANY_DIGEST))
 
-    async def stream_answers() -> None:
+    async def stream_answers(stream: Stream) -> None:
         await stream.depths()
 
-    async def a_worker_lives() -> None:
+    async def a_worker_lives(registry: Registry) -> None:
         if not any(process.info.role is ProcessRole.WORKER for process in await registry.list()):
             raise Unavailable("No workers online.")
 
-    return {
-        "database": database_answers,
-        "blobs": blobs_answer,
-        "stream": stream_answers,
-        "workers": a_worker_lives,
-    }
+    checks: dict[str, Check] = {"database": database_answers}
+    if blobs is not None:
+        checks["blobs"] = partial(blobs_answer, blobs)
+    if stream is not None:
+        checks["stream"] = partial(stream_answers, stream)
+    if registry is not None:
+        checks["workers"] = partial(a_worker_lives, registry)
+    return checks
 
 
 async def check_components(checks: Mapping[str, Check]) -> list[ComponentHealth]:

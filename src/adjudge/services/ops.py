@@ -67,8 +67,10 @@ class OpsService:
         """Check all components and count waiting jobs."""
 
         async def count(tx: Tx) -> tuple[list[QueueStats], int, OutboxStats, int]:
+            waiting, running = await queue_stats.find_queue_stats(tx)
             return (
-                *await queue_stats.find_queue_stats(tx),
+                waiting,
+                sum(band.running for band in running),
                 await queue_stats.find_outbox_stats(tx),
                 await dead_letters.count_open(tx),
             )
@@ -90,7 +92,8 @@ class OpsService:
 
     async def get_queue_status(self) -> tuple[list[QueueStats], int]:
         """Waiting jobs by priority band, and the number of running jobs."""
-        return await self.database.read(queue_stats.find_queue_stats)
+        waiting, running = await self.database.read(queue_stats.find_queue_stats)
+        return waiting, sum(band.running for band in running)
 
     async def get_outbox_status(self) -> OutboxStats:
         return await self.database.read(queue_stats.find_outbox_stats)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import ipaddress
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ __all__ = [
 ]
 
 CONFIG_VARIABLE: Final = "ADJUDGE_CONFIG"
+_TOKEN_CHARACTERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def load(
     settings = Settings(**sections, sources=MappingProxyType(sources), unknown_variables=_unknown_variables(env))
     _check_heartbeat(settings)
     _check_watermarks(settings)
+    _check_metrics_access(settings)
     return _with_default_database(settings)
 
 
@@ -134,6 +137,24 @@ def _raw_value(
     if name in toml.values:
         return toml.values[name], toml.where(name)
     return None, "default"
+
+
+def _check_metrics_access(settings: Settings) -> None:
+    server = settings.server
+    networks = [item.strip() for item in server.metrics_networks.split(",")]
+    try:
+        for network in networks if networks != ["none"] else ():
+            ipaddress.ip_network(network)
+    except ValueError as error:
+        name = "server.metrics_networks"
+        raise InvalidInput(
+            f"{name} ({settings.sources[name]}): {error}; give networks such as 10.0.0.0/8, or none.", field=name
+        ) from None
+    token, name = server.metrics_token.reveal(), "server.metrics_token"
+    if token and len(token) < _TOKEN_CHARACTERS:
+        raise InvalidInput(
+            f"{name} ({settings.sources[name]}): must have at least {_TOKEN_CHARACTERS} characters.", field=name
+        )
 
 
 def _check_heartbeat(settings: Settings) -> None:

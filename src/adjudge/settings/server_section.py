@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from adjudge.settings.secret import Secret
 from adjudge.settings.setting import declare as _setting
 
 
@@ -25,10 +25,26 @@ class ServerSettings:
     host: str = _setting("127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces.", "HOST", pattern=r"\S+")
     metrics_port: int = _setting(
         0,
-        "Port on 127.0.0.1 for /metrics and /health/live of workers and schedulers; 0 disables it.",
+        "Port for /metrics, /health/live and /health/ready of every role; 0 disables it.",
         "METRICS_PORT",
         minimum=0,
         maximum=65535,
+    )
+    metrics_host: str = _setting(
+        "127.0.0.1",
+        "Address that metrics_port listens on; 0.0.0.0 for all interfaces.",
+        "METRICS_HOST",
+        pattern=r"\S+",
+    )
+    metrics_networks: str = _setting(
+        "127.0.0.0/8, ::1/128",
+        "Comma-separated networks whose direct requests may read /metrics without a token; none: no network.",
+        "METRICS_NETWORKS",
+    )
+    metrics_token: Secret = _setting(  # noqa: RUF009  # it is dataclasses.field
+        Secret(""),
+        "Bearer token that may read /metrics from any address, at least 16 characters; empty: none.",
+        "METRICS_TOKEN",
     )
     port: int = _setting(8080, "Port to listen on; 0 picks a free port.", "PORT", minimum=0, maximum=65535)
     public_url: str = _setting(
@@ -86,10 +102,4 @@ class ServerSettings:
     streams_most: int = _setting(10_000, "Maximum open event streams per server.", "STREAMS_MOST", minimum=1)
     cors_origins: str = _setting(
         "", "Comma-separated origins allowed to call the API with a token; * for all; empty: none.", "CORS_ORIGINS"
-    )
-    metrics_access: Literal["loopback", "token", "open"] = _setting(
-        "loopback",
-        "Who may read /metrics besides holders of ops:read: loopback (local requests without a "
-        "proxy), token (nobody else) or open (everybody).",
-        "METRICS_ACCESS",
     )

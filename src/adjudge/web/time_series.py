@@ -28,12 +28,10 @@ class TimeBucket:
         total = sum_samples(item.sample["counters"].get(name, {}) for item in self.figures)
         return sum(value for label, value in total.items() if wanted(label))
 
-    def gauge(self, name: str) -> float:
-        """The latest value of a gauge, summed over its labels."""
-        latest: dict[str, float] = {}
-        for item in self.figures:
-            latest.update(item.sample["gauges"].get(name, {}))
-        return sum(latest.values())
+    def gauge(self, name: str) -> float | None:
+        """The latest value of a metric of the system, summed over its labels; None if no process knew it."""
+        known = [item.sample["gauges"][name] for item in self.figures if name in item.sample["gauges"]]
+        return sum(known[-1].values()) if known else None
 
     def quantile(self, name: str, share: float) -> float | None:
         return quantile(sum_samples(item.sample["histograms"].get(name, {}) for item in self.figures), share)
@@ -57,7 +55,7 @@ def rate_series(
 
 
 def gauge_series(found: Iterable[TimeBucket], title: str, name: str) -> Series:
-    return Series(title, [(item.at, item.gauge(name)) for item in found])
+    return Series(title, [(item.at, value) for item in found if (value := item.gauge(name)) is not None])
 
 
 def quantile_series(found: Sequence[TimeBucket], name: str, *, scale: float = 1_000) -> list[Series]:
@@ -69,11 +67,25 @@ def quantile_series(found: Sequence[TimeBucket], name: str, *, scale: float = 1_
     return series
 
 
-def ratio_series(found: Iterable[TimeBucket], title: str, name: str, wanted: Callable[[str], bool]) -> Series:
-    """Share of the selected labels of a counter, in percent."""
+def cache_hit_series(found: Iterable[TimeBucket], title: str, *, tier: str) -> Series:
+    """Hit rate of one tier of the cache of problems; a stale value counts as a hit, because it is served."""
+
+    def is_of_problems(label: str) -> bool:
+        return "entity=problem:" in label and f"tier={tier}" in label
+
+    def is_hit(label: str) -> bool:
+        return "result=hit" in label or "result=stale" in label
+
+    return ratio_series(found, title, "cache_requests", is_hit, is_of_problems)
+
+
+def ratio_series(
+    found: Iterable[TimeBucket], title: str, name: str, wanted: Callable[[str], bool], among: Callable[[str], bool]
+) -> Series:
+    """Share of the wanted labels of a counter ``among`` others, in percent."""
     points: list[tuple[float, Any]] = []
     for item in found:
-        total = item.count(name)
+        total = item.count(name, among)
         if total:
-            points.append((item.at, 100 * item.count(name, wanted) / total))
+            points.append((item.at, 100 * item.count(name, lambda label: among(label) and wanted(label)) / total))
     return Series(title, points)

@@ -12,6 +12,7 @@ from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
+from adjudge.store.jobs.metrics import job_ids_fields
 from adjudge.stream.driver import Message, Stream
 
 _log = get_logger(__name__)
@@ -57,7 +58,8 @@ class Acknowledger:
                 await self._stream.ack(messages)
             except Unavailable as error:
                 if is_last:  # no delay: the message is delivered again later, and its claim is refused
-                    self._outage.failed(error, messages=len(messages))
+                    job_ids = [message.job_id for message in messages if message.job_id is not None]
+                    self._outage.failed(error, messages=len(messages), **job_ids_fields(job_ids))
             else:
                 self._outage.over()
                 break

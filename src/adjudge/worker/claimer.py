@@ -22,6 +22,7 @@ from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.isolation import JobIsolation
+from adjudge.store.jobs.metrics import job_ids_fields
 from adjudge.store.jobs.models import BatchResult, Fence, Job
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler
@@ -180,7 +181,7 @@ class Claimer:
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 — one job that cannot be claimed must not stop the others
-            _log.warning("claim_failed", error=repr(error), jobs=len(job_ids))
+            _log.warning("claim_failed", error=repr(error), **job_ids_fields(job_ids))
             return await self._claim_apart(job_ids)
 
     async def _claim_in(self, tx: Tx, job_ids: Sequence[str]) -> BatchResult[Job]:
@@ -229,6 +230,6 @@ class Claimer:
                 lambda tx: self._jobs.defer(tx, job_ids, delay_ms=delay_ms, actor=self._name, reason=_REASON)
             )
         except Unavailable as error:
-            _log.warning("parked_messages_left", reason=error.code, error=error.message)
+            _log.warning("parked_messages_left", reason=error.code, error=error.message, **job_ids_fields(job_ids))
             return []
         return [given[job.id] for job in done]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from adjudge.domain.failure_class import FAILED
 from adjudge.domain.retry import RetryClass, RetryPolicy, classify
 from adjudge.domain.states import JobStatus
 from adjudge.store.jobs.models import Fence, Job, JobResult
@@ -23,7 +24,7 @@ def failed_result(job: Job, fence: Fence, error: Exception, policy: RetryPolicy,
     """
     code, text = str(getattr(error, "code", type(error).__name__)), _error_text(error)
     if classify(error) is RetryClass.FINAL:
-        return JobResult(fence, JobStatus.FAILED, reason="failed", error_code=code, error=text, job=job)
+        return JobResult(fence, JobStatus.FAILED, reason=FAILED, error_code=code, error=text, job=job)
     delay_ms = _policy_of_job(job, policy).delay_ms(fence.attempt_id, random_unit)
     return JobResult(fence, JobStatus.PENDING, reason="retry", error_code=code, error=text, delay_ms=delay_ms, job=job)
 

@@ -23,7 +23,7 @@ from adjudge.observe.logs import context, get_logger
 from adjudge.observe.outages import Outage
 from adjudge.store import Database
 from adjudge.store.jobs.commands import JobCommands
-from adjudge.store.jobs.metrics import log_fields
+from adjudge.store.jobs.metrics import job_ids_fields, log_fields, record_failed_attempt
 from adjudge.store.jobs.models import Capacity, Fence, FinishReport, Job, JobResult
 from adjudge.worker.handler import FollowUpHandler, Handler
 from adjudge.worker.slots import Claim, Reservation, Slots, StartRateLimiter
@@ -49,6 +49,8 @@ class FinishOutcome(NamedTuple):
     """Follow-up jobs that the worker is to start."""
     is_withdrawn: bool = False
     """Whether it was not written, because its lease was lost."""
+    status: JobStatus | None = None
+    """The status of the job after the write."""
 
 
 _WITHDRAWN = FinishOutcome(is_withdrawn=True)
@@ -134,7 +136,7 @@ class Finisher:
                 await self._write_batch(left)
             except Unavailable as error:
                 metrics.WORKER_FINALIZE_ERRORS.inc()
-                await asyncio.sleep(self._outage.failed(error, jobs=len(left)))
+                await asyncio.sleep(self._outage.failed(error, **job_ids_fields([pending.job.id for pending in left])))
         return [None] * len(batch)
 
     async def _write_batch(self, batch: list[_PendingResult]) -> None:
@@ -149,10 +151,13 @@ class Finisher:
         self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
         reasons = {item.job_id: item.reason for item in report.refused}
+        statuses = {job.id: job.status for job in report.done}
         for pending in batch:
             job_id = pending.job.id
-            pending.outcome = FinishOutcome(reasons.get(job_id), claimed.get(job_id, ()))
-            _count(pending.result, pending.outcome.refused)
+            refused = reasons.get(job_id)
+            status = None if refused is not None else statuses.get(job_id)
+            pending.outcome = FinishOutcome(refused, claimed.get(job_id, ()), status=status)
+            _count(pending.job, pending.result, pending.outcome)
 
     async def _send(self, batch: list[_PendingResult]) -> tuple[FinishReport, dict[str, tuple[Claim, ...]]]:
         """Write results in one transaction; return its report and the claimed follow-up jobs by finished job."""
@@ -206,10 +211,13 @@ class Finisher:
         batch[0].error = error
 
 
-def _count(result: JobResult, refused: RefusalReason | None) -> None:
-    if refused is None:
-        _WRITTEN[result.status].inc()
-        return
-    metrics.WORKER_FINALIZE_REJECTED.labels(str(refused)).inc()
-    if refused is RefusalReason.STALE_ATTEMPT:
-        metrics.WORKER_STALE_ATTEMPT.inc()
+def _count(job: Job, result: JobResult, outcome: FinishOutcome) -> None:
+    """Count what was written: a retry without an attempt left is a failure."""
+    if outcome.status is not None:
+        _WRITTEN[outcome.status].inc()
+        if result.error_code is not None:
+            record_failed_attempt(job.kind, result.error_code)
+    elif outcome.refused is not None:
+        metrics.WORKER_FINALIZE_REJECTED.labels(str(outcome.refused)).inc()
+        if outcome.refused is RefusalReason.STALE_ATTEMPT:
+            metrics.WORKER_STALE_ATTEMPT.inc()

@@ -23,6 +23,7 @@ from adjudge.observe.outages import Outage
 from adjudge.store import Database
 from adjudge.store.engine.notify import Wakeup
 from adjudge.store.jobs.commands import JobCommands
+from adjudge.store.jobs.metrics import job_ids_fields
 from adjudge.store.jobs.models import Fence
 
 OnLost = Callable[[RefusalReason], None]
@@ -104,7 +105,7 @@ class LeaseKeeper:
             async with self._looking_out():
                 canceled = await self._database.read(lambda tx: self._jobs.find_canceled(tx, list(held)))
         except Exception as error:  # noqa: BLE001 — the next renewal detects the problem as well
-            _log.warning("cancel_check_failed", error=repr(error), jobs=len(held))
+            _log.warning("cancel_check_failed", error=repr(error), **job_ids_fields(list(held)))
             return
         for job_id in canceled:
             self._lose(held[job_id], RefusalReason.ALREADY_FINISHED)
@@ -144,7 +145,7 @@ class LeaseKeeper:
         except Exception as error:  # noqa: BLE001 — after any error, only the next renewal can save these leases
             metrics.WORKER_HEARTBEAT.labels("failed", "db_error").inc()
             self._give_up_expired()
-            return min(usual_sec, self._outage.failed(error, jobs=len(fences)))
+            return min(usual_sec, self._outage.failed(error, **job_ids_fields([fence.job_id for fence in fences])))
         self._outage.over()
         metrics.WORKER_HEARTBEAT.labels("renewed", "ok").inc(len(outcome.done))
         for fence in outcome.done:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adjudge.domain.errors import InternalFault, RefusalReason, Unavailable
+from adjudge.domain.failure_class import FAILED
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context, get_logger
@@ -30,7 +31,6 @@ from adjudge.worker.slots import Claim, Slots, StartRateLimiter
 from adjudge.worker.worker_settings import WorkerOptions
 
 _log = get_logger(__name__)
-_SECOND_US: Final = 1_000_000
 REASON_WORKER_DRAINED: Final = "worker_drained"
 
 
@@ -139,7 +139,8 @@ class Runner:
                 loop.call_soon_threadsafe(self._lose, fence, reason)  # the lease keeper may run on its own thread
 
         self._keeper.add(fence, on_lost, claimed_at=claim.claimed_at, fields=fields)
-        _observe_start(claim)
+        if claim.is_takeover:
+            metrics.WORKER_RECLAIM_INFLIGHT.inc()
 
     def _end(self, attempt: _Attempt) -> None:
         self._keeper.remove(attempt.claim.fence)
@@ -257,7 +258,7 @@ def _completed(job: Job, fence: Fence, completion: HandlerResult) -> JobResult:
         completion.status,
         completion.result,
         completion.typed_result,
-        "failed",
+        FAILED,
         completion.error_code or "FAILED",
         completion.error,
         dead_letter=completion.dead_letter,
@@ -265,18 +266,14 @@ def _completed(job: Job, fence: Fence, completion: HandlerResult) -> JobResult:
     )
 
 
-def _observe_start(claim: Claim) -> None:
-    job, message = claim.job, claim.message
-    if claim.is_takeover:
-        metrics.WORKER_RECLAIM_INFLIGHT.inc()
-    if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
-        metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
-
-
 def _log_outcome(result: JobResult, outcome: FinishOutcome) -> None:
     if result.refund:
         _log.info("job_released", stage="released", reason=str(outcome.refused or result.reason))
     elif outcome.refused is not None:
         _log.warning("finish_refused", stage="refused", reason=str(outcome.refused))
+    elif outcome.status is JobStatus.PENDING:
+        _log.info("job_retry_scheduled", stage="retrying", error_code=result.error_code, delay_ms=result.delay_ms)
     else:
-        _log.info("job_finished", stage="finished", status=str(result.status))
+        is_dead = outcome.status is JobStatus.FAILED and (result.dead_letter or result.status is JobStatus.PENDING)
+        log = _log.warning if is_dead else _log.info
+        log("job_finished", stage="finished", status=str(outcome.status), dead_lettered=is_dead)

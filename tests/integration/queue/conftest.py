@@ -71,6 +71,8 @@ class QueueHarness:
     stream: Stream
     jobs: JobCommands
     redis_url: str | None = None
+    environment: str = "queue"
+    """The prefix of its keys in Redis."""
     handler: ScriptedHandler = field(default_factory=ScriptedHandler)
     person: str = field(default_factory=new_id)
     problem: str = field(default_factory=new_id)
@@ -181,16 +183,18 @@ async def _running(*loops: Any) -> AsyncIterator[None]:
 async def queue(request: pytest.FixtureRequest) -> AsyncIterator[QueueHarness]:
     """The queue in each mode in turn."""
     async with AsyncExitStack() as stack:
+        stream: Stream
         if request.param == "embedded":
             url, redis_url = request.getfixturevalue("sqlite_url"), None
-            stream: Stream = MemoryStream()
+            environment, stream = "queue", MemoryStream()
         else:
             url = request.getfixturevalue("postgres_url")
             redis_url = request.getfixturevalue("redis_server").url
-            stream = RedisStream(redis_url, environment=f"queue-{next(_ENVIRONMENTS)}")
+            environment = f"queue-{next(_ENVIRONMENTS)}"
+            stream = RedisStream(redis_url, environment=environment)
         stack.push_async_callback(stream.close)
         database = await stack.enter_async_context(open_database(url, migrate=False))
         jobs = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}, policy=QUICK)
-        queue = QueueHarness(url, database, stream, jobs, redis_url)
+        queue = QueueHarness(url, database, stream, jobs, redis_url, environment)
         await queue.set_up()
         yield queue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from adjudge.domain.failure_class import JURY_FAULT
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Tx
@@ -15,7 +16,6 @@ from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import JOB_KIND_JUDGE, JudgeRunListener
 from adjudge.store.judging.models import Judgement
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.handlers.judge import JURY_FAULT
 from tests.integration.queue.conftest import QUICK, QueueHarness
 
 _ONE_ATTEMPT = Statement("test.one_attempt", "Leave jobs one attempt.", "UPDATE jobs SET max_attempts = 1")

@@ -245,7 +245,7 @@ async def test_d1_dispatch_2_relays_share_rows_and_put_them_off_while_the_stream
         ).dispatch_batch(),
     )
     assert sum(taken) == 20
-    rows = await manual_worker.queue.rows("SELECT attempts, next_attempt_at - created_at AS later_us FROM outbox")
+    rows = await manual_worker.queue.rows("SELECT attempts, next_attempt_at - due_at AS later_us FROM outbox")
     assert {row["attempts"] for row in rows} == {0}, "the stream is at fault: no row is closer to being given up"
     assert all(row["later_us"] >= 100_000 for row in rows)
 

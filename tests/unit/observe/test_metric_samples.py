@@ -10,11 +10,11 @@ from adjudge.observe import metric_samples, metrics
 def test_sample_difference() -> None:
     before = metric_samples.take_sample()
     metrics.JOBS_STARTED.labels("judge").inc(3)
-    metrics.QUEUE_WAIT.observe(0.03)
-    metrics.DEAD_LETTERS.set(7)
-    found = metric_samples.diff_samples(metric_samples.take_sample(), before)
+    metrics.QUEUE_WAIT.labels("judge").observe(0.03)
+    system = {"dead_letters": {"": 7.0}, "stream_pending": {"band=0": 1.0}}
+    found = metric_samples.diff_samples(metric_samples.take_sample(system), before)
     assert found.counters["jobs_started"] == {"kind=judge": 3.0}
-    assert found.gauges["dead_letters"] == {"": 7.0}
+    assert found.gauges == {"dead_letters": {"": 7.0}}, "only those that are plotted"
     assert found.histograms["queue_wait_seconds"]["0.05"] == 1.0
     assert "0.025" not in found.histograms["queue_wait_seconds"]
 

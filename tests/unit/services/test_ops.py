@@ -7,6 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from adjudge import settings as settings_source
+from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.registry import ProcessHealth, ProcessInfo, ProcessRole
 from adjudge.store.jobs import dead_letters
@@ -127,19 +129,38 @@ async def test_settings_are_shown_without_their_secrets(sqlite_store: StoreHarne
 
 
 @pytest.mark.parametrize(
-    ("access", "visitor", "far_visitor", "judge"),
-    [("open", 200, 200, 200), ("loopback", 200, 403, 200), ("token", 401, 401, 200)],
+    ("networks", "visitor", "far_visitor"),
+    [("0.0.0.0/0, ::/0", 200, 200), ("127.0.0.0/8, ::1", 200, 403), ("none", 401, 401)],
 )
-async def test_figures_are_for_whom_the_settings_say(
-    sqlite_store: StoreHarness, tmp_path: Path, access: str, visitor: int, far_visitor: int, judge: int
+async def test_metrics_are_for_whom_the_settings_say(
+    sqlite_store: StoreHarness, tmp_path: Path, networks: str, visitor: int, far_visitor: int
 ) -> None:
-    async with make_app(sqlite_store, tmp_path, {"server.metrics_access": access}) as api:
-        async with api.client() as near, api.as_role("judge") as staff:
+    token = "token-of-the-scraper"
+    settings: dict[str, object] = {"server.metrics_networks": networks, "server.metrics_token": token}
+    async with make_app(sqlite_store, tmp_path, settings) as api:
+        async with api.client() as near, api.as_role("judge") as staff, api.as_role("contestant") as other:
             assert (await near.get("/metrics")).status_code == visitor
-            assert (await staff.get("/metrics")).status_code == judge
+            assert (await staff.get("/metrics")).status_code == 200
+            assert (await other.get("/metrics")).status_code == (200 if visitor == 200 else 403)
         transport = httpx.ASGITransport(app=api.app, client=("198.51.100.7", 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://adjudge") as far:
             assert (await far.get("/metrics")).status_code == far_visitor
+            headers = {"Authorization": f"Bearer {token}"}
+            assert "adjudge_queue_depth" in (await far.get("/metrics", headers=headers)).text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("metrics_networks", "10.0.0.1/8", "has host bits set; give networks such as 10.0.0.0/8, or none"),
+        ("metrics_networks", "everybody", "does not appear to be an IPv4 or IPv6 network"),
+        ("metrics_token", "short", "must have at least 16 characters"),
+    ],
+)
+def test_invalid_access_to_metrics_is_refused(name: str, value: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refused:
+        settings_source.load({f"server.{name}": value}, environ={})
+    assert f"server.{name}" in str(refused.value)
 
 
 @pytest.mark.parametrize(

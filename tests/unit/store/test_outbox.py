@@ -10,6 +10,7 @@ from adjudge.store.engine.statement import Statement
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.models import DispatchedMessage, JobResult, PoisonJob
 from adjudge.store.jobs.outbox import DueRow
+from adjudge.store.ops import queue_stats
 from tests.support.store_harness import StoreHarness, fence_of
 
 
@@ -91,7 +92,7 @@ async def test_a_failed_delivery_is_remembered_and_tried_again(store: StoreHarne
     await store.transact(lambda tx: outbox.mark_failed(tx, [(job_id, "stream away")]))
     row = await store.row("SELECT state, last_error FROM outbox")
     assert (row["state"], row["last_error"]) == ("pending", "stream away")
-    assert await store.transact(outbox.count_pending) == 1
+    assert (await store.transact(queue_stats.count_outbox)).pending == 1
 
 
 async def test_a_lost_message_is_announced_again(store: StoreHarness) -> None:
@@ -178,8 +179,8 @@ async def test_a_job_that_ended_before_it_was_due_waits_for_no_delivery(store: S
     await store.transact(lambda tx: store.jobs.cancel(tx, [canceled], actor="ann", reason="mistake"))
     poison = PoisonJob(poisoned, "UNKNOWN_KIND", "no handler")
     await store.transact(lambda tx: store.jobs.dead_letter(tx, [poison], actor="w1"))
-    assert await store.transact(outbox.count_pending) == 1
+    assert (await store.transact(queue_stats.count_outbox)).pending == 1
     await store.transact(lambda tx: store.jobs.set_aside(tx, [waiting], actor="w1", error="a bug"))
-    assert await store.transact(outbox.count_pending) == 0
+    assert (await store.transact(queue_stats.count_outbox)).pending == 0
     await store.clock.advance(ms=60_000)
     assert await take(store) == []

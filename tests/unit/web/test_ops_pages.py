@@ -87,3 +87,27 @@ def test_samples_of_many_processes_become_one_series() -> None:
     assert time_series.rate_series(found, "started", "jobs_started").points[0][1] == 3.0
     assert found[1].gauge("queue_depth") == 5
     assert found[0].quantile("w", 0.5) == 1.0
+
+
+def test_a_process_that_knows_no_gauge_changes_no_plot() -> None:
+    def at(second: int, source: str, **gauges: object) -> MetricSampleRow:
+        return MetricSampleRow(source, second * 1_000_000, {"counters": {}, "gauges": gauges, "histograms": {}})
+
+    found = time_series.time_buckets(
+        [at(1_001, "scheduler", dead_letters={"": 3}), at(1_002, "api"), at(1_012, "worker")], back_sec=600
+    )
+    assert time_series.gauge_series(found, "open", "dead_letters").points == [(1010.0, 3)]
+
+
+def test_hit_ratio_of_each_tier() -> None:
+    counts = {
+        "entity=problem:item,result=hit,tier=l1": 6,
+        "entity=problem:item,result=stale,tier=l1": 3,
+        "entity=problem:item,result=miss,tier=l1": 1,
+        "entity=problem:item,result=miss,tier=l2": 1,
+        "entity=catalog:list,result=miss,tier=l1": 50,
+    }
+    row = MetricSampleRow("a", 0, {"counters": {"cache_requests": counts}, "gauges": {}, "histograms": {}})
+    found = time_series.time_buckets([row], back_sec=600)
+    assert time_series.cache_hit_series(found, "L1", tier="l1").points == [(10.0, 90.0)]
+    assert time_series.cache_hit_series(found, "L2", tier="l2").points == [(10.0, 0.0)]

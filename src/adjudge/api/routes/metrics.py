@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
-from typing import Final, Literal
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -15,6 +15,7 @@ from adjudge.api.schema.base import VersionRead
 from adjudge.domain.errors import Forbidden
 from adjudge.domain.permissions import Permission
 from adjudge.observe import metrics
+from adjudge.observe.metrics_access import MetricsAccess
 
 _PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
 """Headers that proxies add to the requests that they forward."""
@@ -30,11 +31,12 @@ def router() -> APIRouter:
     return routes
 
 
-def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: bool = False) -> APIRouter:
-    """``/metrics``, for the clients that the setting allows and for users with ``ops:read``.
+def metrics_router(
+    render: Callable[[], Awaitable[bytes]], access: MetricsAccess, *, has_proxy: bool = False
+) -> APIRouter:
+    """``/metrics``, for the networks and the token that the settings allow, and for users with ``ops:read``.
 
-    Behind a proxy on the same host every request comes from a loopback address, so with a proxy that does not grant
-    access.
+    Behind a proxy every request comes from the address of the proxy, so with a proxy the address does not grant access.
     """
     routes = APIRouter(tags=["about"], responses=ERROR_RESPONSES)
 
@@ -47,24 +49,20 @@ def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: b
         responses={200: text},
     )
     async def read_metrics(request: Request) -> Response:
-        is_free = access == "open" or (access == "loopback" and not has_proxy and _is_local_request(request))
-        if not is_free:
+        is_near = not has_proxy and _is_direct(request) and access.allows_address(client_address(request))
+        if not is_near and not access.allows_token(request.headers.get("Authorization", "")):
             viewer = await current_viewer(request)
-            if access == "loopback" and viewer.user_id is None:
+            if access.networks and viewer.user_id is None:
                 raise Forbidden(
-                    "Metrics require ops:read, or a direct request from this host; see server.metrics_access."
+                    "Metrics require ops:read, the metrics token, or a direct request from an allowed network; see "
+                    "server.metrics_networks and server.metrics_token."
                 )
             viewer.require(Permission.OPS_READ)
-        return Response(metrics.render_metrics(), media_type=metrics.CONTENT_TYPE)
+        return Response(await render(), media_type=metrics.CONTENT_TYPE)
 
     return routes
 
 
-def _is_local_request(request: Request) -> bool:
-    """Whether the request comes from this host and was not forwarded by a proxy."""
-    if any(name in request.headers for name in _PROXY_HEADERS):
-        return False
-    try:
-        return ipaddress.ip_address(client_address(request)).is_loopback
-    except ValueError:
-        return False
+def _is_direct(request: Request) -> bool:
+    """Whether no proxy has forwarded the request."""
+    return not any(name in request.headers for name in _PROXY_HEADERS)

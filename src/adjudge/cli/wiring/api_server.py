@@ -30,7 +30,7 @@ from adjudge.cli.wiring.chains import make_engine
 from adjudge.cli.wiring.drivers import open_buckets, open_registry
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import load_languages
-from adjudge.cli.wiring.process import registered, tune_gc
+from adjudge.cli.wiring.process import open_health_server, registered, tune_gc
 from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.errors import InvalidInput
@@ -40,11 +40,12 @@ from adjudge.relay.housekeeping import record_metrics
 from adjudge.services.admission import AdmissionController, LoadSampler
 from adjudge.services.ccs_feed_watcher import FeedWatcher
 from adjudge.services.event_feed import EventFeed
-from adjudge.services.health import component_checks
+from adjudge.services.health import DISPENSABLE, component_checks
 from adjudge.services.oidc import OidcProvider
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.scoreboard_feed import ScoreboardFeed
 from adjudge.services.scoreboard_rows import encode_change
+from adjudge.services.system_metrics import SystemMetrics
 from adjudge.services.viewer import CredentialCache
 from adjudge.settings import Settings
 from adjudge.settings.server_section import ServerSettings
@@ -97,6 +98,7 @@ async def open_services(
         scoreboard_feed, feed_watcher = ScoreboardFeed(database, encode_change), FeedWatcher(database)
         credentials = make_credentials(settings, database)
         connections = make_sse_connections(settings, credentials)
+        system = SystemMetrics(database, stream, registry)
         try:
             yield compose_services(
                 settings,
@@ -115,7 +117,8 @@ async def open_services(
                 scoreboard_feed=scoreboard_feed,
                 feed_watcher=feed_watcher,
                 connections=connections,
-                checks=component_checks(database, blobs, stream, registry),
+                checks=component_checks(database, blobs=blobs, stream=stream, registry=registry),
+                system_metrics=system,
                 oidc=_oidc_provider(settings),
             )
         finally:
@@ -125,6 +128,7 @@ async def open_services(
             await feed_watcher.close()
             await credentials.close()
             await admission.close()
+            await system.close()
 
 
 def make_sse_connections(settings: Settings, credentials: CredentialCache) -> SseConnections:
@@ -151,9 +155,12 @@ async def serve_http(
     _print_startup(services.settings, listener, notes)
     tune_gc()
     sys.setswitchinterval(_TURN_SEC)
+    system = services.system_metrics
+    needed = {name: check for name, check in services.checks.items() if name not in DISPENSABLE}
     async with (
         registered(services.settings, database, ProcessRole.API),
-        record_metrics(database, f"{socket.gethostname()}-{os.getpid()}"),
+        open_health_server(services.settings, system.render, needed),
+        record_metrics(database, f"{socket.gethostname()}-{os.getpid()}", system),
     ):
         await HttpServer(config, app.state.streams.close).serve([listener])
 

@@ -7,18 +7,22 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from adjudge import __version__
 from adjudge.cli.wiring.drivers import open_registry
 from adjudge.domain.errors import InvalidInput
-from adjudge.observe.health_server import SILENCE_SEC, LoopHeartbeat, serve_health
+from adjudge.observe.health_server import SILENCE_SEC, HealthSources, LoopHeartbeat, serve_health
+from adjudge.observe.metrics_access import MetricsAccess
 from adjudge.registry import ProcessInfo, ProcessRole
 from adjudge.registry.registration import keep_role_registered
+from adjudge.services.health import Check, check_components
+from adjudge.services.system_metrics import SystemMetrics
 from adjudge.settings import Settings
 from adjudge.store import Database
+from adjudge.stream import Stream
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _HANDLED_SIGNALS: Final = 2
@@ -67,23 +71,50 @@ async def registered(settings: Settings, database: Database, role: ProcessRole) 
 
 
 @asynccontextmanager
-async def open_health_server(settings: Settings, *pulses: LoopHeartbeat) -> AsyncIterator[None]:
-    """Serve metrics and liveness while the block runs, if a port is set."""
-    if not settings.server.metrics_port:
+async def open_system_metrics(settings: Settings, database: Database, stream: Stream) -> AsyncIterator[SystemMetrics]:
+    """The metrics of the system, for a process that has no registry of its own."""
+    async with open_registry(settings, database) as registry:
+        system = SystemMetrics(database, stream, registry)
+        try:
+            yield system
+        finally:
+            await system.close()
+
+
+@asynccontextmanager
+async def open_health_server(
+    settings: Settings,
+    render: Callable[[], Awaitable[bytes]],
+    checks: Mapping[str, Check],
+    *loops: LoopHeartbeat,
+    is_draining: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[None]:
+    """Serve metrics, liveness and readiness while the block runs, if a port is set."""
+    server = settings.server
+    if not server.metrics_port:
         yield
         return
-    port = settings.server.metrics_port
+
+    async def find_obstacles() -> list[str]:
+        found = ["draining: takes no more jobs"] if is_draining() else []
+        return found + [f"{item.name}: {item.error}" for item in await check_components(checks) if not item.is_well]
+
+    sources = HealthSources(loops, _silence_sec(settings), render, find_obstacles)
+    host, port = server.metrics_host, server.metrics_port
     async with AsyncExitStack() as opened:
         try:
-            await opened.enter_async_context(serve_health(port, pulses, silence_sec=_silence_sec(settings)))
+            await opened.enter_async_context(serve_health(port, sources, host=host, access=metrics_access(settings)))
         except OSError as error:
             raise InvalidInput(
-                f"server.metrics_port: cannot listen on 127.0.0.1:{port}: "
-                f"{error.strerror or error}. Each worker and scheduler on a machine needs its own "
-                "port.",
+                f"server.metrics_port: cannot listen on {host}:{port}: "
+                f"{error.strerror or error}. Each process on a machine needs its own port.",
                 field="server.metrics_port",
             ) from error
         yield
+
+
+def metrics_access(settings: Settings) -> MetricsAccess:
+    return MetricsAccess.of(settings.server.metrics_networks, settings.server.metrics_token.reveal())
 
 
 def _silence_sec(settings: Settings) -> float:

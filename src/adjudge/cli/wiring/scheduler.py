@@ -20,7 +20,7 @@ from adjudge.registry import ProcessRole
 from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.contest_feed import ContestFeedWriter
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
-from adjudge.relay.housekeeping import QueueGauges, Retention
+from adjudge.relay.housekeeping import Retention
 from adjudge.relay.judging_pauses import JudgingPauses
 from adjudge.relay.periodic import run_periodically
 from adjudge.relay.rating_updater import RatingUpdater
@@ -73,7 +73,6 @@ async def run_scheduler(
         )
         roles.create_task(run_periodically(watchdog.run_once, interval_ms=interval_ms))
         roles.create_task(run_periodically(reconciler.run_once, interval_ms=_RECONCILE_MS))
-        roles.create_task(run_periodically(QueueGauges(database, stream).run_once, interval_ms=_RECONCILE_MS))
         retention = Retention(database, deliveries_ms=settings.webhooks.keep_sec * 1_000)
         roles.create_task(run_periodically(retention.run_once, interval_ms=_RETENTION_MS))
         chains = ChainHousekeeping(database, jobs, engine, name=name, settings=_chain_housekeeping(settings))

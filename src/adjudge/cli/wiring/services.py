@@ -85,6 +85,7 @@ from adjudge.services.submission_events import SubmissionEventService
 from adjudge.services.submission_sources import SubmissionSourceService
 from adjudge.services.submissions import SubmissionService
 from adjudge.services.submit import SubmissionRulesCache, SubmitService
+from adjudge.services.system_metrics import SystemMetrics
 from adjudge.services.team_import import TeamImportService
 from adjudge.services.team_photos import TeamPhotoService
 from adjudge.services.user_events import UserEventService
@@ -117,6 +118,7 @@ def compose_services(
     feed_watcher: FeedWatcher,
     connections: SseConnections,
     checks: Mapping[str, Check],
+    system_metrics: SystemMetrics,
     oidc: OidcProvider | None = None,
     new_id: IdFactory = new_id,
 ) -> Services:
@@ -204,6 +206,7 @@ def compose_services(
         rejudges=rejudges,
         webhooks=WebhookService(database, settings.webhooks.most, buckets, new_id),
         ops=ops,
+        system_metrics=system_metrics,
         contests=contests,
         reauthentication=reauthentication,
         contest_submissions=ContestSubmissionService(database, contest_access, reauthentication, rejudges),

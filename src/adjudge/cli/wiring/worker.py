@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import resource
+import shutil
 import socket
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Literal
 
 from adjudge import __version__
 from adjudge.blobs.cache import BlobCache
@@ -23,6 +27,7 @@ from adjudge.cli.wiring.judge import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.evaluation.runner import EvaluationRunner
 from adjudge.judge.pipeline import Judge
+from adjudge.observe import metrics
 from adjudge.registry import ProcessHealth, ProcessInfo
 from adjudge.registry.registration import keep_registered
 from adjudge.services.http_client import PrivateHostAllowList
@@ -62,6 +67,7 @@ async def open_worker(
     jobs, wanted = make_jobs(settings, engine), _worker_settings(settings, name, slots)
     cache = BlobCache(blobs, settings.worker.cache_dir.expanduser(), max_bytes=settings.worker.cache_bytes)
 
+    _export_disk_usage({"files": settings.worker.cache_dir, "programs": settings.judge.cache_dir})
     async with (
         open_judge(slots) as judge,
         _open_runner(judge, settings) as evaluation_runner,
@@ -186,6 +192,22 @@ def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerOptions
         deadline_ms=settings.jobs.deadline_sec * 1_000,
         retry=settings.retry.policy(),
     )
+
+
+def _export_disk_usage(folders: Mapping[str, Path]) -> None:
+    """Let each scrape read the size and the free space of the file systems of the caches."""
+    for cache, folder in folders.items():
+        path = folder.expanduser()
+        metrics.WORKER_CACHE_DISK.labels(cache).set_function(partial(_disk_usage, path, "total"))
+        metrics.WORKER_CACHE_DISK_FREE.labels(cache).set_function(partial(_disk_usage, path, "free"))
+
+
+def _disk_usage(folder: Path, part: Literal["total", "free"]) -> float:
+    """NaN if the folder cannot be examined, for example because it does not exist yet."""
+    try:
+        return float(getattr(shutil.disk_usage(folder), part))
+    except OSError:
+        return math.nan
 
 
 def _raise_fd_limit() -> None:

@@ -198,7 +198,7 @@ _LOGGED_CLAIM = Step(
 _ANNOUNCED = Step(
     "announced",
     f"""
-    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, due_at)
     SELECT job_id, {BAND.format("job_priority")}, {{now}}, {{now}}, {{now}}
     FROM {{created_job}} WHERE job_status = 'pending'
     """,
@@ -310,6 +310,7 @@ class CreatedJob:
             lease_until=self.lease_until,
             started_at=self.started_at,
             finished_at=None,
+            created_at=self.started_at or 0,
         )
 
 

@@ -57,6 +57,8 @@ NEVER_STARTED = "never_started"
 """Why an attempt was refunded: its claim was never followed by a start."""
 NO_HEARTBEAT = "no_heartbeat"
 """Why an attempt was refunded: its lease expired before the first heartbeat, so it had hardly begun, if at all."""
+WORKER_LOST = "WORKER_LOST"
+"""The error code of an attempt whose worker was lost."""
 LISTENER_FAILED = "LISTENER_FAILED"
 """The error code of a job whose listener failed."""
 _ENDS = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.PENDING)
@@ -400,7 +402,7 @@ class JobCommands:
         return await self._dead_letter(
             tx,
             [
-                (item.id, item.attempt_id, "running", None, LEASE_EXPIRED, "WORKER_LOST", error)
+                (item.id, item.attempt_id, "running", None, LEASE_EXPIRED, WORKER_LOST, error)
                 for item in lost
                 if item.attempt_id >= item.max_attempts
             ],

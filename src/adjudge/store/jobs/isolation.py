@@ -16,6 +16,7 @@ from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store.engine.driver import Database, Operation, Tx
 from adjudge.store.jobs.commands import LISTENER_FAILED, JobCommands
+from adjudge.store.jobs.metrics import job_ids_fields
 
 T = TypeVar("T")
 BatchOperation = Callable[[Tx, Sequence[str]], Awaitable[Sequence[T]]]
@@ -52,7 +53,7 @@ class JobIsolation:
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 — each job is tried alone below
-            _log.warning("batch_failed", error=repr(error), jobs=len(job_ids))
+            _log.warning("batch_failed", error=repr(error), **job_ids_fields(job_ids))
             return await self.one_by_one(job_ids, operation)
         if self._failures or self._failures_with_all:
             self._forget(job_ids)
@@ -73,7 +74,7 @@ class JobIsolation:
                 self._forget([job_id])
         all_failed = len(failed) == len(job_ids) > 1
         if all_failed:
-            _log.error("every_job_failed", job_ids=list(failed), error=repr(next(iter(failed.values()))))
+            _log.error("every_job_failed", **job_ids_fields(list(failed)), error=repr(next(iter(failed.values()))))
         for job_id, cause in failed.items():
             await self._failed(job_id, cause, all_failed=all_failed)
         return results

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from adjudge.domain.failure_class import classify_failed_job
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
@@ -14,6 +15,9 @@ from adjudge.store.jobs.models import Job, NewJob
 
 _log = get_logger(__name__)
 _SECOND = 1_000_000
+_IDS_LOGGED = 20
+_CODES_MAX = 100
+_codes: set[str] = set()
 COUNTED_KINDS = frozenset({"judge"})
 """Kinds of jobs whose every transition is counted."""
 
@@ -66,8 +70,29 @@ def record_enqueued(jobs: Sequence[NewJob]) -> None:
 
 
 def record_started(jobs: Sequence[Job]) -> None:
+    """Count jobs that were claimed, and how long each waited for its first start since it was created."""
     for kind, count in _kinds(jobs).items():
         metrics.JOBS_STARTED.labels(kind).inc(count)
+    for job in jobs:
+        if job.attempt_id == 1 and job.started_at is not None:
+            metrics.QUEUE_WAIT.labels(job.kind).observe(_seconds(job.created_at, job.started_at))
+
+
+def record_failed_attempt(kind: str, code: str) -> None:
+    """Count an attempt that ended with an error. Codes of plug-ins are not bounded, the label is."""
+    if len(_codes) < _CODES_MAX:
+        _codes.add(code)
+    metrics.JOB_ATTEMPT_FAILURES.labels(kind, code if code in _codes else "other").inc()
+
+
+def job_ids_fields(job_ids: Sequence[str]) -> dict[str, object]:
+    """The fields of a log line about several jobs: how many, and the ids of the first."""
+    return {"jobs": len(job_ids), "job_ids": list(job_ids[:_IDS_LOGGED])}
+
+
+def _seconds(start_us: int, end_us: int) -> float:
+    """The time between two timestamps; the clock of the database may have been set back in between."""
+    return max(0, end_us - start_us) / _SECOND
 
 
 def _kinds(jobs: Sequence[Job | NewJob]) -> dict[str, int]:
@@ -86,16 +111,27 @@ def count_queued(tx: Tx, kinds: Sequence[str]) -> None:
 
 
 def record_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
-    """Count the transitions of judge runs, and time those that ended, once they are committed."""
+    """Count failures and the transitions of judge runs, and time those that ended, once they are committed."""
+    failed = [job for job in jobs if job.status is JobStatus.FAILED]
     runs = [job for job in jobs if job.kind in COUNTED_KINDS]
-    if not runs:
+    if not runs and not failed:
         return
 
     def count() -> None:
+        for job in failed:
+            metrics.JOB_FAILURES.labels(job.kind, classify_failed_job(job.kind, job.reason, job.error_code)).inc()
         for job in runs:
             metrics.JUDGE_RUN_TRANSITIONS.labels(str(job.prior_status), str(job.status)).inc()
-            if job.started_at is not None and job.finished_at is not None:
-                seconds = (job.finished_at - job.started_at) / _SECOND
-                metrics.JUDGE_RUN_DURATION.labels(str(job.status)).observe(seconds)
+            _time_run(job)
 
     tx.on_commit(count)
+
+
+def _time_run(job: Job) -> None:
+    """Time a judge run that ended: its last attempt, if it was running, and the whole time to its verdict."""
+    if job.finished_at is None:
+        return
+    if job.started_at is not None and job.prior_status is JobStatus.RUNNING:
+        metrics.JUDGE_RUN_DURATION.labels(str(job.status)).observe(_seconds(job.started_at, job.finished_at))
+    if job.status is not JobStatus.CANCELED and job.rejudge_batch_id is None:
+        metrics.VERDICT_LATENCY.observe(_seconds(job.created_at, job.finished_at))

@@ -94,6 +94,7 @@ class Job(NamedTuple):
     lease_until: int | None
     started_at: int | None
     finished_at: int | None
+    created_at: int
 
 
 class JobResult(NamedTuple):

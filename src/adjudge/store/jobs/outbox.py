@@ -23,6 +23,7 @@ class DueRow:
     payload: str
     attempts: int
     waited_us: int
+    """Time since the delivery was due; retries of the delivery do not change that."""
     dispatch_seq: int
     """Which read of the row this is; after a later read or insert, this one has no effect."""
 
@@ -33,16 +34,16 @@ INSERT_AGAIN = Statement(
     "outbox.insert_again",
     "Request another delivery of jobs, after a retry or a lost message.",
     f"""
-    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
-    SELECT again_id, again_band, again_at, again_at, {{now}} FROM (
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, due_at)
+    SELECT again_id, again_band, again_at, again_at, again_at FROM (
         SELECT given_id AS again_id,
                CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END AS again_band,
                CASE WHEN available_at >= {HELD_AT} THEN available_at ELSE {{now}} + given_delay_us END AS again_at
         FROM {{given}} JOIN jobs ON id = given_id
     ) AS again WHERE true
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
-        next_attempt_at = excluded.next_attempt_at, turn_at = excluded.turn_at, dispatched_at = NULL,
-        stream_entry_id = NULL, last_error = NULL
+        next_attempt_at = excluded.next_attempt_at, turn_at = excluded.turn_at, due_at = excluded.due_at,
+        dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     """,
     input_columns={"given_id": "text", "given_delay_us": "bigint"},
 )
@@ -73,7 +74,7 @@ _TAKE = """
     """
 _TAKEN = """
     RETURNING outbox.id AS row_id, job_id AS taken_id, attempts AS attempts, dispatch_seq AS dispatch_seq,
-              created_at AS announced_at, state AS taken_state, turn_at AS taken_turn
+              due_at AS due_since, state AS taken_state, turn_at AS taken_turn
     """
 TAKE_DUE = Script(
     "outbox.take_due",
@@ -83,7 +84,7 @@ TAKE_DUE = Script(
         Step(
             "taken",
             f"{_TAKE} WHERE id = ANY (ARRAY({_due('FOR UPDATE SKIP LOCKED')})) {_TAKEN}",
-            ("row_id", "taken_id", "attempts", "dispatch_seq", "announced_at", "taken_state", "taken_turn"),
+            ("row_id", "taken_id", "attempts", "dispatch_seq", "due_since", "taken_state", "taken_turn"),
             is_output=False,
             sqlite=f"{_TAKE} WHERE id IN ({_due()}) {_TAKEN}",
         ),
@@ -91,7 +92,7 @@ TAKE_DUE = Script(
             "message",
             """
             SELECT jobs.id AS job_id, kind, jobs.priority AS priority, trace_id, CAST(payload AS text) AS payload,
-                   attempts, {now} - announced_at AS waited_us, dispatch_seq
+                   attempts, {now} - due_since AS waited_us, dispatch_seq
             FROM {taken} JOIN jobs ON jobs.id = taken_id WHERE taken_state = 'pending' ORDER BY taken_turn, row_id
             """,
             ("job_id", "kind", "priority", "trace_id", "payload", "attempts", "waited_us", "dispatch_seq"),
@@ -152,19 +153,13 @@ READ_MESSAGES = Statement(
     """,
     input_columns={"given_id": "text"},
     row=DueRow,
-    columns={"job_id": "jobs.id", "priority": "jobs.priority", "waited_us": "{now} - outbox.created_at"},
+    columns={"job_id": "jobs.id", "priority": "jobs.priority", "waited_us": "{now} - outbox.due_at"},
 )
 
 NEXT_DUE = Statement(
     "outbox.next_due",
     "Read the time until the next row is due. Asked when none is: then only delayed and held rows are pending.",
     "SELECT min(next_attempt_at) - {now} AS us FROM outbox WHERE state = 'pending'",
-)
-
-COUNT_PENDING = Statement(
-    "outbox.count_pending",
-    "Count pending outbox rows.",
-    "SELECT count(*) AS n FROM outbox WHERE state = 'pending'",
 )
 
 
@@ -198,11 +193,6 @@ async def next_due_ms(tx: Tx) -> int | None:
     """The time until the next row is due, negative if one is due; None if there is no row."""
     us = (await tx.fetch(NEXT_DUE))[0]["us"]
     return None if us is None else -(-int(us) // 1_000)
-
-
-async def count_pending(tx: Tx) -> int:
-    """Count the jobs that must still be published."""
-    return int((await tx.fetch(COUNT_PENDING))[0]["n"])
 
 
 def delivery_rows(deliveries: Sequence[DispatchedMessage]) -> Rows:

@@ -74,12 +74,12 @@ CREATE = Script(
         Step(
             "announced",
             f"""
-            INSERT INTO outbox (job_id, priority, owner, next_attempt_at, turn_at, created_at)
+            INSERT INTO outbox (job_id, priority, owner, next_attempt_at, turn_at, due_at)
             SELECT job_id, job_band, job_owner, due_at, CASE
                     WHEN turn_owner IS NULL OR due_at >= {HELD_AT} THEN due_at
                     WHEN next_turn_at > due_at THEN next_turn_at + {TURN_US} * (job_position - 1)
                     ELSE due_at + {TURN_US} * (job_position - 1)
-                END, {{now}}
+                END, due_at
             FROM (
                 SELECT job_id, {BAND.format("job_priority")} AS job_band, job_owner, due_at, row_number() OVER (
                     PARTITION BY {BAND.format("job_priority")}, job_owner ORDER BY job_id
@@ -191,11 +191,11 @@ FINISHED_JOB = Step(
 REQUEUED = Step(
     "requeued",
     f"""
-    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, created_at)
-    SELECT job_id, {BAND.format("job_priority")}, due_at, due_at, {{now}} FROM {{finished_job}} WHERE true
+    INSERT INTO outbox (job_id, priority, next_attempt_at, turn_at, due_at)
+    SELECT job_id, {BAND.format("job_priority")}, due_at, due_at, due_at FROM {{finished_job}} WHERE true
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, dispatch_seq = outbox.dispatch_seq + 1,
-        next_attempt_at = excluded.next_attempt_at, turn_at = excluded.turn_at, dispatched_at = NULL,
-        stream_entry_id = NULL, last_error = NULL
+        next_attempt_at = excluded.next_attempt_at, turn_at = excluded.turn_at, due_at = excluded.due_at,
+        dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     RETURNING job_id AS requeued_id
     """,
     ("requeued_id",),

@@ -131,10 +131,10 @@ outbox = Table(
     text_column("last_error", nullable=True),
     timestamp_column("dispatched_at", nullable=True),
     text_column("stream_entry_id", nullable=True),
-    timestamp_column("created_at"),
+    timestamp_column("due_at"),
     UniqueConstraint("job_id"),
     check_one_of("state", OUTBOX_STATES),
-    partial_index("outbox_turn", "priority", "turn_at", "id", where="state = 'pending'"),
+    partial_index("outbox_turn", "priority", "turn_at", "id", "due_at", where="state = 'pending'"),
     partial_index("outbox_owner", "priority", "owner", "turn_at", where="state = 'pending'"),
     postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adjudge.domain.errors import InvalidInput, NotFound, VersionConflict
+from adjudge.domain.failure_class import classify_verdict
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
@@ -170,6 +171,7 @@ class JudgeRunListener:
 
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Store the test case results and the verdicts, and update the submissions."""
+        tx.on_commit(lambda: record_verdicts(ended))
         cases = [row for item in ended for row in _case_rows(item)]
         if cases:
             await tx.execute(sql.INSERT_CASES, cases)
@@ -215,9 +217,14 @@ def _verdict_change(item: FinishedJob, row: LockedSubmission) -> SubmissionUpdat
     job = item.job
     if job.status is JobStatus.CANCELED:
         return SubmissionUpdate(row.id, row.version, SubmissionStatus.CANCELED, job.actor, job.reason, job.id)
-    judgement = item.typed_result if isinstance(item.typed_result, Judgement) else Judgement(Verdict.SE)
+    judgement = _judgement(item)
     status = judgement.verdict.status
     return SubmissionUpdate(row.id, row.version, status, job.actor, job.reason, job.id, judgement)
+
+
+def _judgement(item: FinishedJob) -> Judgement:
+    """The verdict of a finished run; a run without one is a system error."""
+    return item.typed_result if isinstance(item.typed_result, Judgement) else Judgement(Verdict.SE)
 
 
 def _manual_judgement(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
@@ -261,6 +268,17 @@ async def _lock(tx: Tx, jobs: Sequence[Job]) -> dict[str, LockedSubmission]:
         return {}
     rows = await tx.fetch(sql.LOCK, [(_submission_id(job),) for job in jobs])
     return {row.id: row for row in rows}
+
+
+def record_verdicts(ended: Sequence[FinishedJob]) -> None:
+    """Count the verdicts of judge runs, and whose failure they are; called after the commit."""
+    for item in ended:
+        if item.job.status is JobStatus.CANCELED:
+            continue
+        verdict = _judgement(item).verdict
+        metrics.JUDGE_VERDICT.labels(verdict.value).inc()
+        if (failure := classify_verdict(verdict)) is not None:
+            metrics.JOB_FAILURES.labels(item.job.kind, failure).inc()
 
 
 def record_transitions(edges: Sequence[tuple[str, str]]) -> None:

@@ -13,16 +13,44 @@ from adjudge.store.engine.statement import Row, Statement
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """The waiting jobs of one priority band."""
+    """The waiting jobs of one priority."""
 
     band: int
     waiting: int
-    oldest_ms: int
+    """Due jobs, published or not."""
+    delayed: int
+    """Jobs that are not due yet: retries, delayed and held jobs."""
+    oldest_us: int
+    """Time since the oldest due job became due."""
+
+    @property
+    def oldest_ms(self) -> int:
+        return self.oldest_us // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunningStats:
+    """The running jobs of one priority."""
+
+    band: int
+    running: int
+    leased: int
+    """Those with a valid lease; the workers of the others are lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOutbox:
+    """The outbox rows that are not delivered yet."""
+
+    pending: int
+    due: int
+    oldest_us: int
+    """Time since the oldest row was due; retries of its delivery do not change that."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxStats:
-    """The outbox rows that are not delivered yet."""
+    """The outbox rows that are not delivered yet, and errors of their delivery."""
 
     pending: int
     due: int
@@ -30,33 +58,49 @@ class OutboxStats:
     trouble: tuple[Mapping[str, Any], ...]
 
 
+_NOW = "(SELECT {now})"
+"""Read once for a statement, not for each of a million rows."""
+
 QUEUES = Statement(
     "queue_stats.bands",
-    "Count waiting jobs per priority band, with the age of the oldest due one.",
+    "Count due and delayed jobs per priority, with the age of the oldest due one.",
     """
     SELECT {columns} FROM jobs WHERE status IN ('pending', 'queued') GROUP BY priority ORDER BY priority
     """,
     row=QueueStats,
     columns={
         "band": "priority",
-        "waiting": "count(*)",
-        "oldest_ms": "CASE WHEN min(available_at) < {now} THEN ({now} - min(available_at)) / 1000 ELSE 0 END",
+        "waiting": f"sum(CASE WHEN available_at <= {_NOW} THEN 1 ELSE 0 END)",
+        "delayed": f"sum(CASE WHEN available_at <= {_NOW} THEN 0 ELSE 1 END)",
+        "oldest_us": f"CASE WHEN min(available_at) < {_NOW} THEN {_NOW} - min(available_at) ELSE 0 END",
     },
 )
+"""Reads the index ``jobs_waiting`` only."""
 
-COUNT_RUNNING = Statement(
-    "queue_stats.count_running", "Count running jobs.", "SELECT count(*) AS n FROM jobs WHERE status = 'running'"
+RUNNING = Statement(
+    "queue_stats.running",
+    "Count running jobs per priority, and those with a valid lease.",
+    "SELECT {columns} FROM jobs WHERE status = 'running' GROUP BY priority ORDER BY priority",
+    row=RunningStats,
+    columns={
+        "band": "priority",
+        "running": "count(*)",
+        "leased": "sum(CASE WHEN lease_until > {now} THEN 1 ELSE 0 END)",
+    },
 )
 
 OUTBOX = Statement(
     "queue_stats.outbox",
-    "Count pending and due outbox rows, with the age of the oldest.",
-    """
-    SELECT count(*) AS pending, COALESCE(sum(CASE WHEN next_attempt_at <= {now} THEN 1 ELSE 0 END), 0) AS due,
-           {now} - min(created_at) AS oldest_us
-    FROM outbox WHERE state = 'pending'
-    """,
+    "Count pending and due outbox rows, with the age of the oldest due one.",
+    "SELECT {columns} FROM outbox WHERE state = 'pending'",
+    row=PendingOutbox,
+    columns={
+        "pending": "count(*)",
+        "due": f"COALESCE(sum(CASE WHEN due_at <= {_NOW} THEN 1 ELSE 0 END), 0)",
+        "oldest_us": f"CASE WHEN min(due_at) < {_NOW} THEN {_NOW} - min(due_at) ELSE 0 END",
+    },
 )
+"""Reads the index ``outbox_turn`` only."""
 
 OUTBOX_ERRORS = Statement(
     "queue_stats.outbox_errors",
@@ -79,20 +123,24 @@ JOB = Statement(
 )
 
 
-async def find_queue_stats(tx: Tx) -> tuple[list[QueueStats], int]:
-    """The priority bands with waiting jobs, and the number of running jobs."""
-    return await tx.fetch(QUEUES), int((await tx.fetch(COUNT_RUNNING))[0]["n"])
+async def find_queue_stats(tx: Tx) -> tuple[list[QueueStats], list[RunningStats]]:
+    """The waiting and the running jobs of each priority that has any."""
+    return await tx.fetch(QUEUES), await tx.fetch(RUNNING)
+
+
+async def count_outbox(tx: Tx) -> PendingOutbox:
+    (found,) = await tx.fetch(OUTBOX)
+    return found
 
 
 async def find_outbox_stats(tx: Tx, *, limit: int = 20) -> OutboxStats:
     """The state of the outbox, with up to ``limit`` failed deliveries."""
-    (row,) = await tx.fetch(OUTBOX)
+    found = await count_outbox(tx)
     trouble = [
         {name: item[name] for name in ("job_id", "attempts", "next_attempt_at", "last_error")}
         for item in await tx.fetch(OUTBOX_ERRORS, limit=limit)
     ]
-    oldest_ms = max(0, int(row["oldest_us"] or 0)) // 1_000
-    return OutboxStats(int(row["pending"]), int(row["due"]), oldest_ms, tuple(trouble))
+    return OutboxStats(found.pending, found.due, found.oldest_us // 1_000, tuple(trouble))
 
 
 async def find_job_row(tx: Tx, job_id: str) -> dict[str, Any]:

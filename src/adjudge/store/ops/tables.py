@@ -1,4 +1,4 @@
-"""Tables of operations: processes, pauses of judging, orders to workers, metric samples, audit log, cache revisions."""
+"""Tables of operations: processes, pauses of judging, orders to workers, metrics, audit log, cache revisions."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -74,6 +74,18 @@ metric_samples = Table(
     json_column("sample"),
     PrimaryKeyConstraint("source", "at"),
     Index(None, "at"),
+)
+
+system_metrics = Table(
+    "system_metrics",
+    METADATA,
+    integer_column("only_row", None),
+    timestamp_column("claimed_at"),
+    timestamp_column("taken_at", nullable=True),
+    integer_column("took_us", None, nullable=True),
+    json_column("gauges", nullable=True),
+    PrimaryKeyConstraint("only_row"),
+    CheckConstraint("only_row = 1", name="one_row"),
 )
 
 installation = Table(

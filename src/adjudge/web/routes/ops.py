@@ -67,14 +67,17 @@ async def _state(ops: OpsService, request: Request, hours: int) -> dict[str, Any
 
 
 def _plots(t: Translations, found: list[time_series.TimeBucket]) -> list[tuple[str, str]]:
-    def is_hit(label: str) -> bool:
-        return "result=hit" in label
-
     def is_refused(label: str) -> bool:
         return "decision=refused" in label
 
     drawn = {
-        "ops.depth": ([time_series.gauge_series(found, t("ops.waiting"), "queue_depth")], ""),
+        "ops.depth": (
+            [
+                time_series.gauge_series(found, t("ops.waiting"), "queue_depth"),
+                time_series.gauge_series(found, t("ops.running"), "jobs_running"),
+            ],
+            "",
+        ),
         "ops.throughput": (
             [
                 time_series.rate_series(found, t("ops.enqueued"), "jobs_enqueued"),
@@ -92,7 +95,10 @@ def _plots(t: Translations, found: list[time_series.TimeBucket]) -> list[tuple[s
             ],
             "/s",
         ),
-        "ops.cache": ([time_series.ratio_series(found, t("ops.hits"), "cache_requests", is_hit)], "%"),
+        "ops.cache": (
+            [time_series.cache_hit_series(found, t(f"ops.hits_{tier}"), tier=tier) for tier in ("l1", "l2")],
+            "%",
+        ),
         "ops.outbox": ([time_series.gauge_series(found, t("ops.pending"), "api_outbox_pending")], ""),
         "ops.dead_letters": ([time_series.gauge_series(found, t("ops.open"), "dead_letters")], ""),
     }

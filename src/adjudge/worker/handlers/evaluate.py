@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjudge.blobs.cache import BlobCache
+from adjudge.domain.failure_class import JURY_FAULT
 from adjudge.domain.states import JobStatus
 from adjudge.evaluation.judged_result import author_result
 from adjudge.evaluation.records import EvaluationRecord, EvaluationResult
@@ -20,7 +21,6 @@ from adjudge.store.judging import evaluations
 from adjudge.store.judging.evaluation_models import FinishedEvaluation
 from adjudge.store.problems import queries as problem_queries
 from adjudge.worker.handler import HandlerResult
-from adjudge.worker.handlers.judge import JURY_FAULT
 from adjudge.worker.handlers.revision_files import pinned_files
 from adjudge.worker.slots import language_needs
 

@@ -10,6 +10,7 @@ from typing import Any
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.failure_class import JURY_FAULT
 from adjudge.domain.problem import Feedback, Problem
 from adjudge.domain.programs import SourceFormat
 from adjudge.domain.states import JobStatus
@@ -19,7 +20,6 @@ from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, S
 from adjudge.judge.result_document import JudgeResult
 from adjudge.judge.source_bundle import decode_bundle
 from adjudge.judge.sources import ProgramSource, SourceFile
-from adjudge.observe import metrics
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
@@ -30,8 +30,6 @@ from adjudge.worker.handlers.progress import NULL_PROGRESS_REPORTER, ProgressRep
 from adjudge.worker.handlers.revision_files import pinned_files
 from adjudge.worker.slots import language_needs
 
-JURY_FAULT = "JURY_FAULT"
-"""The error code of a judge run with a broken checker or package; errors of the judge itself are raised."""
 _ERROR_CHARACTERS = 2_000
 SOURCE_BYTES_MAX = 16 * 1024 * 1024
 
@@ -76,7 +74,6 @@ class JudgeHandler:
         async with pinned_files(self._database, self._cache, task.revision_id) as files:
             watched = JudgeProgressReporter(problem, reporter)
             result = await self._judge.judge(problem, files, SubmittedProgram(source, task.language), options, watched)
-        metrics.JUDGE_VERDICT.labels(result.verdict.value).inc()
         return _completion(result)
 
     async def _source(self, task: JudgeTask) -> ProgramSource:

@@ -6,7 +6,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/health/live"): "open",
     ("GET", "/api/v1/health/ready"): "open",
     ("GET", "/api/v1/version"): "open",
-    ("GET", "/metrics"): "open",  # by the setting server.metrics_access, from this machine alone by default
+    ("GET", "/metrics"): "open",  # by server.metrics_networks, from this machine alone by default
     ("GET", "/api/v1/login"): "open",
     ("POST", "/api/v1/login"): "open",
     ("POST", "/api/v1/login:token"): "open",

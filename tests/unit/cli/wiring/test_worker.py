@@ -17,7 +17,7 @@ from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cli.wiring.judge import open_judge
 from adjudge.cli.wiring.process import open_health_server
 from adjudge.cli.wiring.worker import _health, _info, _with_capabilities, _worker_settings
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.judge.compile_cache import CompileCache
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
@@ -61,13 +61,37 @@ async def test_executions_run_in_parallel_with_judging_only_if_allowed(
         assert judge.exclusive_gate.executions_apart is apart
 
 
+async def _no_metrics() -> bytes:
+    return b""
+
+
+async def test_process_is_ready_while_its_components_answer_and_it_does_not_drain() -> None:
+    port, is_draining, error = free_port(), False, ""
+    loaded = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
+
+    async def answers() -> None:
+        if error:
+            raise Unavailable(error)
+
+    async with (
+        open_health_server(loaded, _no_metrics, {"database": answers}, is_draining=lambda: is_draining),
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+        assert (await client.get("/health/ready")).status_code == 200
+        is_draining = True
+        assert (await client.get("/health/ready")).text == "draining: takes no more jobs\n"
+        is_draining, error = False, "gone"
+        answer = await client.get("/health/ready")
+        assert (answer.status_code, answer.text) == (503, "database: gone\n")
+
+
 async def test_port_in_use_is_named_in_the_error() -> None:
     """Two workers of one machine that were given the same port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         loaded = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
         with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1:{port}"):
-            async with open_health_server(loaded):
+            async with open_health_server(loaded, _no_metrics, {}):
                 pass
 
 
@@ -82,7 +106,7 @@ async def test_loop_waiting_for_the_database_is_live_until_its_timeouts() -> Non
         }
     )
     heartbeat = LoopHeartbeat("reader", clock=lambda: now)
-    async with open_health_server(loaded, heartbeat), httpx.AsyncClient() as client:
+    async with open_health_server(loaded, _no_metrics, {}, heartbeat), httpx.AsyncClient() as client:
 
         async def status(at: float) -> int:
             nonlocal now

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from adjudge.registry.database import DatabaseRegistry
 from adjudge.relay.housekeeping import MetricsRecorder
+from adjudge.services.system_metrics import SystemMetrics
 from adjudge.store.ops import metric_samples
+from adjudge.stream import MemoryStream
 from tests.support.store_harness import StoreHarness
 
 _HOUR_MS = 3_600_000
@@ -23,7 +26,10 @@ async def test_figures_are_read_back_and_forgotten_in_time(store: StoreHarness) 
 
 
 async def test_a_process_writes_what_it_counted(store: StoreHarness) -> None:
-    recorder = MetricsRecorder(store.database, source="up")
+    system = SystemMetrics(store.database, MemoryStream(), DatabaseRegistry(store.database))
+    recorder = MetricsRecorder(store.database, system, source="up")
+    await store.enqueue_many(3, priority=1)
     await recorder.run_once()
     (row,) = await store.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=1_000))
-    assert set(row.sample) == {"counters", "gauges", "histograms"}
+    assert row.sample["counters"]["jobs_enqueued"] == {"kind=node": 3}
+    assert row.sample["gauges"]["queue_depth"] == {"band=0": 0, "band=1": 3, "band=2": 0, "band=3": 0}

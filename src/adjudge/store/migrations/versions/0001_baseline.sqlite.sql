@@ -115,6 +115,16 @@ CREATE TABLE source_texts (
     CONSTRAINT source_texts_pkey PRIMARY KEY (digest)
 )
 
+CREATE TABLE system_metrics (
+    only_row BIGINT NOT NULL,
+    claimed_at BIGINT NOT NULL,
+    taken_at BIGINT,
+    took_us BIGINT,
+    gauges JSON,
+    CONSTRAINT system_metrics_pkey PRIMARY KEY (only_row),
+    CONSTRAINT system_metrics_one_row CHECK (only_row = 1)
+)
+
 CREATE TABLE users (
     id TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -1524,7 +1534,7 @@ CREATE TABLE outbox (
     last_error TEXT,
     dispatched_at BIGINT,
     stream_entry_id TEXT,
-    created_at BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
     CONSTRAINT outbox_pkey PRIMARY KEY (id),
     CONSTRAINT outbox_job_id_key UNIQUE (job_id),
     CONSTRAINT outbox_state_known CHECK (state IN ('pending', 'delivered', 'dropped')),
@@ -1533,7 +1543,7 @@ CREATE TABLE outbox (
 
 CREATE INDEX outbox_owner ON outbox (priority, owner, turn_at) WHERE state = 'pending'
 
-CREATE INDEX outbox_turn ON outbox (priority, turn_at, id) WHERE state = 'pending'
+CREATE INDEX outbox_turn ON outbox (priority, turn_at, id, due_at) WHERE state = 'pending'
 
 CREATE TABLE rejudge_items (
     batch_id TEXT NOT NULL,
