@@ -66,8 +66,8 @@ from adjudge.api.routes import (
 from adjudge.api.routes.ccs import event_feed
 from adjudge.api.routing import API_ROOT, ERROR_RESPONSES
 from adjudge.api.sse import OpenStreams
-from adjudge.services.domjudge_problems import IMPORT_WAIT_SEC
 from adjudge.observe.metrics_access import MetricsAccess
+from adjudge.services.domjudge_problems import IMPORT_WAIT_SEC
 
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(
