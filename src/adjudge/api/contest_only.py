@@ -18,7 +18,7 @@ _ALWAYS: Final = re.compile(
     rf"/|/contests|/login|/logout|/register|/me(/.*)?|/preferences/.*|/static/.*|/submissions/[^/]+(/.*)?"
     rf"|{_API}/contests|{_API}/submissions(:batch|/.*)?|{_API}/me(:password|/(tokens|sessions)(/.*)?)?"
     rf"|{_API}/(login|logout|register|oidc|languages|health|version)([:/].*)?"
-    rf"|{_CCS}/?|{_CCS}/contests"
+    rf"|{_CCS}/?|{_CCS}/contests|/api(/v4)?/(info|user|users|version|printing/team)"
 )
 _IN_CONTEST: Final = re.compile(rf"({_API}|{_CCS})?/contests/(?P<name>[^/:]+)([/:].*)?")
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from adjudge.contests.ccs.verdicts import TYPES
 from adjudge.contests.ccs.version import CcsCollection, CcsVersion, Object
 from adjudge.domain.errors import Conflict, Forbidden, NotFound
 from adjudge.domain.permissions import Permission
+from adjudge.domain.verdict import Verdict
 from adjudge.judge.sources import ProgramSource
 from adjudge.services.ccs import CcsService
 from adjudge.services.contest_access import ContestView, find_view, make_views
@@ -26,6 +28,7 @@ from adjudge.store.contests.activity_models import PrintRow
 from adjudge.store.contests.models import ContestSettings, ParticipantRow
 
 VERSION: Final = CcsVersion.V2023_06
+_TYPE: Final = "judgement_type_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,15 @@ class DomjudgeService:
         problems = await self.ccs.list_objects(viewer, contest, CcsCollection.PROBLEMS, VERSION, filters)
         return [{**item, "short_name": item["label"], **_external_id(item, slugs)} for item in problems]
 
-    async def list_judgements(self, viewer: Viewer, contest: str, filters: Mapping[str, str]) -> list[Object]:
-        """The judgements of the Contest API; superseded ones are not listed, so all are valid."""
+    async def list_judgements(
+        self, viewer: Viewer, contest: str, filters: Mapping[str, str], *, own_types: bool
+    ) -> list[Object]:
+        """The judgements of the Contest API; superseded ones are not listed, so all are valid.
+
+        With ``own_types`` they have types that DOMjudge has: tools for it stop at others.
+        """
         judgements = await self.ccs.list_objects(viewer, contest, CcsCollection.JUDGEMENTS, VERSION, filters)
-        return [{**item, "valid": True} for item in judgements]
+        return [{**(_own_type(item) if own_types else item), "valid": True} for item in judgements]
 
     async def get_account(self, viewer: Viewer) -> OwnAccount:
         """The account of the viewer."""
@@ -115,6 +123,16 @@ class DomjudgeService:
             return await self.sources.get_files(viewer, submission_id)
         except NotFound:
             raise NotFound("submission", str(number)) from None  # not the id of one that the viewer may not know of
+
+
+def _own_type(judgement: Object) -> Object:
+    """A memory limit is a run-time error there, and a judging error is pending."""
+    kind = judgement.get(_TYPE)
+    if kind == TYPES[Verdict.MLE]:
+        return {**judgement, _TYPE: TYPES[Verdict.RE]}
+    if kind == TYPES[Verdict.SE]:
+        return {name: value for name, value in judgement.items() if name != _TYPE}
+    return judgement
 
 
 def _external_id(problem: Object, slugs: Mapping[str, str]) -> Object:

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.domain.verdict import Verdict
 from adjudge.services import domjudge_problems
 from tests.support.asgi_app import make_app
 from tests.support.contest_app import ContestApp, open_contest, succeeded
@@ -280,3 +281,79 @@ async def test_accounts_show_the_team(contest: ContestApp) -> None:
         assert organiser["team"], "jury solutions need no team"
         assert (await succeeded(await plain.get(f"{ROOT}/users")))[0]["team"] is None
     assert json.loads((await contest.organiser.get(f"{ROOT}/version")).text) == {"api_version": 4}
+
+
+def code(*names: str, text: bytes = b"int main() {}\n") -> list[tuple[str, tuple[str, bytes]]]:
+    return [("code[]", (name, text)) for name in names]
+
+
+async def test_forms_submit_like_json(contest: ContestApp) -> None:
+    path, data = "/api/contests/spring/submissions", {"problem": "A", "language": "cpp20"}
+    async with contest.participant() as team:
+        early = await team.post(path, data=data, files=code("a.cpp"))
+        assert early.json() == {"code": 409, "message": "The contest has not started."}
+        await contest.advance_hours(1.5)
+        made = await succeeded(await team.post(path, data=data, files=code("a.cpp", "b.cpp")))
+        assert (made["id"], made["problem_id"], made["language_id"]) == ("1", "A", "cpp20")
+        assert (made["contest_time"], made["time"][-6:]) == ("0:30:00.000", "+00:00")
+        other_names = {"problem_id": "A", "language_id": "cpp20"}
+        assert (await team.post(path, data=other_names, files=code("a.cpp"))).json()["id"] == "2"
+        files = await succeeded(await team.get(f"{SPRING}/submissions/1/source-code"))
+        assert [file["filename"] for file in files] == ["a.cpp", "b.cpp"]
+        for wrong, message in (
+            ({"language": "cpp20"}, "problem: missing form field."),
+            ({"problem": "A"}, "language: missing form field."),
+            ({**data, "id": "7"}, "id: the server sets it; leave it out."),
+            ({**data, "entry_point": "Main"}, "C++20 programs have no entry point"),
+            ({**data, "language": "cobol"}, "cobol"),
+            ({**data, "problem": "Q"}, "Q"),
+        ):
+            answer = (await team.post(path, data=wrong, files=code("a.cpp"))).json()
+            assert answer["code"] in {400, 404}, answer
+            assert message in answer["message"]
+        nothing = await team.post(path, data=data, files=[("other", ("a.cpp", b"x"))])
+        assert nothing.json() == {"code": 400, "message": "code[]: missing form field."}
+    async with contest.published.api.as_role("contestant") as outside:
+        assert (await outside.post(path, data=data, files=code("a.cpp"))).json()["code"] == 403
+    without_team = await contest.organiser.post(path, data=data, files=code("a.cpp"))
+    assert "team_id" in without_team.json()["message"], "an organiser submits for a team"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "in_domjudge", "in_general"),
+    [(Verdict.AC, "AC", "AC"), (Verdict.MLE, "RTE", "MLE"), (Verdict.SE, None, "JE")],
+)
+async def test_judgements_are_valid_and_have_types_of_domjudge(
+    contest: ContestApp, verdict: Verdict, in_domjudge: str | None, in_general: str
+) -> None:
+    await contest.advance_hours(1.5)
+    async with contest.participant() as team:
+        made = await succeeded(await contest.submit(team))
+        await contest.published.finish(made["job_id"], verdict)
+    (found,) = await succeeded(await contest.organiser.get(f"{SPRING}/judgements"))
+    assert (found["valid"], found.get("judgement_type_id"), found["submission_id"]) == (True, in_domjudge, "1")
+    (general,) = await succeeded(await contest.organiser.get("/api/contests/spring/judgements"))
+    assert (general["valid"], general["judgement_type_id"]) == (True, in_general)
+    assert await succeeded(await contest.organiser.get(f"{SPRING}/judgements?submission_id=2")) == []
+
+
+async def test_slugs_of_problems_are_shown_with_the_problems(contest: ContestApp) -> None:
+    (found,) = await succeeded(await contest.organiser.get(f"{SPRING}/problems"))
+    assert (found["id"], found["short_name"], found["externalid"]) == ("A", "A", "sum")
+    async with contest.participant() as team:
+        assert await succeeded(await team.get(f"{SPRING}/problems")) == []
+
+
+async def test_clients_work_in_contest_only_mode(contest: ContestApp) -> None:
+    await contest.change(printing_enabled=True)
+    await contest.advance_hours(1.5)
+    async with contest.participant() as team, contest.published.api.as_role("admin") as admin:
+        changed = await admin.patch("/api/v1/contests/spring", json={"contest_only": True})
+        assert changed.status_code == 200, changed.text
+        listed = await succeeded(await team.get("/api/contests"))
+        assert [item["shortname"] for item in listed] == ["spring"]
+        data = {"problem": "A", "language": "cpp20"}
+        await succeeded(await team.post("/api/contests/spring/submissions", data=data, files=code("a.cpp")))
+        form = {"original_name": "a.py", "file_contents": base64.b64encode(b"x").decode()}
+        assert (await team.post("/api/printing/team", data=form)).status_code == 200
+        assert (await team.get("/api/v4/users")).status_code == 200

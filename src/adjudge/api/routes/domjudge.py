@@ -23,7 +23,8 @@ from adjudge.services.domjudge import VERSION, DomjudgeService, OwnAccount
 from adjudge.services.viewer import Viewer
 
 PREFIXES: Final = ("/api", "/api/v4")
-_DOCUMENTED: Final = ("/api/v4",)
+_OF_DOMJUDGE: Final = ("/api/v4",)
+"""What only clients of DOMjudge use; the ICPC tools try ``/api``."""
 API_VERSION: Final = 4
 Account = Annotated[Viewer, require_permission(Permission.ACCOUNT_OWN)]
 Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
@@ -59,7 +60,7 @@ def routers(domjudge: DomjudgeService) -> list[APIRouter]:
 
 def domjudge_router(prefix: str) -> APIRouter:
     """A router for endpoints of DOMjudge under one prefix."""
-    return ccs_router(prefix, "domjudge", _DOCUMENTED)
+    return ccs_router(prefix, "domjudge", _OF_DOMJUDGE)
 
 
 def _router(prefix: str, domjudge: DomjudgeService) -> APIRouter:
@@ -99,7 +100,8 @@ def _router(prefix: str, domjudge: DomjudgeService) -> APIRouter:
 
     @routes.get("/contests/{contest}/judgements", summary="List the judgements of a contest")
     async def judgements(request: Request, contest: Contest, viewer: Reader) -> list[dict[str, Any]]:
-        return await domjudge.list_judgements(viewer, contest, dict(request.query_params))
+        filters, own_types = dict(request.query_params), prefix in _OF_DOMJUDGE
+        return await domjudge.list_judgements(viewer, contest, filters, own_types=own_types)
 
     @routes.get("/contests/{contest}/submissions/{number}/source-code", summary="Get the files of a submission")
     async def source_code(contest: Contest, number: Number, viewer: SubmissionReader) -> list[dict[str, Any]]:
