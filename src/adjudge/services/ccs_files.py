@@ -30,7 +30,10 @@ class CcsFileService:
         """The files of a submission as a ZIP archive."""
         found = await self.reader.load(viewer, contest)
         for submission_id in await self.reader.find_submission(found, number, None):
-            return zip_files((await self.sources.get_files(viewer, submission_id)).files)
+            try:
+                return zip_files((await self.sources.get_files(viewer, submission_id)).files)
+            except NotFound:
+                break  # its error names the id of a submission that the viewer may not know of
         raise NotFound("submission", number)
 
     async def statement(self, viewer: Viewer, contest: str, label: str) -> PublicFile:

@@ -41,7 +41,7 @@ def test_result_with_points_solves_in_score_contests() -> None:
     assert judgement_type(Verdict.TLE, 0) == "TLE"
 
 
-def test_compile_error_with_penalty_is_not_told_from_other_rejections() -> None:
+def test_compile_error_with_penalty_is_like_other_rejections() -> None:
     assert simplified_type("CE", compile_error_penalty=True) == "RE"
     types = {item["id"]: item for item in judgement_type_objects(is_pass_fail=True, compile_error_penalty=True)}
     assert types["CE"]["penalty"]
