@@ -54,13 +54,17 @@ def submissions(contest: str, limit: int, as_json: bool, server: str | None, **w
 @click.command()
 @_contest
 @_number
-@_undo
+@click.argument("verdict", type=click.Choice([*Verdict, "none"]))
 @json_option
 @server_option
-def verify(contest: str, number: int, undo: bool, as_json: bool, server: str | None) -> None:
-    """Confirm the verdict of a submission, so that it counts."""
+def verify(contest: str, number: int, verdict: str, as_json: bool, server: str | None) -> None:
+    """Confirm the verdict that you saw of a submission, so that it counts; "none" takes the confirmation back.
+
+    It is refused if the submission has another verdict since.
+    """
     with open_client(server) as client:
-        _print(client.jury_verify(contest, number, is_verified=not undo), as_json=as_json)
+        seen = None if verdict == "none" else verdict
+        _print(client.jury_verify(contest, number, verdict=seen), as_json=as_json)
 
 
 @click.command()

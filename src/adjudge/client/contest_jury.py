@@ -69,10 +69,10 @@ def jury_submission(retry: ClientRetryPolicy, contest: str, number: int) -> Prog
 
 
 def jury_verify(
-    retry: ClientRetryPolicy, contest: str, number: int, *, is_verified: bool = True
+    retry: ClientRetryPolicy, contest: str, number: int, *, verdict: str | None
 ) -> Program[ContestSubmissionRead]:
-    """Confirm the verdict of a submission, or take that back."""
-    return (yield from _decide(retry, contest, number, "verify", {"is_verified": is_verified}))
+    """Confirm the verdict that you saw of a submission; None takes that back."""
+    return (yield from _decide(retry, contest, number, "verify", {"verdict": verdict}))
 
 
 def jury_ignore(

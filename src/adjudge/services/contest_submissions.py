@@ -37,13 +37,19 @@ class ContestSubmissionService:
     reauthentication: ReauthenticationService
     rejudges: RejudgeService
 
-    async def verify(self, viewer: Viewer, name: str, number: int, *, is_verified: bool) -> SubmissionForJury:
-        """Confirm the verdict of a judged submission, so that it counts; or take the confirmation back."""
+    async def verify(self, viewer: Viewer, name: str, number: int, *, verdict: Verdict | None) -> SubmissionForJury:
+        """Confirm the verdict that the member of the jury saw, so that it counts; None takes the confirmation back."""
 
         def change(row: ContestSubmissionRow, before: JuryDecision) -> JuryDecision:
-            if is_verified and row.verdict is None:
+            if verdict is None:
+                return replace(before, verified_by=None)
+            if row.verdict is None:
                 raise InvalidInput("number: the submission has no verdict yet.", field="number")
-            return replace(before, verified_by=viewer.id if is_verified else None)
+            if row.verdict is not verdict:
+                raise Conflict(
+                    f"verdict: it is {row.verdict} now, not {verdict}; look at the submission, and verify it again."
+                )
+            return replace(before, verified_by=viewer.id, seen_verdict=verdict)
 
         return await self._decide(viewer, name, number, change, "")
 

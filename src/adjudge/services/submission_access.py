@@ -55,6 +55,8 @@ class SubmissionRights:
     """Made by the viewer or by their team."""
     decision: ContestSubmissionRow | None = None
     """The decisions of the jury, for a submission of a contest."""
+    is_unverified: bool = False
+    """The jury has overridden a verdict that needs verification: only the new one is visible."""
 
     @property
     def is_jury(self) -> bool:
@@ -69,8 +71,13 @@ class SubmissionRights:
         return self.access not in (SubmissionAccess.NONE, SubmissionAccess.RECEIPT)
 
     @property
+    def shows_judging(self) -> bool:
+        """Whether the verdict of the judge is visible, not only the one that counts."""
+        return self.shows_verdict and not self.is_unverified
+
+    @property
     def shows_details(self) -> bool:
-        return self.access in (SubmissionAccess.AUTHOR, SubmissionAccess.JURY)
+        return self.access in (SubmissionAccess.AUTHOR, SubmissionAccess.JURY) and not self.is_unverified
 
     def reduce(self, row: SubmissionRow) -> SubmissionRow:
         """The submission with what is visible of it; not found if nothing is."""
@@ -107,7 +114,7 @@ class SubmissionRights:
         """The status changes; only the jury sees the actor."""
         if self.is_jury:
             return [*changes]
-        seen = changes if self.shows_verdict else [item for item in changes if item.version == _FIRST_VERSION]
+        seen = changes if self.shows_judging else [item for item in changes if item.version == _FIRST_VERSION]
         return [replace(item, actor=None, reason=None, job_id=None) for item in seen]
 
     def _overridden(self, row: SubmissionRow) -> SubmissionRow:
@@ -115,7 +122,8 @@ class SubmissionRights:
         if decision is None or decision.override_verdict is None:
             return row
         score = row.score if decision.override_score_micro is None else decision.override_score_micro / _MICRO
-        return replace(row, verdict=str(decision.override_verdict), score=score)
+        verdict = decision.override_verdict
+        return replace(row, verdict=str(verdict), status=str(verdict.status), score=score)
 
 
 def _receipt(row: SubmissionRow) -> SubmissionRow:
@@ -231,10 +239,11 @@ def _in_contest(
     if view.sees_all or (view.public_phase is ContestPhase.THAWED and owns_problem(viewer, row)):
         return SubmissionRights(SubmissionAccess.JURY, is_own, decision)
     if is_own:
-        if view.contest.settings.verify_required and (decision is None or decision.verified_at is None):
+        is_unverified = view.contest.settings.verify_required and (decision is None or decision.verified_at is None)
+        if is_unverified and (decision is None or decision.override_verdict is None):
             return SubmissionRights(SubmissionAccess.RECEIPT, is_own, decision)
         found = view.access(RouteClass.OWN_SUBMISSIONS, is_own=True, participant=own)
-        return SubmissionRights(_OWN.get(found, SubmissionAccess.RECEIPT), is_own, decision)
+        return SubmissionRights(_OWN.get(found, SubmissionAccess.RECEIPT), is_own, decision, is_unverified)
     is_open = view.access(RouteClass.OTHER_DETAILS) is Access.FULL
     return SubmissionRights(SubmissionAccess.AUTHOR if is_open else SubmissionAccess.NONE, is_own, decision)
 

@@ -64,7 +64,7 @@ class SubmissionEventService:
         older transaction is open, the event of the verdict is above the safe offset and cannot be sent yet.
         """
         row, rights = await self.submissions.find_with_rights(viewer, submission_id)
-        if not rights.shows_verdict:
+        if not rights.shows_judging:
             return _silence()
         start = events.parse_event_offset(last_event_id) if last_event_id else None
         # Read after the row: a change in between has a later offset, and the stream waits for it.
@@ -150,7 +150,7 @@ def _is_shown(event: Event, shown: Mapping[str, SubmissionRights] | None) -> boo
     rights = None if shown is None else shown.get(event.submission_id)
     if rights is None:
         return shown is None or event.contest_id is None
-    return rights.shows_verdict if isinstance(event, SubmissionStatusEvent) else rights.shows_details
+    return rights.shows_judging if isinstance(event, SubmissionStatusEvent) else rights.shows_details
 
 
 def _already_replayed(event: UserEvent, end: EventOffset) -> bool:

@@ -57,11 +57,13 @@ def test_jury_verifies_overrides_ignores_and_adds_penalties(
     assert (unknown.exit_code, "'wrong' is not one of 'AC'" in unknown.stderr) == (3, True)
 
     assert count_on_scoreboard(contest) == (0, 0), "it counts once it is verified"
-    assert run("verify", contest, "2").output == "2: AC (verified)\n"
+    changed = run("verify", contest, "2", "WA")
+    assert (changed.exit_code, "it is AC now" in changed.stderr) == (3, True)
+    assert run("verify", contest, "2", "AC").output == "2: AC (verified)\n"
     assert count_on_scoreboard(contest) == (1, 0)
-    assert run("verify", contest, "2", "--undo").output == "2: AC\n"
+    assert run("verify", contest, "2", "none").output == "2: AC\n"
     assert count_on_scoreboard(contest) == (0, 0)
-    early = run("verify", contest, "3")
+    early = run("verify", contest, "3", "AC")
     assert (early.exit_code, "has no verdict yet" in early.stderr) == (3, True)
 
     without = run("override", contest, "1", "AC")
@@ -84,7 +86,7 @@ def test_jury_verifies_overrides_ignores_and_adds_penalties(
     assert (restored["verdict"], restored["override_verdict"]) == ("WA", None)
 
     log_in(server, "bob")
-    for action, *rest in (("submissions",), ("verify", "2"), ("override", "1", "AC", "--reason", "please")):
+    for action, *rest in (("submissions",), ("verify", "2", "AC"), ("override", "1", "AC", "--reason", "please")):
         assert run(action, contest, *rest).exit_code == 3, action
 
 

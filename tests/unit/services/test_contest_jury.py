@@ -69,16 +69,20 @@ async def test_verdict_counts_after_verification_where_it_is_required(contest: C
     await contest.advance_hours(1)
     async with contest.participant() as team:
         waiting = await succeeded(await contest.submit(team))
-        refused = await contest.organiser.post(f"{JURY}/1:verify", json={})
+        refused = await contest.organiser.post(f"{JURY}/1:verify", json={"verdict": "AC"})
         assert refused.status_code == 400
         await contest.published.finish(waiting["job_id"], Verdict.AC)
     await wait_solved(contest, 0)
     listed = await succeeded(await contest.organiser.get(JURY, params={"unverified": True}))
     assert [item["number"] for item in listed["items"]] == [1]
-    await decide(contest, "verify")
+    assert (await contest.organiser.post(f"{JURY}/1:verify", json={})).status_code == 400
+    changed = await contest.organiser.post(f"{JURY}/1:verify", json={"verdict": "WA"})
+    assert (changed.status_code, "it is AC now, not WA" in changed.json()["detail"]) == (409, True)
+    await wait_solved(contest, 0)
+    await decide(contest, "verify", verdict="AC")
     await wait_solved(contest, 1)
     assert (await succeeded(await contest.organiser.get(JURY, params={"unverified": True})))["items"] == []
-    await decide(contest, "verify", is_verified=False)
+    await decide(contest, "verify", verdict=None)
     await wait_solved(contest, 0)
 
 
@@ -102,7 +106,7 @@ async def test_decisions_are_for_the_jury_and_need_a_reason(contest: ContestApp)
     without = await contest.organiser.post(f"{JURY}/1:ignore", json={"reason": " "})
     assert without.status_code == 400
     assert without.json()["detail"].startswith("reason")
-    assert (await contest.organiser.post(f"{JURY}/99:verify", json={})).status_code == 404
+    assert (await contest.organiser.post(f"{JURY}/99:verify", json={"verdict": "AC"})).status_code == 404
     pages = await succeeded(await contest.organiser.get(JURY, params={"problem": "A", "verdict": "WA"}))
     assert [item["number"] for item in pages["items"]] == [1]
     assert (await contest.organiser.get(JURY, params={"problem": "Z"})).status_code == 404
@@ -254,7 +258,7 @@ async def test_unverified_verdict_is_pending_for_everybody_but_the_jury(contest:
         assert (cell["pending"], cell["is_solved"]) == (1, False)
         blockers = (await succeeded(await contest.organiser.get(f"{API}/spring/blockers")))["blockers"]
         assert any("without a verdict that counts: 1" in item for item in blockers)
-        await decide(contest, "verify")
+        await decide(contest, "verify", verdict="AC")
         assert (await succeeded(await team.get(path)))["verdict"] == "AC"
     await wait_solved(contest, 1)
     assert (await public_row(contest))["solved"] == 1
@@ -265,7 +269,7 @@ async def test_verification_ends_when_a_rejudge_changes_the_verdict(contest: Con
     await contest.advance_hours(1)
     async with contest.participant() as team:
         await judged(contest, team, Verdict.AC)
-    await decide(contest, "verify")
+    await decide(contest, "verify", verdict="AC")
     for verdict, is_verified in ((Verdict.AC, True), (Verdict.WA, False)):
         batch = await succeeded(await contest.organiser.post(f"{JURY}/1:rejudge", json={"reason": "new tests"}))
         row = await contest.published.api.store.row("SELECT id FROM jobs WHERE finished_at IS NULL")

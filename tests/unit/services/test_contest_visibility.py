@@ -304,6 +304,13 @@ async def test_verdict_counts_for_its_team_when_it_is_verified_and_an_override_r
 
     assert (await fixture.clients["author"].get(path)).json()["verdict"] is None
     jury = fixture.users["jury"]
+    replaced = JuryDecision(override_verdict=Verdict.TLE, overridden_by=jury, override_reason="no")
+    found = await decide(replaced)
+    assert (found["verdict"], found["status"], found["time_ms"]) == ("TLE", "error", None), "an override counts"
+    log = (await fixture.clients["author"].get(f"{path}/log")).json()["items"]
+    assert "AC" not in {item["verdict"] for item in log}, "the verdict of the judge is not verified"
+    assert (await fixture.clients["author"].get(f"{path}/results")).json()["document"] is None
+    await decide(JuryDecision())
     assert (await decide(JuryDecision(verified_by=jury)))["verdict"] == "AC"
     overridden = JuryDecision(verified_by=jury, override_verdict=Verdict.WA, overridden_by=jury, override_reason="no")
     assert (await decide(overridden))["verdict"] == "WA"

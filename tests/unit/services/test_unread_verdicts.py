@@ -141,9 +141,15 @@ async def test_verdicts_count_when_verified_and_again_when_overridden(
     submission_id = await judge(fixture, "author")
     assert await counts(fixture, "author") == [0]
     jury = fixture.users["jury"]
-    for decision in (
-        JuryDecision(verified_by=jury),
-        JuryDecision(verified_by=jury, override_verdict=Verdict.WA, overridden_by=jury, override_reason="by hand"),
+    overridden = JuryDecision(
+        verified_by=jury, override_verdict=Verdict.WA, overridden_by=jury, override_reason="by hand"
+    )
+    for decision, is_new in (
+        (JuryDecision(verified_by=jury), True),
+        (overridden, True),
+        (replace(overridden, official=True), False),
+        (replace(overridden, override_score_micro=5), True),
+        (replace(overridden, override_score_micro=5, is_ignored=True), False),
     ):
         await fixture.store.clock.advance(1)
         row = await fixture.store.database.read(lambda tx: contest_submissions.find(tx, submission_id))
@@ -153,6 +159,7 @@ async def test_verdicts_count_when_verified_and_again_when_overridden(
             )
         )
         found = await unread(fixture, "author")
-        assert found["count"] == 1
-        await fixture.clients["author"].post(f"{ROOT}:mark-read", json={"until_us": found["until_us"]})
+        assert found["count"] == is_new, decision
+        if is_new:
+            await fixture.clients["author"].post(f"{ROOT}:mark-read", json={"until_us": found["until_us"]})
         assert await counts(fixture, "author") == [0]

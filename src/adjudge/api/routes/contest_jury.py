@@ -97,7 +97,7 @@ def _add_read_routes(routes: APIRouter, reader: JurySubmissionService) -> None:
 def _add_decision_routes(routes: APIRouter, submissions: ContestSubmissionService) -> None:
     @routes.post("/submissions/{number}:verify", summary="Confirm a verdict, or take the confirmation back")
     async def verify(contest: str, number: int, body: VerifyRequest, viewer: Judge) -> ContestSubmissionRead:
-        return _read(await submissions.verify(viewer, contest, number, is_verified=body.is_verified))
+        return _read(await submissions.verify(viewer, contest, number, verdict=body.verdict))
 
     @routes.post("/submissions/{number}:ignore", summary="Leave a submission out of the scoreboard, or count it again")
     async def ignore(contest: str, number: int, body: IgnoreRequest, viewer: Judge) -> ContestSubmissionRead:

@@ -12,9 +12,11 @@ from adjudge.services.reauthentication import Confirmation
 
 
 class VerifyRequest(ApiModel):
-    """Whether the verdict is confirmed."""
+    """The verdict that is confirmed."""
 
-    is_verified: bool = True
+    verdict: Verdict | None = Field(
+        description="The verdict that you saw: 409 if it changed since. Null takes the confirmation back."
+    )
 
 
 class IgnoreRequest(ApiModel):

@@ -206,9 +206,15 @@ DECIDE = Statement(
         verified_verdict = CASE WHEN CAST(:verified_by AS text) IS NOT NULL THEN
             (SELECT verdict FROM submissions WHERE submissions.id = contest_submissions.submission_id) END,
         verified_by = :verified_by, override_verdict = :override_verdict, override_score_micro = :override_score_micro,
-        overridden_at = CASE WHEN CAST(:override_verdict AS text) IS NULL THEN NULL ELSE {now} END,
+        overridden_at = CASE WHEN CAST(:override_verdict AS text) IS NULL THEN NULL
+            WHEN override_verdict = CAST(:override_verdict AS text)
+                 AND COALESCE(override_score_micro, -1) = COALESCE(CAST(:override_score_micro AS bigint), -1)
+            THEN overridden_at ELSE {now} END,
         overridden_by = :overridden_by, override_reason = :override_reason, version = version + 1
     WHERE submission_id = :submission_id AND version = :version
+      AND (CAST(:seen_verdict AS text) IS NULL OR EXISTS (
+          SELECT 1 FROM submissions
+          WHERE submissions.id = contest_submissions.submission_id AND submissions.verdict = :seen_verdict))
     """,
 )
 
@@ -224,6 +230,8 @@ class JuryDecision:
     override_score_micro: int | None = None
     overridden_by: str | None = None
     override_reason: str | None = None
+    seen_verdict: Verdict | None = None
+    """The verdict of the judge that a new verification is about: it must not have changed."""
 
 
 async def take_numbers(tx: Tx, counts: Mapping[str, int]) -> dict[str, ContestCounter]:
@@ -334,6 +342,7 @@ async def decide(tx: Tx, submission_id: str, version: int, decision: JuryDecisio
         override_score_micro=decision.override_score_micro,
         overridden_by=decision.overridden_by,
         override_reason=decision.override_reason,
+        seen_verdict=None if decision.seen_verdict is None else str(decision.seen_verdict),
     )
     if not changed:
         raise VersionConflict("The submission was changed concurrently; read it again and retry.")

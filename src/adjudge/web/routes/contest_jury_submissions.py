@@ -197,17 +197,21 @@ async def _override(
     service: ContestSubmissionService, viewer: Viewer, slug: str, number: int, entered: Entered
 ) -> None:
     verdict = entered["verdict"]
-    if verdict and verdict not in set(Verdict):
-        raise InvalidInput("verdict: choose one of the list.", field="verdict")
     await service.override(
         viewer,
         slug,
         number,
-        verdict=Verdict(verdict) if verdict else None,
+        verdict=_verdict(verdict) if verdict else None,
         score_micro=_score_micro(entered["score"]),
         reason=entered["reason"],
         confirmation=Confirmation(entered["password"]),
     )
+
+
+def _verdict(text: str) -> Verdict:
+    if text not in set(Verdict):
+        raise InvalidInput("verdict: choose one of the list.", field="verdict")
+    return Verdict(text)
 
 
 def _score_micro(text: str) -> int | None:
@@ -221,7 +225,7 @@ def _score_micro(text: str) -> int | None:
 
 _ACTIONS: Final[Mapping[str, Action]] = {
     "verify": lambda service, viewer, slug, number, entered: service.verify(
-        viewer, slug, number, is_verified=not entered["undo"]
+        viewer, slug, number, verdict=None if entered["undo"] else _verdict(entered["verdict"])
     ),
     "ignore": lambda service, viewer, slug, number, entered: service.ignore(
         viewer, slug, number, is_ignored=not entered["undo"], reason=entered["reason"]
