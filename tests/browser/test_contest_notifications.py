@@ -100,3 +100,18 @@ async def test_verdicts_are_marked_as_read_on_the_page_that_shows_them(
     await expect(page.locator("[data-notify]")).to_be_hidden()
     await page.get_by_role("button", name="Mark verdicts as read").click()
     await expect(page.locator(".contest-tabs")).not_to_contain_text("new verdict")
+
+
+async def test_message_that_arrives_on_the_open_page_is_marked_as_read(
+    embedded: Installation, open_tab: OpenTab
+) -> None:
+    contest = BoardContest(embedded, "messages")
+    contest.enter_people()
+    page = await (await open_tab(embedded, "contestant")).open(f"/contests/{contest.slug}/clarifications")
+    found = page.locator("#clarification-list")
+    await expect(found).not_to_contain_text("Lunch")
+    message = {"body": "Lunch is at noon."}
+    embedded.admin.post(f"{ROOT}/{contest.slug}/announcements", json=message).raise_for_status()
+    await expect(found).to_contain_text("Lunch is at noon.", timeout=20_000)
+    await expect(found.locator(".badge", has_text="New")).to_have_count(0, timeout=20_000)
+    await expect(page.locator(".contest-tabs .count")).to_have_count(0)

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from adjudge import __version__
 from adjudge.api import errors
-from adjudge.api.auth import known_by, make_authenticator
+from adjudge.api.auth import CheckUpload, known_by, make_authenticator
 from adjudge.api.cached_problems import CachedProblems
 from adjudge.api.container import Services
 from adjudge.api.middleware import RequestLimits, RequestMiddleware, RouteIndex
@@ -66,8 +66,12 @@ from adjudge.api.routes import (
 from adjudge.api.routes.ccs import event_feed
 from adjudge.api.routing import API_ROOT, ERROR_RESPONSES
 from adjudge.api.sse import OpenStreams
+from adjudge.domain.contest import ContestRole
+from adjudge.domain.permissions import Permission
 from adjudge.observe.metrics_access import MetricsAccess
+from adjudge.services.contest_access import ContestAccess
 from adjudge.services.domjudge_problems import IMPORT_WAIT_SEC
+from adjudge.services.viewer import Viewer
 
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(
@@ -77,6 +81,8 @@ _UPLOADS: Final = re.compile(
 )
 """Paths of packages, files of chain runs, materials and records, which are streamed. Other bodies are in memory."""
 _WAITING_IMPORTS: Final = re.compile(r"/api(/v4)?/contests/[^/]+/problems$")
+_MATERIALS_PAGE: Final = re.compile(r"/contests/([^/]+)/settings/materials")
+_UPLOAD_PAGES: Final = {"/manage/import": Permission.PROBLEM_WRITE, "/contests/import": Permission.CONTEST_CREATE}
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
@@ -206,7 +212,7 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
             _WAITING_IMPORTS,
             IMPORT_WAIT_SEC,
         ),
-        is_known=known_by(services.credentials, services.basic_auth),
+        is_known=known_by(services.credentials, services.basic_auth, _upload_check(services.contest_materials.access)),
         streams=app.state.streams,
         fast_response=CachedProblems(
             API_ROOT,
@@ -217,3 +223,15 @@ def _add_middleware(app: FastAPI, services: Services) -> None:
         ).respond,
         is_https=server.public_url.startswith("https:"),
     )
+
+
+def _upload_check(access: ContestAccess) -> CheckUpload:
+    """Who may send files with the forms of pages."""
+
+    async def check(path: str, viewer: Viewer) -> None:
+        if path in _UPLOAD_PAGES:
+            viewer.require(_UPLOAD_PAGES[path])
+        elif found := _MATERIALS_PAGE.fullmatch(path):
+            await access.find_as(viewer, found[1], ContestRole.ORGANISER)
+
+    return check

@@ -69,6 +69,10 @@ async def current_viewer(request: Request) -> Viewer:
     return known
 
 
+CheckUpload = Callable[[str, Viewer], Awaitable[None]]
+"""Raises if a viewer may not upload a file to the page with this path."""
+
+
 def make_authenticator(
     credentials: CredentialCache, basic: BasicAuthentication, *, visitors_may_read: bool
 ) -> Authenticate:
@@ -88,17 +92,27 @@ def make_authenticator(
     return authenticate
 
 
-def known_by(credentials: CredentialCache, basic: BasicAuthentication) -> Callable[[Scope], Awaitable[bool]]:
-    """Make the function that checks, before the body is read, whether a request has a valid credential."""
+def known_by(
+    credentials: CredentialCache, basic: BasicAuthentication, check_upload: CheckUpload
+) -> Callable[[Scope], Awaitable[bool]]:
+    """Make the function that checks, before a large body is read, whether a request has a valid credential.
+
+    ``check_upload`` decides on the forms of pages: the CSRF token is in the body, so the whole form is read before the
+    page can check anything.
+    """
 
     async def is_known(scope: Scope) -> bool:
         request = Request(scope)
         given = _authorization(request)
         if given is not None:
-            await _viewer_by_header(credentials, basic, request, given)
-            return True
-        secret = read_session_cookie(request)
-        return secret is not None and await credentials.viewer_for_session(secret) is not None
+            viewer: Viewer | None = await _viewer_by_header(credentials, basic, request, given)
+        else:
+            secret = read_session_cookie(request)
+            viewer = None if secret is None else await credentials.viewer_for_session(secret)
+        if viewer is None:
+            return False
+        await check_upload(scope["path"], viewer)
+        return True
 
     return is_known
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from adjudge.contests.accounts import account_expiry
 from adjudge.domain.contest import OWN_CLOCK, ContestRole
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import Forbidden, InvalidInput
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.permissions import parse_user_name
 from adjudge.services.contest_access import ContestAccess, ContestView
@@ -171,10 +171,15 @@ async def _teams(tx: Tx, viewer: Viewer, name: str, codes: Sequence[str]) -> lis
 
 
 async def _chosen(tx: Tx, viewer: Viewer, name: str, names: Sequence[str]) -> list[ContestAccountDetail]:
-    """The named accounts, or all of the contest that have no role in it: organisers must not lock themselves out."""
+    """The named accounts, or all of the contest that have no role in it: organisers must not lock themselves out.
+
+    Accounts with a role in the installation are left out, and refused if they are named: who sets their passwords would
+    get rights outside the contest.
+    """
     view = await find_as_organiser(tx, viewer, name)
     if not names:
-        return [item for item in await accounts.page(tx, view.contest.id, limit=_ALL) if not item.has_role]
+        every = await accounts.page(tx, view.contest.id, limit=_ALL)
+        return [item for item in every if not (item.has_role or item.has_site_role)]
     wanted = [item.strip().lower() for item in names]
     found = await accounts.find_by_names(tx, view.contest.id, wanted)
     known = {item.user_name for item in found}
@@ -182,6 +187,10 @@ async def _chosen(tx: Tx, viewer: Viewer, name: str, names: Sequence[str]) -> li
         if item not in known:
             where = f"names[{index}]"
             raise InvalidInput(f"{where}: no account of this contest is named {item[:64]!r}.", field=where)
+    staff = {item.user_name for item in found if item.has_site_role}
+    for index, item in enumerate(wanted):
+        if item in staff:
+            raise Forbidden(f"names[{index}]: {item!r} has a role in the installation; ask an administrator.")
     return found
 
 

@@ -1,7 +1,8 @@
 """API tokens of the accounts that were made for a contest, for rehearsals with simulated teams.
 
 An organiser already decides on the passwords of these accounts, so tokens give no further access. Accounts that may log
-in only from some networks get none, because a token is valid from everywhere; neither do disabled ones and staff.
+in only from some networks get none, because a token is valid from everywhere; neither do disabled ones, staff of the
+contest, and users with another role in the installation.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class ContestTokenService:
                 item
                 for item in await accounts.page(tx, view.contest.id, limit=_ALL)
                 if item.participant_code is not None
-                and not item.has_role
+                and not (item.has_role or item.has_site_role)
                 and not item.address_ranges
                 and item.disabled_at is None
             ]

@@ -20,6 +20,7 @@ from adjudge.store import Database, Tx
 from adjudge.store.contests import jury_dashboard, queries
 from adjudge.store.contests.jury_dashboard import AbsentParticipant, SubmissionCount
 from adjudge.store.contests.models import ContestProblemRow, ParticipantRow
+from adjudge.store.ops import audit_log
 from adjudge.store.ops.audit_log import AuditLogRow
 
 _LISTED: Final = 20
@@ -79,7 +80,7 @@ class JuryDashboardService:
                 await queries.problems(tx, contest.id),
                 await jury_dashboard.absent_participants(tx, contest.id, limit=_LISTED),
                 await lifecycle.find_blockers(tx, contest, view.times) if may_end else [],
-                await jury_dashboard.log(tx, contest.id, limit=_LISTED),
+                await audit_log.page_by_contest(tx, contest.id, limit=_LISTED),
             )
 
         return await self.database.read(read)

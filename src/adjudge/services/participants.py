@@ -178,8 +178,6 @@ class ParticipantService:
             row = await find_participant(tx, view.contest.id, code)
             if row.kind not in OWN_CLOCK:
                 await lock_changeable(tx, view.contest.id)
-            await participants.delete(tx, view.contest.id, row.id)
-            await scoreboard.reset(tx, view.contest.id)
             await audit_log.record(
                 tx,
                 actor=viewer.id,
@@ -188,6 +186,8 @@ class ParticipantService:
                 objects={row.id: {"code": row.code}},
                 reason=reason,
             )
+            await participants.delete(tx, view.contest.id, row.id)
+            await scoreboard.reset(tx, view.contest.id)
 
         await self.database.transact(operation)
 

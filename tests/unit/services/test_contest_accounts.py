@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -112,6 +113,29 @@ async def test_new_passwords_replace_the_old_ones_and_end_sessions(
         assert (foreign.status_code, foreign.json()["fields"]["field"]) == (400, "names[0]")
         assert (await user.post(f"{ACCOUNTS}:renew-passwords", json={})).status_code == 403
         assert (await user.get(ACCOUNTS)).status_code == 403
+
+
+async def test_organisers_do_not_decide_on_accounts_with_a_role_in_the_installation(
+    tester: AccountTester, published: PublishedProblem
+) -> None:
+    promoted, other = (await tester.post("create"))["items"]
+    name = promoted["username"]
+    async with published.user_client("admin") as admin:
+        (user,) = (await ok(await admin.get("/api/v1/users", params={"search": name})))["items"]
+        body = {"role": "judge", "reason": "helps out"}
+        await ok(await admin.patch(f"/api/v1/users/{user['id']}", json=body))
+    for action in ("renew-passwords", "disable"):
+        refused = await tester.organiser.post(f"{ACCOUNTS}:{action}", json={"names": [name]})
+        assert (refused.status_code, "ask an administrator" in refused.json()["detail"]) == (403, True), action
+    assert [item["username"] for item in (await tester.post("renew-passwords"))["items"]] == [other["username"]]
+    made = await tester.post("create-tokens", name="rehearsal", expires_in_hours=1)
+    assert [item["username"] for item in made["items"]] == [other["username"]]
+    text = json.dumps([{"id": name, "username": name, "password": "new-password-1", "type": "other"}])
+    files = {"files": [{"name": "accounts.json", "text": text}]}
+    await ok(await tester.organiser.post(f"{SPRING}/participants:import", json=files))
+    assert (await tester.log_in(name, "new-password-1")).status_code == 401
+    assert (await tester.log_in(name, promoted["password"])).is_success
+    assert (await tester.post("disable", reason="over"))["changed"] == 1
 
 
 async def test_all_accounts_are_disabled_and_enabled_but_not_those_of_staff(tester: AccountTester) -> None:

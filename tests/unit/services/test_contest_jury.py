@@ -11,6 +11,8 @@ import httpx
 import pytest
 
 from adjudge.domain.verdict import Verdict
+from adjudge.store.contests import queries
+from adjudge.store.ops import audit_log
 from tests.support.asgi_app import make_app
 from tests.support.contest_app import API, ContestApp, open_contest, succeeded
 from tests.support.published_problem import OPEN_GATE, publish_problem
@@ -277,3 +279,19 @@ async def test_verification_ends_when_a_rejudge_changes_the_verdict(contest: Con
         await succeeded(await contest.organiser.post(f"{JURY}/1/rejudges/{batch['id']}:apply"))
         found = (await succeeded(await contest.organiser.get(f"{JURY}/1")))["submission"]
         assert (found["verdict"], found["verified_at"] is not None) == (verdict, is_verified)
+
+
+async def test_dashboard_lists_old_actions_of_a_contest_among_many_others(contest: ContestApp) -> None:
+    await contest.advance_hours(1)
+    async with contest.participant() as team:
+        await judged(contest, team, Verdict.WA)
+    await decide(contest, "ignore", reason="wrong machine")
+    store = contest.published.api.store
+    others = [f"problem-{index}" for index in range(3_000)]
+    await store.transact(
+        lambda tx: audit_log.record(tx, actor="x", action="y", object_kind="problem", objects=others, reason="")
+    )
+    found = await store.database.read(lambda tx: queries.find_contest(tx, "spring"))
+    log = await store.database.read(lambda tx: audit_log.page_by_contest(tx, found.id, limit=100))
+    assert (log[0].action, log[0].reason) == ("contest_submission.decide", "wrong machine")
+    assert {"contest", "participant", "submission"} == {item.object_kind for item in log}

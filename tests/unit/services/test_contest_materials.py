@@ -188,6 +188,39 @@ async def test_materials_of_a_private_contest_and_of_a_draft_are_missing(api: As
     assert await names(fixture.clients["jury"]) == ["rules.txt"]
 
 
+async def test_body_is_read_only_for_organisers(api: AsgiApp, stack: AsyncExitStack) -> None:
+    fixture, organiser = await open_fixture(api, stack)
+    sent = list[int]()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
+        for index in range(64):
+            sent.append(index)
+            yield b"x" * 1_000_000
+        yield b'\r\n--x\r\nContent-Disposition: form-data; name="visible"\r\n\r\nalways\r\n--x--\r\n'
+
+    async def upload(client: httpx.AsyncClient) -> tuple[int, int]:
+        sent.clear()
+        headers = {"Content-Type": "multipart/form-data; boundary=x"}
+        answer = await client.post(PAGE, content=body(), headers=headers)
+        return answer.status_code, len(sent)
+
+    for who in ("author", "stranger", "balloon"):
+        status, read = await upload(fixture.clients[who])
+        assert (status, read <= 2) == (403, True), who
+    name, password = "with-session", "correct horse battery"
+    _, admin = await api.user("admin")
+    async with api.client(admin) as client:
+        made = await client.post("/api/v1/users", json={"name": name, "password": password})
+        assert made.is_success, made.text
+    async with api.client() as browser:
+        login = await browser.post("/api/v1/login", json={"name": name, "password": password})
+        assert login.is_success, login.text
+        status, read = await upload(browser)
+        assert (status, read <= 2) == (403, True), "the CSRF token would be in the body"
+    assert await upload(organiser) == (303, 64)
+
+
 async def test_page_uploads_changes_and_deletes(api: AsgiApp, stack: AsyncExitStack) -> None:
     fixture, organiser = await open_fixture(api, stack)
     await api.store.clock.advance(HOUR_MS)

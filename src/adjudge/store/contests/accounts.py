@@ -23,6 +23,8 @@ class ContestAccountDetail:
     expires_at: int | None
     has_role: bool
     """Whether it has a role in the contest: such an account is not disabled with the others."""
+    has_site_role: bool
+    """Whether it is more than a contestant in the installation: organisers of a contest do not decide on it."""
     participant_code: str | None
     participant_name: str | None
     location: str | None
@@ -42,6 +44,7 @@ _DETAIL = {
     "display_name": "users.display_name",
     "has_role": "EXISTS (SELECT 1 FROM contest_roles WHERE contest_roles.contest_id = contest_accounts.contest_id "
     "AND contest_roles.user_id = users.id)",
+    "has_site_role": "users.role <> 'contestant'",
     "participant_code": "participants.code",
     "participant_name": "participants.name",
     "location": "participants.location",

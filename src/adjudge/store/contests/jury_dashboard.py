@@ -8,10 +8,6 @@ from adjudge.domain.verdict import Verdict
 from adjudge.store.contests.models import ParticipantRow
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
-from adjudge.store.ops.audit_log import COLUMNS, ENTRIES, AuditLogRow
-
-_LOG_SCANNED = 2_000
-"""Entries of the audit log that are searched for those of a contest; the newest are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +80,6 @@ WITH_ADDED_PENALTY = Statement(
     "SELECT {columns} FROM participants WHERE contest_id = :contest_id AND penalty_adjust_sec <> 0 ORDER BY name, id",
     row=ParticipantRow,
 )
-LOG = Statement(
-    "audit_log.of_contest",
-    "List the newest audit log entries of a contest, its participants and its submissions.",
-    ENTRIES
-    + f"""
-    WHERE audit_log.id > (SELECT COALESCE(max(id), 0) FROM audit_log) - {_LOG_SCANNED}
-      AND ((object_kind = 'contest' AND object_id = :contest_id)
-        OR (object_kind = 'submission' AND EXISTS (
-                SELECT 1 FROM contest_submissions WHERE submission_id = object_id AND contest_id = :contest_id))
-        OR (object_kind = 'participant' AND EXISTS (
-                SELECT 1 FROM participants WHERE participants.id = object_id AND contest_id = :contest_id)))
-    ORDER BY audit_log.id DESC LIMIT :limit
-    """,
-    row=AuditLogRow,
-    columns=COLUMNS,
-)
 
 
 async def count_submissions(tx: Tx, contest_id: str) -> list[SubmissionCount]:
@@ -115,8 +95,3 @@ async def absent_participants(tx: Tx, contest_id: str, *, limit: int) -> list[Ab
 async def with_added_penalty(tx: Tx, contest_id: str) -> list[ParticipantRow]:
     """The participants with an added penalty, by name."""
     return await tx.fetch(WITH_ADDED_PENALTY, contest_id=contest_id)
-
-
-async def log(tx: Tx, contest_id: str, *, limit: int) -> list[AuditLogRow]:
-    """The newest actions in a contest."""
-    return await tx.fetch(LOG, contest_id=contest_id, limit=limit)

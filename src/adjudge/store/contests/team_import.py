@@ -25,7 +25,8 @@ ACCOUNTS = Statement(
     "team_import.accounts",
     "Find users by name, whether they were made for a contest, and for whom they submit in it.",
     """
-    SELECT users.id AS user_id, users.name AS name, COALESCE(contest_accounts.temporary, FALSE) AS is_temporary,
+    SELECT users.id AS user_id, users.name AS name,
+           COALESCE(contest_accounts.temporary AND users.role = 'contestant', FALSE) AS is_temporary,
            participant_members.participant_id AS participant_id
     FROM {given} JOIN users ON users.name = given_name
     LEFT JOIN contest_accounts ON contest_accounts.user_id = users.id AND contest_accounts.contest_id = :contest_id
@@ -81,6 +82,7 @@ SET_PASSWORDS = Statement(
     UPDATE users SET password_hash = given_password_hash, must_change_password = FALSE, updated_at = {now}
     FROM {given} WHERE id = given_user_id
       AND id IN (SELECT user_id FROM contest_accounts WHERE contest_id = :contest_id AND temporary)
+      AND role = 'contestant'
     """,
     input_columns={"given_user_id": "text", "given_password_hash": "text"},
 )

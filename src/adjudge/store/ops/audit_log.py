@@ -41,9 +41,14 @@ INSERT = Statement(
     "audit_log.insert",
     "Insert audit log entries.",
     """
-    INSERT INTO audit_log (actor, action, object_kind, object_id, reason, details, at)
+    INSERT INTO audit_log (actor, action, object_kind, object_id, contest_id, reason, details, at)
     SELECT COALESCE((SELECT users.id FROM users WHERE users.name = :actor), :actor), :action, :object_kind,
-           given_object_id, :reason, given_details, {now}
+           given_object_id,
+           CASE CAST(:object_kind AS text) WHEN 'contest' THEN given_object_id
+                WHEN 'submission' THEN (SELECT contest_id FROM submissions WHERE submissions.id = given_object_id)
+                WHEN 'participant' THEN (SELECT contest_id FROM participants WHERE participants.id = given_object_id)
+           END,
+           :reason, given_details, {now}
     FROM {given}
     """,
     input_columns={"given_object_id": "text", "given_details": "jsonb"},
@@ -73,6 +78,14 @@ PAGE_BY_OBJECT = Statement(
     WHERE object_kind = :object_kind AND object_id = :object_id AND audit_log.id < :before
     ORDER BY audit_log.id DESC LIMIT :limit
     """,
+    row=AuditLogRow,
+    columns=COLUMNS,
+)
+
+PAGE_BY_CONTEST = Statement(
+    "audit_log.page_by_contest",
+    "List audit log entries of a contest, its participants and its submissions, newest first.",
+    ENTRIES + " WHERE contest_id = :contest_id ORDER BY audit_log.id DESC LIMIT :limit",
     row=AuditLogRow,
     columns=COLUMNS,
 )
@@ -108,3 +121,8 @@ async def page_by_object(
     """List the entries of one object, newest first."""
     start = _NEWEST if before is None else before
     return await tx.fetch(PAGE_BY_OBJECT, object_kind=object_kind, object_id=object_id, before=start, limit=limit)
+
+
+async def page_by_contest(tx: Tx, contest_id: str, *, limit: int) -> list[AuditLogRow]:
+    """List the newest entries of a contest, its participants and its submissions."""
+    return await tx.fetch(PAGE_BY_CONTEST, contest_id=contest_id, limit=limit)

@@ -119,11 +119,14 @@ audit_log = Table(
     text_column("action"),
     text_column("object_kind"),
     text_column("object_id"),
+    # Of a contest, its participants and its submissions; without a foreign key, because the log outlives them.
+    text_column("contest_id", nullable=True),
     text_column("reason", nullable=True),
     json_column("details", nullable=True),
     timestamp_column("at"),
     Index(None, "object_kind", "object_id"),
     Index(None, "actor", "id"),
+    Index(None, "contest_id", "id"),
 )
 
 cache_revisions = Table(

@@ -12,7 +12,7 @@ from adjudge.domain.contest import ContestPhase
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.domain.states import ContestState
-from adjudge.services.clarifications import MAX_BODY, ClarificationService, Recipients
+from adjudge.services.clarifications import MAX_BODY, ClarificationList, ClarificationService, Recipients
 from adjudge.services.contests import ContestService
 from adjudge.services.viewer import Viewer
 from adjudge.web import forms
@@ -38,6 +38,12 @@ def _path(slug: str) -> str:
     return f"/contests/{slug}{TAB}"
 
 
+def _listed(found: ClarificationList) -> dict[str, Any]:
+    """The clarifications, and up to which number the page marks them as read."""
+    is_unread = any(item.is_unread for item in found.items)
+    return {"items": found.items, "unread_to": found.items[0].row.number if is_unread else None}
+
+
 def _add_list_routes(
     routes: APIRouter, page: ContestPageRenderer, contests: ContestService, clarifications: ClarificationService
 ) -> None:
@@ -51,8 +57,7 @@ def _add_list_routes(
             "clarifications.html",
             tab=TAB,
             status=shown["error"].http_status if shown["error"] else 200,
-            items=found.items,
-            unread_to=found.items[0].row.number if any(item.is_unread for item in found.items) else None,
+            **_listed(found),
             may_ask=may_ask and view.contest.state is ContestState.PUBLISHED,
             problems=await contests.list_problems(view),
             groups=await clarifications.list_groups(view) if view.is_jury else [],
@@ -69,7 +74,7 @@ def _add_list_routes(
         """The live region of the list."""
         found = await clarifications.list_clarifications(viewer, slug, limit=_SHOWN)
         return await page.pages.render(
-            request, "clarification_list.html", view=found.view, contest=found.view.contest, items=found.items
+            request, "clarification_list.html", view=found.view, contest=found.view.contest, **_listed(found)
         )
 
     @routes.post("/contests/{slug}/clarifications/read")

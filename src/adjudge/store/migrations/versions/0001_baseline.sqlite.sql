@@ -4,6 +4,7 @@ CREATE TABLE audit_log (
     action TEXT NOT NULL,
     object_kind TEXT NOT NULL,
     object_id TEXT NOT NULL,
+    contest_id TEXT,
     reason TEXT,
     details JSON,
     at BIGINT NOT NULL,
@@ -11,6 +12,8 @@ CREATE TABLE audit_log (
 )
 
 CREATE INDEX audit_log_actor_id ON audit_log (actor, id)
+
+CREATE INDEX audit_log_contest_id_id ON audit_log (contest_id, id)
 
 CREATE INDEX audit_log_object_kind_object_id ON audit_log (object_kind, object_id)
 
