@@ -273,3 +273,61 @@ async def hold_icpc(place: Installation) -> HeldContest:
     await contest.submit("t3", "A", Verdict.RE)
     await contest.advance(60)
     return contest
+
+
+async def hold_ioi(place: Installation) -> HeldContest:
+    """A contest with subtasks and points, individual windows and virtual participations."""
+    problems = [{"problem": "harvest", "points": 100}, {"problem": "islands", "points": 50}]
+    contest = await hold(place, "olympiad", problems, format="ioi", window_sec=7_200, feedback="partial")
+    await contest.add("w1")
+    await contest.add("w2", kind="official")
+    await contest.call("POST", ":publish")
+    await contest.advance(60)
+    for code in ("w1", "w2"):
+        await _start_window(contest, code)
+    await contest.advance(30)
+    await contest.submit("w1", "A", Verdict.PA, SUBTASKS)
+    second = SUBTASKS | {
+        "score": 60,
+        "groups": [{"path": "", "score": 60}, {"path": "1", "score": 0}, {"path": "2", "score": 60}],
+    }
+    await contest.submit("w1", "A", Verdict.PA, second)
+    await contest.submit("w2", "B", Verdict.AC, {"score": 33.333333, "max_score": 50, "groups": []})
+    late = await contest.submit("w2", "A", Verdict.SE)
+    await contest.decide(late, override_verdict=Verdict.PA, override_score_micro=12_500_000)
+    await contest.advance(300)
+    user_id, token = await place.api.user("contestant", "virtual")
+    async with place.api.client(token) as client:
+        await succeeded(await client.post(f"{contest.path}:start-virtual"))
+    await contest.advance(5)
+    assert user_id
+    return contest
+
+
+async def hold_homework(place: Installation) -> HeldContest:
+    """A homework with a deadline and late submissions; one of them waits for the judge."""
+    settings = {
+        "format": "homework",
+        "format_cfg": {"deadline_sec": 3_600, "late_penalty_percent_per_day": 30},
+        "verify_required": True,
+    }
+    contest = await hold(place, "homework", [{"problem": "loops", "points": 10}], **settings)
+    await contest.add("s1")
+    await contest.add("s2")
+    await contest.call("POST", ":publish")
+    await contest.advance(70)
+    first = await contest.submit("s1", "A", Verdict.PA, {"score": 50, "max_score": 100, "groups": []})
+    await contest.decide(first, verified_by=place.admin_id)
+    await contest.advance(60)
+    await contest.submit("s1", "A", Verdict.AC, {"score": 100, "max_score": 100, "groups": []})
+    await contest.submit("s2", "A", None)
+    return contest
+
+
+async def _start_window(contest: HeldContest, code: str) -> None:
+    async def operation(tx: Tx) -> None:
+        found = await queries.find_contest(tx, contest.slug)
+        person = (await participants.find_by_codes(tx, found.id, [code]))[code]
+        await participants.start(tx, person.id)
+
+    await contest.place.api.store.transact(operation)

@@ -81,11 +81,12 @@ def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
         if item.time_ms > MAX_JURY_MS or (item.memory_bytes or 0) > MAX_MEMORY_BYTES:
             fix = f"The maximum is {MAX_JURY_MS} ms and {MAX_MEMORY_BYTES} bytes."
             findings.error(item.program.files[0].path, "has limits above the maximum.", fix)
-    _check(problem, files, {path for item in generated for path in _targets(item)}, findings)
+    _check(problem, files, {path for item in generated for path in generated_paths(item)}, findings)
     return Package(problem, files, findings.in_order(), generated)
 
 
-def _targets(item: GeneratedFile) -> tuple[str, ...]:
+def generated_paths(item: GeneratedFile) -> tuple[str, ...]:
+    """The files that a program writes."""
     return (item.target, item.error_target) if item.error_target else (item.target,)
 
 

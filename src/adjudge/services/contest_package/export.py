@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import zipfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Final, Protocol
@@ -66,7 +66,7 @@ class ContestPackageExporter:
         except BaseException:
             records.close()
             raise
-        pieces = self._archive(stored, records if with_submissions else None, sources)
+        pieces = self._archive(stored, records, sources, with_submissions=with_submissions)
         return ContestExport(f"{stored.contest.slug}.zip", pieces)
 
     async def _read(
@@ -85,34 +85,36 @@ class ContestPackageExporter:
         return await self.database.read(look)
 
     async def _archive(
-        self, stored: StoredPackage, records: IO[bytes] | None, sources: list[str]
+        self, stored: StoredPackage, records: IO[bytes], sources: list[str], *, with_submissions: bool
     ) -> AsyncGenerator[bytes, None]:
         sink = _Sink()
-        photos = {code: await self._photo(digest) for code, digest in stored.photos.items()}
-        paths = {code: f"teams/{code}/photo.{ending}" for code, (ending, _) in photos.items()}
-        package = replace(stored.package, photos=paths)
-        with zipfile.ZipFile(sink, "w") as archive:
+        photos = {code: f"teams/{code}/photo.{await self._ending(digest)}" for code, digest in stored.photos.items()}
+        package = replace(stored.package, photos=photos)
+        with records, zipfile.ZipFile(sink, "w") as archive:
             for path, data in sorted(write_documents(package).items()):
                 with _entry(archive, path) as out:
                     out.write(data)
-            for code, (_, data) in photos.items():
-                with _entry(archive, paths[code], packed=False) as out:
-                    out.write(data)
             yield sink.take()
+            for code, path in photos.items():
+                async for piece in self._blob(archive, sink, path, stored.photos[code]):
+                    yield piece
             for path, revision_id in stored.revisions.items():
                 async for piece in self._problem(archive, sink, path, revision_id):
                     yield piece
             for row in stored.materials:
                 async for piece in self._blob(archive, sink, f"{MATERIALS_FOLDER}/{row.name}", row.digest):
                     yield piece
-            if records is not None:
+            if with_submissions:
                 async for piece in self._submissions(archive, sink, records, sources):
                     yield piece
         yield sink.take()
 
-    async def _photo(self, digest: str) -> tuple[str, bytes]:
-        data = b"".join([piece async for piece in self.blobs.open(digest)])
-        return _PHOTO_ENDINGS.get(image_type(data) or "", "png"), data
+    async def _ending(self, digest: str) -> str:
+        """The ending of a picture by its first bytes."""
+        async with aclosing(self.blobs.open(digest)) as pieces:
+            async for piece in pieces:
+                return _PHOTO_ENDINGS.get(image_type(piece) or "", "png")
+        return "png"
 
     async def _problem(
         self, archive: zipfile.ZipFile, sink: _Sink, path: str, revision_id: str
@@ -133,7 +135,7 @@ class ContestPackageExporter:
     async def _submissions(
         self, archive: zipfile.ZipFile, sink: _Sink, records: IO[bytes], sources: list[str]
     ) -> AsyncIterator[bytes]:
-        with records, _entry(archive, SUBMISSIONS_FILE) as out:
+        with _entry(archive, SUBMISSIONS_FILE) as out:
             records.seek(0)
             while chunk := records.read(_CHUNK):
                 out.write(chunk)

@@ -10,7 +10,7 @@ import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,7 @@ from adjudge.packages.contest_package.model import (
 from adjudge.packages.contest_package.reader import read_contest_package
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings, PackageRefused, Severity
-from adjudge.packages.load import Package, read_package
+from adjudge.packages.load import Package, generated_paths, read_package
 from adjudge.packages.manifest import revision_digest
 from adjudge.services.contest_materials import MAX_BYTES as MAX_MATERIAL_BYTES
 from adjudge.services.submit import SMALL_BYTES
@@ -135,6 +135,8 @@ def _read_problem(
             findings.error(f"{path}: {found.path}" if found.path else path, found.message, found.fix, found.line)
     if package is None or own.has_errors:
         return None
+    if all(path in inner for item in package.generated_files for path in generated_paths(item)):
+        package = replace(package, generated_files=())  # an export has the files that were generated
     if package.generated_files:
         fix = f"Import it by itself first (adjudge problem import), then leave {path} out."
         findings.error(path, "has tests that must be generated.", fix)
