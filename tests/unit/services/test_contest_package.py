@@ -30,7 +30,7 @@ scoreboard_freeze_duration: 1:00:00
 penalty_time: 10
 """
 PROBLEMS = "- {id: sum, label: A, name: Sum of two, rgb: '#f00'}\n"
-MINIMAL = {
+MINIMAL: dict[str, str | bytes] = {
     "contest.yaml": CONTEST,
     "problems.yaml": PROBLEMS,
     "problems/sum/package.zip": zip_files(icpc_package("A Sum")),
@@ -111,7 +111,7 @@ async def test_all_errors_are_reported_and_nothing_is_imported(api: AsgiApp) -> 
         "awards": [{"id": "winner", "citation": "W", "teams": ["9"]}],
         "materials": [{"name": "a/b", "title": "", "visible": "always"}],
     }
-    files = MINIMAL | {
+    files: dict[str, str | bytes] = MINIMAL | {
         "contest.yaml": CONTEST.replace("spring", "Spring!").replace("penalty_time: 10", "penalty_time: 0:00:30"),
         "problems.yaml": "- {id: Sum Of, label: A}\n- {id: missing, label: B}\n",
         "teams.yaml": "- {id: '7', name: Seven, group_ids: [south], organization_id: other}\n",
@@ -162,7 +162,7 @@ async def test_problem_package_with_errors(api: AsgiApp) -> None:
 
 
 async def test_preview_finds_conflicts_of_the_import(api: AsgiApp) -> None:
-    twice = {
+    twice: dict[str, str | bytes] = {
         "problems.yaml": "- {id: sum, label: A, rgb: '#f00'}\n- {id: tree, label: B, rgb: '#f00'}\n",
         "problems/tree/package.zip": zip_files(icpc_package("Tree")),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +33,7 @@ from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.contests import package_export
 from adjudge.store.contests.package_export import PackagedCase, PackagedSubmission
-from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.models import RevisionFileRow
 
 _PAGE: Final = 50
 """Submissions that are read and encoded at once; their result documents are large."""
@@ -98,8 +98,8 @@ class ContestPackageExporter:
             for code, path in photos.items():
                 async for piece in self._blob(archive, sink, path, stored.photos[code]):
                     yield piece
-            for path, revision_id in stored.revisions.items():
-                async for piece in self._problem(archive, sink, path, revision_id):
+            for path, files in stored.problem_files.items():
+                async for piece in self._problem(archive, sink, path, files):
                     yield piece
             for row in stored.materials:
                 async for piece in self._blob(archive, sink, f"{MATERIALS_FOLDER}/{row.name}", row.digest):
@@ -117,10 +117,9 @@ class ContestPackageExporter:
         return "png"
 
     async def _problem(
-        self, archive: zipfile.ZipFile, sink: _Sink, path: str, revision_id: str
+        self, archive: zipfile.ZipFile, sink: _Sink, path: str, files: Sequence[RevisionFileRow]
     ) -> AsyncIterator[bytes]:
         """The files of a revision as they were imported, as an archive in the archive."""
-        files = await self.database.read(lambda tx: problem_queries.list_files(tx, revision_id))
         with _entry(archive, path, packed=False) as out, zipfile.ZipFile(_Unseekable(out), "w") as inner:
             for file in files:
                 async for piece in self._blob(inner, sink, file.path, file.digest):

@@ -121,15 +121,11 @@ def _read_problem(
         return None
     own = Findings()
     try:
-        inner = (
-            PackageFiles({name[len(path) :]: files.locate(name) for name in files.names(path[:-1])}, scratch / item.id)
-            if path.endswith("/")
-            else stack.enter_context(open_package(files.locate(path), None, scratch))
-        )
+        inner = _inner_files(item.id, path, files, scratch, stack)
         package = read_package(inner, item.id, own)
     except PackageRefused as refused:
         own.items.extend(refused.findings)
-        package = None
+        inner, package = files, None
     for found in own.items:
         if found.severity is Severity.ERROR:
             findings.error(f"{path}: {found.path}" if found.path else path, found.message, found.fix, found.line)
@@ -142,6 +138,14 @@ def _read_problem(
         findings.error(path, "has tests that must be generated.", fix)
         return None
     return PackagedProblem(package, revision_digest(package.problem, package.files))
+
+
+def _inner_files(name: str, path: str, files: PackageFiles, scratch: Path, stack: AsyncExitStack) -> PackageFiles:
+    """The files of a problem package: of a folder, or of an archive."""
+    if not path.endswith("/"):
+        return stack.enter_context(open_package(files.locate(path), None, scratch))
+    found = {inner[len(path) :]: files.locate(inner) for inner in files.names(path[:-1])}
+    return PackageFiles(found, scratch / f"derived-{name}")
 
 
 def _check_files(package: ContestPackage, files: PackageFiles) -> None:

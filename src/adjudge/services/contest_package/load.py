@@ -51,6 +51,7 @@ from adjudge.store.contests.models import (
 )
 from adjudge.store.contests.package_export import PackagedUser
 from adjudge.store.problems import queries as problem_queries
+from adjudge.store.problems.models import RevisionFileRow
 
 _PAGE: Final = 1_000
 _SETTINGS: Final = frozenset(item.name for item in fields(ContestSettings))
@@ -78,8 +79,8 @@ class StoredPackage:
     """Problem → its id in the package."""
     users: Mapping[str, str]
     """User → name."""
-    revisions: Mapping[str, str]
-    """Problem package → its revision."""
+    problem_files: Mapping[str, Sequence[RevisionFileRow]]
+    """Problem package → its files."""
     photos: Mapping[str, str]
     """Team → digest of its photo."""
     materials: Sequence[MaterialRow]
@@ -90,7 +91,7 @@ async def load_contest(tx: Tx, viewer: Viewer, contest: ContestRow) -> StoredPac
     people = await _People.load(tx, contest.id)
     rows = await queries.problems(tx, contest.id)
     problems = {row.problem.problem_id: row.slug for row in rows}
-    objects, extensions, revisions = await _problems(tx, viewer, rows)
+    objects, extensions, problem_files = await _problems(tx, viewer, rows)
     files, codes = await materials.list_all(tx, contest.id), people.codes
     extension = Extension(
         version=EXTENSION_VERSION,
@@ -119,7 +120,7 @@ async def load_contest(tx: Tx, viewer: Viewer, contest: ContestRow) -> StoredPac
         teams=people.codes,
         problems=problems,
         users={item.id: item.name for item in people.users},
-        revisions=revisions,
+        problem_files=problem_files,
         photos=people.photos,
         materials=files,
     )
@@ -155,17 +156,18 @@ def _contest_extension(contest: ContestRow) -> ContestSettingsExtension:
 
 async def _problems(
     tx: Tx, viewer: Viewer, rows: Sequence[ContestProblemRow]
-) -> tuple[tuple[ProblemObject, ...], tuple[ProblemExtension, ...], dict[str, str]]:
-    objects, extensions, revisions = [], [], dict[str, str]()
+) -> tuple[tuple[ProblemObject, ...], tuple[ProblemExtension, ...], dict[str, list[RevisionFileRow]]]:
+    objects, extensions, found = [], [], dict[str, list[RevisionFileRow]]()
     definitions = await problem_queries.find_revisions(tx, [row.problem.revision_id for row in rows])
     for row in rows:
         item, revision = row.problem, definitions[row.problem.revision_id]
         stored = await problem_queries.find(tx, item.problem_id)
         definition = problem_from_json(revision.definition)
         path = None
-        if stored is not None and can_view_draft(viewer, stored):
+        files = await problem_queries.list_files(tx, item.revision_id)
+        if files and stored is not None and can_view_draft(viewer, stored):
             path = f"problems/{row.slug}/{row.slug}.zip"
-            revisions[path] = item.revision_id
+            found[path] = files
         objects.append(
             ProblemObject(
                 id=row.slug,
@@ -192,7 +194,7 @@ async def _problems(
                 digest=revision.manifest_digest,
             )
         )
-    return tuple(objects), tuple(extensions), revisions
+    return tuple(objects), tuple(extensions), found
 
 
 async def _clarifications(
