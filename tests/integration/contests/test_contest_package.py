@@ -146,8 +146,8 @@ async def test_export_has_no_secrets_and_keeps_what_the_organiser_may_not_read(
         "id: there is no problem 'bridges'.",
     ]
     _, other = await source.api.user("contestant")
-    async with source.api.client(other) as stranger:
-        assert (await stranger.get(f"{CONTESTS}/finals/package")).status_code == 403
+    async with source.api.client(other) as other_user:
+        assert (await other_user.get(f"{CONTESTS}/finals/package")).status_code == 403
 
 
 async def test_setter_imports_a_draft_but_no_results(both: tuple[Installation, Installation]) -> None:

@@ -117,14 +117,14 @@ CASES = Statement(
 )
 USERS = Statement(
     "contest_packages.users",
-    "Read the names of users.",
+    "Read the names and display names of users, by name.",
     "SELECT {columns:users} FROM {given} JOIN users ON users.id = given_id ORDER BY users.name",
     input_columns={"given_id": "text"},
     row=PackagedUser,
 )
 TEAMS = Statement(
     "contest_packages.teams",
-    "List the teams that take part in a contest.",
+    "List the teams of the participants of a contest, with their photos.",
     "SELECT {columns} FROM teams WHERE id IN (SELECT team_id FROM participants WHERE contest_id = :contest_id)",
     row=TeamRow,
 )
