@@ -7,7 +7,8 @@ be installed a test is skipped with the reason, except with ``CI=true``: there i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.databases import PostgresDatabases
 from tests.support.server_process import ServerNotInstalled, ServerProcess
-from tests.support.servers import Browser, EtcdServer, PostgresServer, RedisServer, S3Server
+from tests.support.servers import Browser, EtcdServer, PostgresServer, PrometheusServer, RedisServer, S3Server
 from tests.support.store_fixtures import (
     postgres_store,
     postgres_url,
@@ -70,6 +71,14 @@ def _running(service: S) -> Iterator[S]:
 def postgres_server() -> Iterator[PostgresServer]:
     """A private PostgreSQL, started once. Tests that write use ``postgres_database``."""
     yield from _running(PostgresServer())
+
+
+@pytest.fixture
+def start_prometheus() -> Iterator[Callable[[Mapping[str, str]], PrometheusServer]]:
+    """Starts private Prometheus servers, each with its own configuration files."""
+    with ExitStack() as stack:
+        running = contextmanager(_running)
+        yield lambda files: stack.enter_context(running(PrometheusServer(files)))
 
 
 @pytest.fixture(scope="session")

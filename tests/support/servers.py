@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -249,6 +249,49 @@ class EtcdServer(ServerProcess):
         return http_status(self.port, "/health") == 200
 
 
+class PrometheusServer(ServerProcess):
+    """Prometheus with a given configuration; other files of the configuration lie beside it."""
+
+    name = "Prometheus"
+    apt_packages: ClassVar[tuple[str, ...]] = ("prometheus",)
+
+    def __init__(self, files: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._files = files or {"prometheus.yml": ""}
+
+    @classmethod
+    def find(cls) -> Path | None:
+        """Look on PATH."""
+        on_path = shutil.which("prometheus")
+        return first_usable([Path(on_path)]) if on_path else None
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the server."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def prepare(self, binary: Path) -> None:
+        """Write the configuration."""
+        for name, text in self._files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.chmod(0o755)
+            path.write_text(text)
+            path.chmod(0o644)
+        data = self.folder / "data"
+        data.mkdir(exist_ok=True)
+        data.chmod(0o777)
+
+    def command(self, binary: Path) -> Sequence[str]:
+        """Listen on loopback only."""
+        where = [f"--config.file={self.folder / 'prometheus.yml'}", f"--storage.tsdb.path={self.folder / 'data'}"]
+        return [str(binary), *where, f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn"]
+
+    def is_ready(self) -> bool:
+        """Whether it answers queries."""
+        return http_status(self.port, "/-/ready") == 200
+
+
 class Browser(ServerProcess):
     """Chromium without a window, driven over its debugging port; each test takes a context of its own."""
 
@@ -282,7 +325,14 @@ class Browser(ServerProcess):
         return http_status(self.port, "/json/version") == 200
 
 
-SERVICES: tuple[type[ServerProcess], ...] = (PostgresServer, RedisServer, S3Server, EtcdServer, Browser)
+SERVICES: tuple[type[ServerProcess], ...] = (
+    PostgresServer,
+    RedisServer,
+    S3Server,
+    EtcdServer,
+    PrometheusServer,
+    Browser,
+)
 
 
 def _version_of_folder(folder: Path) -> int:

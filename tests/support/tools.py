@@ -10,9 +10,14 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tests.support.install import InstallError, install_with_apt
 
@@ -26,12 +31,15 @@ class Tool:
 
     def locate(self) -> Path:
         """Find the program, or install it; raises InstallError."""
-        if (found := shutil.which(self.name)) is None:
+        if (found := self._find()) is None:
             install_with_apt(self.apt_packages)
-            found = shutil.which(self.name)
+            found = self._find()
         if found is None:
             raise InstallError(f"{' '.join(self.apt_packages)} contains no {self.name}")
         return Path(found)
+
+    def _find(self) -> str | None:
+        return shutil.which(self.name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
     def run(
         self, arguments: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
@@ -51,4 +59,25 @@ class Tool:
 
 SYSTEMD_ANALYZE = Tool("systemd-analyze", ("systemd",))
 PROMTOOL = Tool("promtool", ("prometheus",))
-TOOLS = (SYSTEMD_ANALYZE, PROMTOOL)
+NGINX = Tool("nginx", ("nginx-light",))
+TOOLS = (SYSTEMD_ANALYZE, PROMTOOL, NGINX)
+
+
+def self_signed_certificate(certificate: Path, key: Path) -> None:
+    """Write a certificate for localhost that is valid for a day."""
+    secret = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(secret.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(secret, hashes.SHA256())
+    )
+    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    pem, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    key.write_bytes(secret.private_bytes(serialization.Encoding.PEM, pem, plain))
