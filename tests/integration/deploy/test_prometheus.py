@@ -53,6 +53,9 @@ class Monitored:
     ports: dict[str, int]
 
     def start(self, role: str) -> None:
+        """Start a process in place of an earlier one."""
+        if role in self.processes:
+            self.processes[role].stop()
         self.processes[role] = AdjudgeProcess([role], self.environments[role], self.folder)
 
     def stop(self) -> None:

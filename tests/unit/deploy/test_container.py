@@ -23,9 +23,16 @@ CONTAINERFILE = (CONTAINER / "Containerfile").read_text()
 ROLES = ("api", "scheduler", "worker", "gc")
 
 
+EXAMPLE = dict(re.findall(r"^(\w+)=(.*)$", (CONTAINER / "env.example").read_text(), re.MULTILINE))
+
+
 def filled(text: str) -> str:
-    """The text with variables of .env replaced by their default or a value."""
-    return re.sub(r"\$\{\w+(?::-([^}]*)|:\?[^}]*)?\}", lambda found: found[1] or "value", text)
+    """The text with variables of .env replaced by their default, their example or a value."""
+
+    def fill(found: re.Match[str]) -> str:
+        return found[2] or EXAMPLE.get(found[1]) or "value"
+
+    return re.sub(r"\$\{(\w+)(?::-([^}]*)|:\?[^}]*)?\}", fill, text)
 
 
 COMPOSE_TEXT = (CONTAINER / "compose.yaml").read_text()
@@ -88,7 +95,7 @@ def test_images_are_named_by_the_user() -> None:
 
 def test_example_defines_every_variable_and_no_password() -> None:
     used = set(re.findall(r"(?<!\$)\$\{(\w+)", COMPOSE_TEXT))
-    given = dict(re.findall(r"^(\w+)=(.*)$", (CONTAINER / "env.example").read_text(), re.MULTILINE))
+    given = EXAMPLE
     assert used - {"GRAFANA_PORT"} == given.keys()
     assert all(not value for name, value in given.items() if name.endswith(("PASSWORD", "SECRET_ACCESS_KEY")))
     pinned = {name for name in given if name.endswith("_IMAGE")} - {"ADJUDGE_SERVER_IMAGE", "ADJUDGE_WORKER_IMAGE"}
