@@ -64,12 +64,21 @@ def exporter(installation: Installation) -> ExportProgram:
     return ExportProgram(installation.url, "jury", PASSWORD)
 
 
+def _package(name: str) -> bytes:
+    """A package as BAPCtools makes it: everything is in a folder, and folders are entries."""
+    files = icpc_package(title=name.title())
+    folders = {f"{name}/{path.rpartition('/')[0]}/" for path in files if "/" in path}
+    return zip_files(
+        dict.fromkeys([f"{name}/", *sorted(folders)], b"") | {f"{name}/{path}": files[path] for path in files}
+    )
+
+
 @pytest.fixture(scope="module")
 def contest(installation: Installation, exporter: ExportProgram) -> str:
     """The exported contest, which runs, with one participant."""
     start = datetime.now(UTC) - timedelta(minutes=30)
     name = exporter.create_contest(CONTEST.format(start=start.isoformat(timespec="seconds")))
-    packages = {title: zip_files(icpc_package(title=title.title())) for title in ("adding", "joining")}
+    packages = {title: _package(title) for title in ("adding", "joining")}
     messages = exporter.export(name, b"%PDF-1.7 all problems", PROBLEMS, packages)
     assert ["Problem A has revision 2" in lines[-1] for lines in messages] == [True, False]
     with installation.client("jury") as jury:
@@ -135,6 +144,25 @@ def test_the_submit_program_works_unchanged(submit: SubmitProgram, contest: str,
     empty.write_text("")
     with pytest.raises(ClientFailure, match=r"code 400: .*must not be empty"):
         submit.submit(empty)
+
+
+def test_without_a_package_no_submission_is_judged(installation: Installation, exporter: ExportProgram) -> None:
+    start = (datetime.now(UTC) - timedelta(minutes=1)).isoformat(timespec="seconds")
+    name = exporter.create_contest(f"id: empty\nname: Empty\nstart_time: {start}\nduration: 1:00:00\n")
+    data = {"data": ("problems.yaml", "- {id: missing, label: A, name: Missing}", "application/x-yaml")}
+    assert exporter.call("POST", f"/contests/{name}/problems/add-data", files=data).json() == ["A"]
+    with installation.client("jury") as jury, installation.client("team1") as team:
+        opened = jury.put(
+            f"/api/v1/contests/{name}/problems", json={"problems": [{"problem": "missing", "label": "A"}]}
+        )
+        assert opened.json()["items"][0]["accepts"], "an organiser opened it by mistake"
+        assert jury.post(f"/api/v1/contests/{name}:publish").is_success
+        assert team.post(f"/api/v1/contests/{name}:register", json={}).status_code == 201
+        body = {"contest": name, "problem": "A", "language": "python3", "source": RIGHT}
+        sent = team.post("/api/v1/submissions", json=body).json()["submission_id"]
+        ended = installation.wait_until(f"/api/v1/submissions/{sent}", lambda it: it["finished_at"] is not None)
+        assert ended["verdict"] == "SE", "never accepted"
+        assert jury.post(f"/api/v1/contests/{name}:cancel", json={"reason": "a test"}).is_success
 
 
 def test_the_submit_program_prints(submit: SubmitProgram, tmp_path: Path) -> None:

@@ -55,10 +55,12 @@ def test_library_gives_a_result_for_each_record() -> None:
         {"id": "no tests", "source": "1"},
         {"id": "package", "source": "print('?')", "problem": str(EXAMPLE)},
         {"id": "no package", "source": "print('?')", "problem": "/nowhere"},
+        {"id": "revision", "source": "print('?')", "problem": str(EXAMPLE), "revision": 1},
     ]
     found = {result.id: result for result in adjudge.evaluate(records, slots=2)}
     verdicts = {name: result.verdict.value if result.verdict else result.error for name, result in found.items()}
     assert "klingon" in verdicts.pop("language")
+    assert verdicts.pop("revision") == "revision: a package has none; only problems of a server do."
     assert verdicts.pop("no package") == "problem: Not found: package '/nowhere'."
     assert verdicts.pop("no tests") == "tests: give either `tests` or `problem`."
     assert verdicts == {

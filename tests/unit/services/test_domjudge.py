@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -84,6 +86,17 @@ async def test_listed_problems_get_labels_and_colours_and_wait_for_their_package
     async with contest.participant() as team:
         refused = await contest.submit(team, problem="Z")
         assert refused.status_code == 409, "without a package nothing can be judged"
+
+
+async def test_problems_without_packages_are_shown_and_exported(contest: ContestApp) -> None:
+    await add_data(contest.organiser)
+    detail = await succeeded(await contest.organiser.get("/api/v1/contests/spring/problems/B"))
+    assert (detail["title"], detail["problem"]["samples"]) == ("Fresh", [])
+    for path in ("/problems/fresh", "/problems/fresh/revisions/1", "/problems/fresh/state"):
+        await succeeded(await contest.organiser.get(f"/api/v1{path}"))
+    exported = await contest.organiser.get("/api/v1/contests/spring/package")
+    with zipfile.ZipFile(io.BytesIO(exported.content)) as archive:
+        assert {"problems/sum/sum.zip", "problems/fresh/fresh.zip"} <= {*archive.namelist()}
 
 
 async def test_a_package_replaces_the_revision_in_the_contest(contest: ContestApp, tmp_path: Path) -> None:
