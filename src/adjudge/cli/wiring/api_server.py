@@ -152,7 +152,6 @@ async def serve_http(
     app = create_app(services)
     pages.install(app, services)
     config = http_config(app, services.settings.server)
-    _print_startup(services.settings, listener, notes)
     tune_gc()
     sys.setswitchinterval(_TURN_SEC)
     system = services.system_metrics
@@ -162,6 +161,7 @@ async def serve_http(
         open_health_server(services.settings, system.render, needed),
         record_metrics(database, f"{socket.gethostname()}-{os.getpid()}", system),
     ):
+        _print_startup(services.settings, listener, notes)
         await HttpServer(config, app.state.streams.close).serve([listener])
 
 
