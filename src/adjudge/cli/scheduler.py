@@ -14,7 +14,7 @@ import uvloop
 from adjudge import settings as settings_source
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.wiring.drivers import open_served, open_stream
-from adjudge.cli.wiring.process import open_health_server, open_system_metrics, tune_gc
+from adjudge.cli.wiring.process import open_health_server, open_system_metrics, reload_log_level_on_hangup, tune_gc
 from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
@@ -45,6 +45,7 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel if task else lambda: None)
     name = f"scheduler-{socket.gethostname()}-{os.getpid()}"
+    reload_log_level_on_hangup()
     heartbeat = LoopHeartbeat("dispatcher")
     async with (
         open_served(settings) as database,

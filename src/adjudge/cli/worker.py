@@ -10,7 +10,13 @@ import uvloop
 from adjudge import settings as settings_source
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.wiring.drivers import open_blobs, open_served, open_stream
-from adjudge.cli.wiring.process import drain_on_signals, open_health_server, open_system_metrics, tune_gc
+from adjudge.cli.wiring.process import (
+    drain_on_signals,
+    open_health_server,
+    open_system_metrics,
+    reload_log_level_on_hangup,
+    tune_gc,
+)
 from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.worker import open_worker
 from adjudge.domain.errors import InvalidInput
@@ -63,6 +69,7 @@ async def _run(settings: Settings) -> None:
         record_metrics(database, name, system),
     ):
         drain_on_signals(worker.drain)
+        reload_log_level_on_hangup()
         click.echo(f"{name} started, database {settings.database.url}")
         tune_gc()
         await worker.run()

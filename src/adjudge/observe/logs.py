@@ -2,7 +2,7 @@
 
 Ids (``request_id``, ``job_id``, ``attempt_id``, ``trace_id``) are context: the code that starts a unit of work binds
 them once with :func:`context`, and everything logged inside has them. Values of keys that name a secret are redacted
-here, whatever the caller passed.
+here, whatever the caller passed. Repeated lines of one job are limited, and the number of omitted lines is logged.
 
 A job writes several lines, so a line must be cheap: our own are rendered here and written directly (docs/adr/0075).
 Records of libraries come through ``logging`` and look the same.
@@ -22,6 +22,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal, TextIO
 
+from adjudge.observe.log_limits import JobLineLimiter
+
 Format = Literal["json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 Fields = Mapping[str, object]
@@ -31,7 +33,12 @@ _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie"
 _LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio", "alembic")
 _URL_LOGGING_LIBRARIES: Final = ("httpx", "httpcore")
 """Libraries that log every URL they request, which may contain a key: only their warnings are logged."""
-_LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_LEVELS: Final[dict[Level, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
 _COLOURS: Final = {"debug": "\033[2m", "info": "\033[32m", "warning": "\033[33m", "error": "\033[31m"}
 _PLAIN: Final = "\033[0m"
 
@@ -43,6 +50,7 @@ class _LogOutput:
         self.least = logging.WARNING
         self.stream: TextIO | None = None
         self.render: Callable[[Fields, str], str] = _as_text
+        self.limiter = JobLineLimiter()
 
     def write(self, line: str) -> None:
         stream = self.stream or sys.stderr
@@ -81,8 +89,9 @@ class Logger:
     def info_many(self, event: str, each: Iterable[Fields], /) -> None:
         """One line for each item of a batch."""
         if _output.least <= logging.INFO:
+            _report_left_out()
             head = _head("info", event, self._name)
-            _output.write_all(_line(head, fields) for fields in each)
+            _output.write_all(_line(head, fields) for fields in each if _is_within_limit(event, fields))
 
     def warning(self, event: str, /, **fields: object) -> None:
         if _output.least <= logging.WARNING:
@@ -96,7 +105,9 @@ class Logger:
         self._write("error", event, {"exc_info": True, **fields})
 
     def _write(self, level: str, event: str, fields: Fields) -> None:
-        _output.write(_line(_head(level, event, self._name), fields))
+        _report_left_out()
+        if _is_within_limit(event, fields):
+            _output.write(_line(_head(level, event, self._name), fields))
 
 
 def configure(level: Level = "info", log_format: Format = "console", stream: TextIO | None = None) -> None:
@@ -104,17 +115,28 @@ def configure(level: Level = "info", log_format: Format = "console", stream: Tex
     _output.least, _output.stream = _LEVELS[level], stream
     is_terminal = (stream or sys.stderr).isatty()
     _output.render = _as_json if log_format == "json" else _as_colored_text if is_terminal else _as_text
-    root = logging.getLogger()
-    root.handlers = [_Libraries()]
-    root.setLevel(level.upper())
+    _output.limiter = JobLineLimiter()
+    logging.getLogger().handlers = [_Libraries()]
     for name in _LIBRARIES:
         library = logging.getLogger(name)
         library.handlers, library.propagate = [], True
-        library.setLevel(
-            logging.WARNING if level == "info" else logging.NOTSET
-        )  # their info records are not relevant here
     for name in _URL_LOGGING_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
+    _set_library_levels(level)
+
+
+def _set_library_levels(level: Level) -> None:
+    logging.getLogger().setLevel(level.upper())
+    for name in _LIBRARIES:  # their info records are not relevant here
+        logging.getLogger(name).setLevel(logging.WARNING if level == "info" else logging.NOTSET)
+
+
+def set_level(level: Level) -> Level:
+    """Change the level of the process; returns the previous one."""
+    before = next(name for name, number in _LEVELS.items() if number == _output.least)
+    _output.least = _LEVELS[level]
+    _set_library_levels(level)
+    return before
 
 
 def get_logger(name: str) -> Logger:
@@ -149,6 +171,19 @@ class _Libraries(logging.Handler):
             _output.write(_line(_head(level, record.getMessage(), record.name), fields))
         except Exception:  # noqa: BLE001 — a library's record that cannot be written must not fail the library
             self.handleError(record)
+
+
+def _is_within_limit(event: str, fields: Fields) -> bool:
+    """Whether a line may be written: a line about a job, unless there were too many of the same event."""
+    job_id = fields.get("job_id") or _context.get().get("job_id")
+    return job_id is None or _output.limiter.allows(event, job_id)
+
+
+def _report_left_out() -> None:
+    for item in _output.limiter.take_left_out():
+        head = _head("warning", "log_lines_omitted", __name__)
+        fields = {"job_id": item.job_id, "omitted_event": item.event, "omitted_lines": item.lines}
+        _output.write(_line(head, fields))
 
 
 def _head(level: str, event: str, logger: str) -> Fields:

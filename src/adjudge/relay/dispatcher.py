@@ -32,7 +32,7 @@ from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.isolation import JobIsolation
-from adjudge.store.jobs.metrics import request_fields
+from adjudge.store.jobs.metrics import job_ids_fields, request_fields
 from adjudge.store.jobs.models import DispatchedMessage, PoisonJob
 from adjudge.store.jobs.outbox import DueRow
 from adjudge.stream.driver import MessageBody, PublishResult, Stream
@@ -220,7 +220,8 @@ class Dispatcher:
             await self._note_failures(failed, {row.job_id: row.attempts for row in due})
         if put_off and failure is None:
             failure = Unavailable(put_off[0].error)
-        pause_sec = self._outage.failed(failure) if failure is not None else 0.0
+        put_off_ids = job_ids_fields([item.job_id for item in put_off])
+        pause_sec = self._outage.failed(failure, **put_off_ids) if failure is not None else 0.0
         if put_off:
             pause_us = round(pause_sec * _SECOND_US)
             await self._put_off([(it.job_id, it.error or "", taking[it.job_id], pause_us) for it in put_off])

@@ -24,6 +24,7 @@ from adjudge.store import Database, Tx
 from adjudge.store.jobs import outbox
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.isolation import JobIsolation
+from adjudge.store.jobs.metrics import job_ids_fields
 from adjudge.store.jobs.models import PoisonJob
 from adjudge.stream.driver import Message, MessageBody, Stream
 from adjudge.worker.acknowledger import Acknowledger
@@ -169,7 +170,8 @@ class MessageReader:
                 while self._claimer.parked and not self._is_stopping and await self.claim_messages([]):
                     pass
             except Unavailable as error:  # the messages stay pending and are delivered again
-                _log.warning("claim_retrying", reason=error.code, error=error.message)
+                parked = job_ids_fields(list(self._claimer.parked))
+                _log.warning("claim_retrying", reason=error.code, error=error.message, **parked)
             except Exception:
                 _log.exception("unpark_failed", worker=self._settings.name)
                 raise

@@ -11,14 +11,23 @@ from collections.abc import Iterator
 import pytest
 
 from adjudge.domain.ids import new_id
+from adjudge.domain.verdict import Verdict
 from adjudge.observe import logs
 from adjudge.observe.logs import get_logger
 from adjudge.relay.dispatcher import Dispatcher
-from adjudge.store.jobs.models import Job
+from adjudge.relay.reconciler import Reconciler
+from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs.models import Fence, Job, JobResult
 from adjudge.store.judging.commands import SubmissionCommands
-from adjudge.store.judging.models import NewSubmission
+from adjudge.store.judging.models import Judgement, NewSubmission
+from adjudge.worker.acknowledger import Acknowledger
+from adjudge.worker.finisher import Finisher
 from adjudge.worker.handler import HandlerResult
+from adjudge.worker.leases import LeaseKeeper
+from adjudge.worker.slots import Slots
+from adjudge.worker.worker_settings import WorkerOptions
 from tests.integration.queue.conftest import QueueHarness
+from tests.integration.queue.manual_worker import RecordingStream, UnavailableDatabase
 from tests.support.store_harness import metric_value
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -96,6 +105,71 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(queue: QueueHar
     assert refused, "the late renewal"
     asked = {"reason", "db_attempt_id", "db_status", "db_lease_owner", "db_lease_until"}
     assert all(asked <= event.keys() for event in refused)
+
+
+async def test_a_dead_job_is_logged_as_failed_with_its_dead_letter(queue: QueueHarness, log_lines: io.StringIO) -> None:
+    async def act(_: Job) -> HandlerResult:
+        raise RuntimeError("the sandbox broke")
+
+    queue.handler.act = act
+    async with queue.scheduler(), queue.worker():
+        (submission,) = await queue.submit()
+        await queue.until_decided([submission])
+        await queue.until_acknowledged()
+    said = [json.loads(line) for line in log_lines.getvalue().splitlines()]
+    ends = [event for event in said if event["event"] in ("job_finished", "job_retry_scheduled")]
+    assert [(event["event"], event["attempt_id"]) for event in ends] == [
+        ("job_retry_scheduled", 1),
+        ("job_retry_scheduled", 2),
+        ("job_retry_scheduled", 3),
+        ("job_finished", 4),
+    ]
+    assert (ends[-1]["status"], ends[-1]["dead_lettered"], ends[-1]["level"]) == ("failed", True, "warning")
+
+
+async def test_lines_about_outages_name_the_jobs(queue: QueueHarness, log_lines: io.StringIO) -> None:
+    """A renewal, a finish and an acknowledgement that fail, a delivery that is put off, a message that is lost."""
+    (submission,) = await queue.submit()
+    (row,) = await queue.rows("SELECT id FROM jobs")
+    stream = RecordingStream(queue.stream, queue)
+    stream.publishes_fail = True
+    dispatcher = Dispatcher(queue.database, queue.jobs, stream, name="dispatcher")
+    await dispatcher.dispatch_batch()
+    stream.publishes_fail = False
+    statement = Statement("test.due", "Let deliveries be due.", "UPDATE outbox SET next_attempt_at = 1")
+    await queue.database.transact(lambda tx: tx.execute(statement))
+    await dispatcher.dispatch_batch()
+    (message,) = await queue.stream.read(consumer="w1", limit=1, wait_ms=1_000)
+    await queue.stream.ack([message])
+    reconciler = Reconciler(queue.database, queue.jobs, queue.stream, name="reconciler", older_than_ms=0)
+    assert await reconciler.run_once() == 1
+    claimed = await queue.database.transact(lambda tx: queue.jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))
+    database = UnavailableDatabase(queue.database)
+    database.is_away = True
+    job, fence = claimed.done[0], Fence(row["id"], 1, "w1")
+    keeper = LeaseKeeper(database, queue.jobs, lease_ms=60_000, heartbeat_ms=1_000, clock=lambda: 0.0)
+    keeper.add(fence, lambda _: None, claimed_at=0.0, fields={})
+    await keeper.renew_all()
+    finisher = Finisher(
+        database, queue.jobs, {}, WorkerOptions("w1", slots=1), Slots(1), clock=lambda: 0.0, random_unit=lambda: 0.0
+    )
+    finishing = asyncio.create_task(finisher.finish(job, JobResult(fence, typed_result=Judgement(Verdict.AC), job=job)))
+
+    async def tried() -> bool:
+        return "finish_retrying" in log_lines.getvalue()
+
+    await queue.until(tried, "the result could not be written")
+    database.is_away = False
+    await finishing
+    stream.failing_acks = 2
+    acknowledger = Acknowledger(stream)
+    await acknowledger.ack([message])
+    await acknowledger.close()
+    await finisher.close()
+    said = {event["event"]: event for event in map(json.loads, log_lines.getvalue().splitlines())}
+    for event in ("dispatch_retrying", "stream_messages_lost", "heartbeat_failed", "finish_retrying", "ack_failed"):
+        assert (said[event]["jobs"], said[event]["job_ids"]) == (1, [row["id"]]), event
+    assert (await queue.until_decided([submission]))[submission] == ("accepted", "AC")
 
 
 async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(queue: QueueHarness) -> None:

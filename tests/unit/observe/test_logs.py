@@ -10,6 +10,7 @@ import logging
 import select
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ import httpx
 import pytest
 
 from adjudge.observe import logs
+from adjudge.observe.log_limits import JobLineLimiter
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,52 @@ def test_json_lines_have_context_and_fields() -> None:
     assert (first["event"], first["job_id"], first["attempt_id"], first["reason"]) == ("job.claimed", "j1", 2, "ok")
     assert (first["level"], first["logger"]) == ("info", "adjudge.worker")
     assert "job_id" not in second
+
+
+def test_repeated_lines_of_a_job_are_limited_and_counted() -> None:
+    stream, now = io.StringIO(), 0.0
+    logs.configure("info", "json", stream)
+    logs._output.limiter = JobLineLimiter(lines=3, window_sec=10, clock=lambda: now)
+    log = logs.get_logger("adjudge.worker")
+    for _ in range(50):
+        log.warning("job_attempt_failed", job_id="j1")
+    log.info("job_finished", job_id="j1")
+    with logs.context(job_id="j2"):
+        for _ in range(4):
+            log.warning("job_attempt_failed")
+    log.info_many("job_attempt_failed", [{"job_id": "j3"}] * 5)
+    for _ in range(20):
+        log.info("worker_started")
+    said = [(line["event"], line.get("job_id")) for line in _lines(stream)]
+    assert Counter(said) == {
+        ("job_attempt_failed", "j1"): 3,
+        ("job_finished", "j1"): 1,
+        ("job_attempt_failed", "j2"): 3,
+        ("job_attempt_failed", "j3"): 3,
+        ("worker_started", None): 20,
+    }
+    now = 10.0
+    log.info("job_attempt_failed", job_id="j1")
+    *omitted, last = _lines(stream)[len(said) :]
+    assert {(line["job_id"], line["omitted_event"], line["omitted_lines"]) for line in omitted} == {
+        ("j1", "job_attempt_failed", 47),
+        ("j2", "job_attempt_failed", 1),
+        ("j3", "job_attempt_failed", 2),
+    }
+    assert (last["event"], last["job_id"]) == ("job_attempt_failed", "j1"), "a new window"
+
+
+def test_level_changes_while_the_process_runs() -> None:
+    stream = io.StringIO()
+    logs.configure("warning", "json", stream)
+    log = logs.get_logger("adjudge.worker")
+    log.info("hidden_event")
+    assert logs.set_level("debug") == "warning"
+    log.debug("shown_event")
+    logging.getLogger("asyncio").debug("of a library")
+    assert logs.set_level("error") == "debug"
+    log.warning("hidden_event")
+    assert [line["event"] for line in _lines(stream)] == ["shown_event", "of a library"]
 
 
 def test_info_many_uses_few_complete_writes() -> None:

@@ -18,6 +18,13 @@ from tests.support.store_harness import StoreHarness, fence_of, metric_value
 LEASE_MS = 15_000
 GONE = "01890000-0000-7000-8000-000000000000"
 
+_TIMES: dict[str, dict[str, str]] = {
+    "judge_run_duration_seconds": {"status": "succeeded"},
+    "verdict_latency_seconds": {},
+    "queue_wait_seconds": {"kind": "judge"},
+}
+"""Durations, with the labels of a judge run that succeeds."""
+
 
 def reasons(outcome: BatchResult[Any]) -> list[str]:
     return [str(item.reason) for item in outcome.refused]
@@ -346,6 +353,22 @@ async def test_transitions_durations_and_conflicts_of_judge_runs_are_counted(sto
     assert metric_value("judge_run_duration_seconds_count", status="succeeded") == ended + 1
     await finish(store, fence)
     assert metric_value("judge_run_conflicts_total") == conflicts + 1
+
+
+async def test_durations_are_never_negative_and_a_waiting_run_has_none(store: StoreHarness) -> None:
+    """The clock of SQLite is that of the machine, which can be set back; a canceled retry does not run."""
+    sums = {name: metric_value(f"{name}_sum", **labels) for name, labels in _TIMES.items()}
+    await store.clock.advance(10_000)
+    fence = await store.claimed(kind="judge")
+    await store.clock.advance(-9_000)
+    await finish(store, fence)
+    assert {name: metric_value(f"{name}_sum", **labels) for name, labels in _TIMES.items()} == sums
+    retried = await store.claimed(kind="judge")
+    await finish(store, retried, status=JobStatus.PENDING, error_code="X")
+    await store.clock.advance(60_000)
+    canceled = metric_value("judge_run_duration_seconds_count", status="canceled")
+    await store.transact(lambda tx: store.jobs.cancel(tx, [retried.job_id], actor="ann", reason="mistake"))
+    assert metric_value("judge_run_duration_seconds_count", status="canceled") == canceled
 
 
 async def test_maximum_attempts_of_the_policy_apply_unless_the_job_sets_its_own(store: StoreHarness) -> None:

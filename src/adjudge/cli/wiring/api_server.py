@@ -30,7 +30,7 @@ from adjudge.cli.wiring.chains import make_engine
 from adjudge.cli.wiring.drivers import open_buckets, open_registry
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import load_languages
-from adjudge.cli.wiring.process import open_health_server, registered, tune_gc
+from adjudge.cli.wiring.process import open_health_server, registered, reload_log_level_on_hangup, tune_gc
 from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.errors import InvalidInput
@@ -154,6 +154,7 @@ async def serve_http(
     config = http_config(app, services.settings.server)
     tune_gc()
     sys.setswitchinterval(_TURN_SEC)
+    reload_log_level_on_hangup()
     system = services.system_metrics
     needed = {name: check for name, check in services.checks.items() if name not in DISPENSABLE}
     async with (

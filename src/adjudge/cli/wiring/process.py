@@ -12,8 +12,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from adjudge import __version__
+from adjudge import settings as settings_source
 from adjudge.cli.wiring.drivers import open_registry
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import AdjudgeError, InvalidInput
+from adjudge.observe import logs
 from adjudge.observe.health_server import SILENCE_SEC, HealthSources, LoopHeartbeat, serve_health
 from adjudge.observe.metrics_access import MetricsAccess
 from adjudge.registry import ProcessInfo, ProcessRole
@@ -24,6 +26,7 @@ from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.stream import Stream
 
+_log = logs.get_logger(__name__)
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _HANDLED_SIGNALS: Final = 2
 _GC_THRESHOLDS: Final = (50_000, 20, 20)
@@ -56,6 +59,21 @@ def drain_on_signals(drain: Callable[[], None]) -> None:
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, handle)
+
+
+def reload_log_level_on_hangup() -> None:
+    """Read the settings again on SIGHUP and apply ``log.level``; an invalid file changes nothing."""
+
+    def reload() -> None:
+        try:
+            level = settings_source.load().log.level
+        except AdjudgeError as error:
+            _log.error("log_level_reload_failed", error=error.message)
+            return
+        before = logs.set_level(level)
+        _log.warning("log_level_changed", level=level, before=before)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
 
 
 @asynccontextmanager
