@@ -37,6 +37,7 @@ from adjudge.store.engine import postgres_errors, sqlite_errors
 from adjudge.store.engine.db_triggers import LOG_CLEANUPS, TABLE_TRIGGERS, LogCleanupTrigger
 from adjudge.store.engine.script import Script
 from adjudge.store.engine.statement import Statement
+from adjudge.store.ops.retention_policy import POLICY, DeletedWith, Kept, Swept
 from adjudge.store.schema import METADATA
 from adjudge.stream import failures as redis_failures
 
@@ -151,6 +152,32 @@ def outages_page() -> str:
         "the primary.\n"
     )
     return _page("Outages", intro, body)
+
+
+def retention_page() -> str:
+    """What happens to the rows of each table in the course of time."""
+    swept = [
+        (f"`{name}`", policy.after, f"`{policy.setting}`" if policy.setting else "fixed", policy.by)
+        for name, policy in POLICY.items()
+        if isinstance(policy, Swept)
+    ]
+    with_others = [
+        (f"`{name}`", f"`{policy.table}`") for name, policy in POLICY.items() if isinstance(policy, DeletedWith)
+    ]
+    kept = [(f"`{name}`", policy.reason) for name, policy in POLICY.items() if isinstance(policy, Kept)]
+    intro = (
+        "How long the rows of each table are kept. The scheduler deletes rows whose time is over once a minute, in\n"
+        "batches, at most a few thousand rows of a table in a pass. `adjudge_retention_deleted_total` counts deleted\n"
+        "rows by table, `adjudge_retention_behind` is 1 for tables of which due rows were left for the next pass, and\n"
+        "`adjudge_retention_last_run_timestamp_seconds` is the time of the last pass. Settings are in days or in\n"
+        "seconds; 0 days means unlimited.\n"
+        "\nFiles (sources, packages, artifacts of chains) are deleted by `adjudge gc` when no row refers to them any\n"
+        "more; run it daily. Logs are written to standard error; their retention is that of the service manager.\n"
+    )
+    body = "## Deleted in time\n\n" + _table(("Table", "Deleted", "Setting", "By"), swept)
+    body += "\n## Deleted with other rows\n\n" + _table(("Table", "With"), with_others)
+    body += "\n## Kept\n\n" + _table(("Table", "Reason"), kept)
+    return _page("Retention", intro, body)
 
 
 def _classes(module: Any) -> list[type[BaseException]]:
@@ -321,6 +348,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/errors.md": errors_page,
     "reference/cli.md": cli_page,
     "reference/outages.md": outages_page,
+    "reference/retention.md": retention_page,
     "reference/sql-statements.md": statements_page,
     "reference/database-schema.md": schema_page,
     "reference/executors-and-triggers.md": executors_page,

@@ -15,6 +15,7 @@ from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import WaitResult
 from adjudge.chains.run_lifecycle import WAIT_TIMER
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
+from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Operation, Tx
 from adjudge.store.chains import commands as chain_commands
@@ -185,9 +186,11 @@ class ChainHousekeeping:
         retention_ms = self._settings.retention_ms
         if retention_ms is None:
             return 0
-        return await self._database.transact(
+        deleted = await self._database.transact(
             lambda tx: chain_commands.delete_old_runs(tx, older_than_ms=retention_ms, limit=_BATCH)
         )
+        metrics.RETENTION_DELETED.labels("chain_runs").inc(deleted)
+        return deleted
 
     async def _look(self, tx: Tx, wait: NodeWait) -> int:
         awaited = await self._engine.lifecycle.probe(tx, wait.kind, wait.key)

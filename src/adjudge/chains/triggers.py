@@ -39,10 +39,8 @@ _log = get_logger(__name__)
 
 _SECOND_US: Final = 1_000_000
 _DUE_AT_ONCE: Final = 100
-_KEEP_TICKS_US: Final = 90 * 86_400 * _SECOND_US
 _POLL_SEC: Final = 1.0
 _KEY_CHARACTERS: Final = 128
-_HOUSEKEEPING_ROUNDS: Final = 3_600
 _SECRET_PREFIX: Final = "adjt_"  # noqa: S105  # what a secret starts with, so that scanners find leaked ones
 
 _PARAMETERS: Final = {"type": "object", "description": "Parameters of the run; templates may name event and trigger."}
@@ -298,18 +296,12 @@ class TriggerScheduler:
         """Run forever: on a notification of a tick, and at least every second."""
         woken = asyncio.Event()
         stop = self._database.listen(rows.CHANNEL_TRIGGERS, woken.set)
-        round_number = 0
         outage = Outage(_log, "trigger_scheduler_retrying", first_sec=_POLL_SEC)
         try:
             while True:
                 woken.clear()
                 try:
                     await self.run_once()
-                    if round_number % _HOUSEKEEPING_ROUNDS == 0:
-                        await self._database.transact(
-                            lambda tx: rows.delete_old_ticks(tx, older_than_us=_KEEP_TICKS_US)
-                        )
-                    round_number += 1
                     outage.over()
                 except Unavailable as error:
                     await asyncio.sleep(outage.failed(error))

@@ -108,6 +108,15 @@ SANDBOX_DEGRADED: Final = _counter(
     "sandbox_degraded_total", "Runs that fell back from the agent to one process per run.", "reason"
 )
 
+# Retention: written by the scheduler.
+RETENTION_DELETED: Final = _counter("retention_deleted_total", "Rows deleted by the retention, by table.", "table")
+RETENTION_BEHIND: Final = _gauge(
+    "retention_behind", "1 if the last pass of the retention left due rows of the table for the next one.", "table"
+)
+RETENTION_LAST_RUN: Final = _gauge(
+    "retention_last_run_timestamp_seconds", "When the retention last completed a pass, in seconds since the Unix epoch."
+)
+
 # Workers: written by the claim, heartbeat, finish and reclaim of jobs.
 WORKER_CLAIM: Final = _counter("worker_claim_total", "Job claims by status and reason.", "status", "reason")
 WORKER_HEARTBEAT: Final = _counter(

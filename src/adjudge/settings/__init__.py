@@ -21,6 +21,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.settings.chains_section import ChainsSettings
 from adjudge.settings.jobs_section import JobsSettings
 from adjudge.settings.parse import parse
+from adjudge.settings.retention_section import RetentionSettings
 from adjudge.settings.secret import DatabaseUrl, Secret
 from adjudge.settings.sections import (
     SECTIONS,
@@ -83,6 +84,7 @@ class Settings:
     chains: ChainsSettings
     executions: ExecutionsSettings
     webhooks: WebhooksSettings
+    retention: RetentionSettings
     log: LogSettings
     sources: Mapping[str, str]
     """``section.key`` → source of its value."""

@@ -13,7 +13,7 @@ class ChainsSettings:
     """Retention and timeouts of chain runs, and the hosts that nodes may call."""
 
     keep_days: float = _setting(
-        0.0, "Retention of finished chain runs in days; 0: unlimited.", "CHAINS_KEEP_DAYS", minimum=0
+        90.0, "Retention of finished chain runs in days; 0: unlimited.", "CHAINS_KEEP_DAYS", minimum=0
     )
     stop_grace_sec: float = _setting(
         10.0,

@@ -14,7 +14,7 @@ import pytest
 from adjudge.domain.problem import ProblemMode
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.housekeeping import Retention
+from adjudge.relay.retention import Retention, RetentionOptions
 from adjudge.services import evaluation_records
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging import evaluations
@@ -247,7 +247,7 @@ async def test_expired_evaluations_are_deleted_with_their_jobs(api_open: AsgiApp
     async with api.as_role("service") as client:
         place = f"{ROOT}/{(await add(client, numbered('a', 'b', 'c'))).json()['id']}"
         await api.store.clock.advance(ms=8 * 86_400_000)
-        await Retention(api.store.database, deliveries_ms=1).run_once()
+        await Retention(api.store.database, RetentionOptions(deliveries_ms=1)).run_once()
         assert (await client.get(place)).json()["total"] == 3, "unfinished ones stay"
         await finish(api, ["a", "b", "c"])
         assert await api.store.rows("SELECT record_id FROM evaluation_items WHERE record <> ''") == []
@@ -257,7 +257,7 @@ async def test_expired_evaluations_are_deleted_with_their_jobs(api_open: AsgiApp
         fresh = await add(client, numbered("a"))
         assert fresh.json()["added"] == 1, "the name is free"
         await api.store.clock.advance(ms=8 * 86_400_000)
-        await Retention(api.store.database, deliveries_ms=1).run_once()
+        await Retention(api.store.database, RetentionOptions(deliveries_ms=1)).run_once()
         assert len(await api.store.rows("SELECT record_id FROM evaluation_items")) == 1
         assert len(await api.store.rows("SELECT id FROM evaluations")) == 1
         assert len(await api.store.rows("SELECT id FROM jobs")) == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.housekeeping import Retention
+from adjudge.relay.retention import Retention, RetentionOptions
 from adjudge.store.jobs.metrics import request_fields
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging.execution_models import FinishedExecution, FinishedExecutionRun
@@ -64,7 +64,7 @@ async def test_an_execution_is_taken_run_and_read(api_open: AsgiApp) -> None:
         assert (await other.get(ROOT)).json()["items"] == []
         assert [item["id"] for item in (await client.get(ROOT)).json()["items"]] == [made.json()["id"]]
         await api.store.clock.advance(ms=86_400_000)
-        assert await Retention(api.store.database, deliveries_ms=1).run_once() >= 1
+        assert await Retention(api.store.database, RetentionOptions(deliveries_ms=1)).run_once() >= 1
         assert (await client.get(place)).status_code == 404
         assert await api.store.rows("SELECT ordinal FROM execution_runs") == []
 

@@ -66,7 +66,7 @@ async def test_operations_page_lists_all_roles(pages: AsgiApp) -> None:
 
 async def test_operations_page_shows_plots(pages: AsgiApp) -> None:
     sample = {"counters": {"jobs_started": {"kind=judge": 5}}, "gauges": {}, "histograms": {}}
-    await pages.store.transact(lambda tx: metric_samples.insert(tx, "a", sample, older_than_ms=1_000_000))
+    await pages.store.transact(lambda tx: metric_samples.insert(tx, "a", sample))
     async with pages.as_role("admin") as admin:
         shown = (await admin.get("/ops?hours=6")).text
     assert shown.count('<svg class="plot"') == 8

@@ -20,11 +20,11 @@ from adjudge.registry import ProcessRole
 from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.contest_feed import ContestFeedWriter
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
-from adjudge.relay.housekeeping import Retention
 from adjudge.relay.judging_pauses import JudgingPauses
 from adjudge.relay.periodic import run_periodically
 from adjudge.relay.rating_updater import RatingUpdater
 from adjudge.relay.reconciler import Reconciler
+from adjudge.relay.retention import Retention, RetentionOptions
 from adjudge.relay.watchdog import Watchdog
 from adjudge.services.ccs_feed_source import CcsFeedSource
 from adjudge.services.image_info import ImageInfoCache
@@ -73,7 +73,7 @@ async def run_scheduler(
         )
         roles.create_task(run_periodically(watchdog.run_once, interval_ms=interval_ms))
         roles.create_task(run_periodically(reconciler.run_once, interval_ms=_RECONCILE_MS))
-        retention = Retention(database, deliveries_ms=settings.webhooks.keep_sec * 1_000)
+        retention = Retention(database, _retention(settings))
         roles.create_task(run_periodically(retention.run_once, interval_ms=_RETENTION_MS))
         chains = ChainHousekeeping(database, jobs, engine, name=name, settings=_chain_housekeeping(settings))
         roles.create_task(run_periodically(chains.run_once, interval_ms=_CHAINS_MS))
@@ -93,5 +93,23 @@ def _prefetch_limit(settings: Settings) -> int:
 
 def _chain_housekeeping(settings: Settings) -> HousekeepingOptions:
     chains = settings.chains
-    retention_ms = round(chains.keep_days * 86_400_000) or None
-    return HousekeepingOptions(stop_grace_ms=round(chains.stop_grace_sec * 1_000), retention_ms=retention_ms)
+    return HousekeepingOptions(
+        stop_grace_ms=round(chains.stop_grace_sec * 1_000), retention_ms=_days_ms(chains.keep_days)
+    )
+
+
+def _retention(settings: Settings) -> RetentionOptions:
+    kept = settings.retention
+    return RetentionOptions(
+        deliveries_ms=settings.webhooks.keep_sec * 1_000,
+        history_ms=_days_ms(kept.history_days),
+        audit_ms=_days_ms(kept.audit_days),
+        imports_ms=_days_ms(kept.imports_days),
+        tokens_ms=_days_ms(kept.tokens_days),
+        dead_letters_ms=_days_ms(kept.dead_letters_days),
+    )
+
+
+def _days_ms(days: float) -> int | None:
+    """Days in milliseconds; None for 0, which means unlimited."""
+    return round(days * 86_400_000) or None

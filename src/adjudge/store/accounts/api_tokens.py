@@ -159,6 +159,18 @@ REVOKE_OTHERS = Statement(
 )
 
 
+DELETE_ENDED = Statement(
+    "api_tokens.delete_ended",
+    "Delete API tokens that expired or were revoked before the retention period.",
+    """
+    DELETE FROM api_tokens WHERE id IN (
+        SELECT id FROM api_tokens
+        WHERE expires_at < {now} - CAST(:older_than_us AS bigint) OR revoked_at < {now} - CAST(:older_than_us AS bigint)
+        LIMIT :limit)
+    """,
+)
+
+
 def new_secret() -> str:
     return PREFIX + secrets.token_urlsafe(32)
 
@@ -180,6 +192,11 @@ async def insert_many(tx: Tx, tokens: Sequence[NewApiToken]) -> None:
     ]
     if rows:
         await tx.execute(INSERT_MANY, rows)
+
+
+async def delete_ended(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
+    """Delete tokens that expired or were revoked long ago; return their number."""
+    return await tx.execute(DELETE_ENDED, older_than_us=older_than_ms * 1_000, limit=limit)
 
 
 async def find_principal(tx: Tx, secret: str) -> Principal | None:

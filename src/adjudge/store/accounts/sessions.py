@@ -131,14 +131,20 @@ REVOKE_OTHERS = Statement(
 DELETE_EXPIRED = Statement(
     "sessions.delete_expired",
     "Delete sessions expired before the retention period.",
-    "DELETE FROM sessions WHERE expires_at < {now} - CAST(:older_than_us AS bigint)",
+    """
+    DELETE FROM sessions WHERE id IN (
+        SELECT id FROM sessions WHERE expires_at < {now} - CAST(:older_than_us AS bigint) LIMIT :limit)
+    """,
 )
 
 
 async def insert(tx: Tx, session: NewSession) -> None:
-    """Create a session, and delete expired ones."""
     await tx.execute(INSERT, token_hash=digest_secret(session.secret), **column_values(session))
-    await tx.execute(DELETE_EXPIRED, older_than_us=session.ttl_us)
+
+
+async def delete_expired(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
+    """Delete sessions that expired ``older_than_ms`` ago; return their number."""
+    return await tx.execute(DELETE_EXPIRED, older_than_us=older_than_ms * 1_000, limit=limit)
 
 
 async def find_principal(tx: Tx, secret: str) -> Principal | None:

@@ -220,7 +220,11 @@ SET_LAST_TICK = Statement(
 DELETE_OLD_TICKS = Statement(
     "chain_triggers.delete_old_ticks",
     "Delete ticks finished before the retention period.",
-    "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_than_us AS bigint)",
+    """
+    DELETE FROM chain_trigger_ticks WHERE (trigger_id, tick) IN (
+        SELECT trigger_id, tick FROM chain_trigger_ticks
+        WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_than_us AS bigint) LIMIT :limit)
+    """,
 )
 SELECT_CHAIN_EDGES = Statement(
     "chain_triggers.select_chain_edges",
@@ -366,9 +370,9 @@ async def finish_tick(tx: Tx, tick: PendingTick, *, run_id: str | None = None, e
     return bool(changed)
 
 
-async def delete_old_ticks(tx: Tx, *, older_than_us: int) -> int:
+async def delete_old_ticks(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
     """Delete old ticks that were processed."""
-    return await tx.execute(DELETE_OLD_TICKS, older_than_us=older_than_us)
+    return await tx.execute(DELETE_OLD_TICKS, older_than_us=older_than_ms * 1_000, limit=limit)
 
 
 async def chain_edges(tx: Tx, *, except_id: str | None = None) -> list[tuple[str, str]]:

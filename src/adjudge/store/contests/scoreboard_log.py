@@ -123,7 +123,10 @@ HAS_OFFSET = Statement(
 DELETE_OLD = Statement(
     "scoreboard_log.delete_old",
     "Delete entries of the scoreboard log that are older than its retention.",
-    "DELETE FROM scoreboard_log WHERE at < {now} - CAST(:older_than_us AS bigint)",
+    """
+    DELETE FROM scoreboard_log WHERE id IN (SELECT id FROM scoreboard_log WHERE id > 0 ORDER BY id LIMIT :limit)
+      AND at < {now} - CAST(:older_than_us AS bigint)
+    """,
 )
 SNAPSHOT_CELLS = Statement(
     "scoreboard.snapshot_cells",
@@ -217,6 +220,6 @@ async def snapshot(tx: Tx, contest_id: str, view: str) -> ScoreboardSnapshot:
     return ScoreboardSnapshot(offset, board, await tx.fetch(SNAPSHOT_CELLS, contest_id=contest_id, view=view))
 
 
-async def delete_old_log(tx: Tx, *, older_than_us: int) -> int:
+async def delete_old_log(tx: Tx, *, older_than_ms: int, limit: int = 1_000) -> int:
     """Delete old entries; readers that were away longer read a snapshot."""
-    return await tx.execute(DELETE_OLD, older_than_us=older_than_us)
+    return await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000, limit=limit)

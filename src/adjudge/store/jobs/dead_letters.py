@@ -112,6 +112,16 @@ COUNT_OPEN = Statement(
     "SELECT count(*) AS n FROM dead_letters WHERE state = 'open'",
 )
 
+DELETE_RESOLVED = Statement(
+    "dead_letters.delete_resolved",
+    "Delete dead letters that were replayed or discarded before the retention period.",
+    """
+    DELETE FROM dead_letters WHERE id IN (
+        SELECT id FROM dead_letters
+        WHERE resolved_at IS NOT NULL AND resolved_at < {now} - CAST(:older_than_us AS bigint) LIMIT :limit)
+    """,
+)
+
 
 _ANY: Final = DeadLetterFilter()
 
@@ -141,6 +151,11 @@ async def attempts(tx: Tx, job_id: str) -> list[JobAttemptRow]:
 async def attempts_of_jobs(tx: Tx, job_ids: Sequence[str]) -> list[JobAttemptRow]:
     """The finished attempts of several jobs, in their order."""
     return await tx.fetch(ATTEMPTS_OF_JOBS, [(job_id,) for job_id in job_ids])
+
+
+async def delete_resolved(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
+    """Delete dead letters that were resolved long ago; return their number."""
+    return await tx.execute(DELETE_RESOLVED, older_than_us=older_than_ms * 1_000, limit=limit)
 
 
 async def count_open(tx: Tx) -> int:

@@ -1,10 +1,12 @@
-"""Deletes ended jobs whose owner is gone: those of executions, evaluations and webhooks.
+"""Deletes ended jobs whose owner is gone: those of executions and their callbacks, evaluations and webhooks.
 
-Their outbox rows, attempts, logs and progress go with them. Jobs of runs are deleted with their runs, and those of
-submissions and imports are kept as long as these are.
+Their outbox rows, attempts, logs and progress go with them. Jobs of runs and imports are deleted with
+these, and those of submissions are kept.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from adjudge.store.engine.driver import Tx
 from adjudge.store.engine.statement import Statement
@@ -14,7 +16,7 @@ SELECT_ORPHANED = Statement(
     "Hold ended jobs of executions, evaluations and deliveries that are gone; a replayed one waits for its replay.",
     """
     SELECT id FROM jobs
-    WHERE kind IN ('evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL
+    WHERE kind IN ('callback', 'evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL
       AND finished_at <= {now} - :older_than_us
       AND NOT EXISTS (SELECT 1 FROM executions WHERE executions.job_id = jobs.id)
       AND NOT EXISTS (SELECT 1 FROM evaluation_items WHERE evaluation_items.job_id = jobs.id)
@@ -47,8 +49,13 @@ DELETE_ORPHANED = Statement(
 async def forget(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
     """Delete jobs that are no longer needed; return how many."""
     rows = await tx.fetch(SELECT_ORPHANED, older_than_us=older_than_ms * 1_000, limit=limit)
-    ids = sorted((row["id"],) for row in rows)
-    if not ids:
+    return await delete_ended(tx, sorted(row["id"] for row in rows))
+
+
+async def delete_ended(tx: Tx, job_ids: Sequence[str]) -> int:
+    """Delete ended jobs that nothing refers to; return how many."""
+    if not job_ids:
         return 0
+    ids = [(job_id,) for job_id in job_ids]
     await tx.execute(UNLINK_LETTERS, ids)
     return await tx.execute(DELETE_ORPHANED, ids)

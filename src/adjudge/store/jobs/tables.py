@@ -81,7 +81,7 @@ jobs = Table(
     partial_index(
         "jobs_kept_a_while",
         "finished_at",
-        where="kind IN ('evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL",
+        where="kind IN ('callback', 'evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL",
     ),
     partial_index("jobs_origin", "origin_job_id", where="origin_job_id IS NOT NULL"),
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.02"},
@@ -158,6 +158,7 @@ dead_letters = Table(
     check_one_of("state", DEAD_LETTER_STATES),
     CheckConstraint("(resolved_at IS NULL) = (state = 'open')", name="resolved_at_exactly_when"),
     partial_index("dead_letters_open", "created_at", where="state = 'open'"),
+    partial_index("dead_letters_resolved", "resolved_at", where="resolved_at IS NOT NULL"),
     partial_index("dead_letters_replayed_by", "replayed_by_job_id", where="replayed_by_job_id IS NOT NULL"),
 )
 

@@ -91,6 +91,21 @@ PAGE_BY_CONTEST = Statement(
 )
 
 
+DELETE_OLD = Statement(
+    "audit_log.delete_old",
+    "Delete the oldest audit log entries past their retention.",
+    """
+    DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE id > 0 ORDER BY id LIMIT :limit)
+      AND at < {now} - CAST(:older_than_us AS bigint)
+    """,
+)
+
+
+async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
+    """Delete old entries, the oldest first; return their number."""
+    return await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000, limit=limit)
+
+
 async def record(
     tx: Tx,
     *,

@@ -39,14 +39,20 @@ SELECT_SINCE = Statement(
 DELETE_OLD = Statement(
     "metric_samples.delete_old",
     "Delete metric samples past their retention.",
-    "DELETE FROM metric_samples WHERE at < {now} - :older_than_us",
+    """
+    DELETE FROM metric_samples WHERE (source, at) IN (
+        SELECT source, at FROM metric_samples WHERE at < {now} - CAST(:older_than_us AS bigint) LIMIT :limit)
+    """,
 )
 
 
-async def insert(tx: Tx, source: str, sample: Mapping[str, Any], *, older_than_ms: int) -> None:
-    """Insert a sample, and delete those older than ``older_than_ms``."""
+async def insert(tx: Tx, source: str, sample: Mapping[str, Any]) -> None:
     await tx.execute(INSERT, source=source, sample=json.dumps(sample))
-    await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000)
+
+
+async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
+    """Delete old samples; return their number."""
+    return await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000, limit=limit)
 
 
 async def list_recent(tx: Tx, *, window_ms: int) -> list[MetricSampleRow]:

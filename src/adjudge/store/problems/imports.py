@@ -20,6 +20,7 @@ from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
 from adjudge.store.engine.rows import column_values
 from adjudge.store.engine.statement import Statement
+from adjudge.store.jobs import retention
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
 from adjudge.store.ops import audit_log
@@ -195,6 +196,46 @@ SELECT_VERIFICATION = Statement(
     ORDER BY id DESC LIMIT 1
     """,
 )
+
+
+SELECT_OLD = Statement(
+    "problem_imports.select_old",
+    "Hold finished imports past their retention that are not the last of their revision, nor its last verification.",
+    """
+    SELECT id, job_id FROM problem_imports
+    WHERE finished_at < {now} - CAST(:older_than_us AS bigint)
+      AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.origin_job_id = problem_imports.job_id)
+      AND NOT EXISTS (
+        SELECT 1 FROM dead_letters WHERE dead_letters.job_id = problem_imports.job_id AND dead_letters.state = 'open')
+      AND (revision_id IS NULL OR (
+        EXISTS (
+            SELECT 1 FROM problem_imports AS later
+            WHERE later.revision_id = problem_imports.revision_id AND later.id > problem_imports.id)
+        AND (jury IS NULL OR EXISTS (
+            SELECT 1 FROM problem_imports AS later
+            WHERE later.revision_id = problem_imports.revision_id AND later.id > problem_imports.id
+              AND later.jury IS NOT NULL))))
+    ORDER BY id LIMIT :limit
+    FOR UPDATE OF problem_imports SKIP LOCKED
+    """,
+)
+
+DELETE_MANY = Statement(
+    "problem_imports.delete_many",
+    "Delete imports.",
+    "DELETE FROM problem_imports WHERE id IN (SELECT given_id FROM {given})",
+    input_columns={"given_id": "text"},
+)
+
+
+async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 200) -> int:
+    """Delete finished imports past their retention, with their jobs; return their number."""
+    rows = await tx.fetch(SELECT_OLD, older_than_us=older_than_ms * 1_000, limit=limit)
+    if not rows:
+        return 0
+    await tx.execute(DELETE_MANY, [(row["id"],) for row in rows])
+    await retention.delete_ended(tx, sorted(row["job_id"] for row in rows))
+    return len(rows)
 
 
 async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, new_id: IdFactory = new_id) -> str:

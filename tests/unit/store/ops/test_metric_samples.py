@@ -15,12 +15,14 @@ _HOUR_MS = 3_600_000
 async def test_figures_are_read_back_and_forgotten_in_time(store: StoreHarness) -> None:
     for source in ("api", "worker"):
         await store.transact(
-            lambda tx, source=source: metric_samples.insert(tx, source, {"n": source}, older_than_ms=_HOUR_MS)  # type: ignore[misc]  # a default binds it
+            lambda tx, source=source: metric_samples.insert(tx, source, {"n": source})  # type: ignore[misc]  # a default binds it
         )
     found = await store.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=1_000))
     assert [(item.source, item.sample) for item in found] == [("api", {"n": "api"}), ("worker", {"n": "worker"})]
     await store.clock.advance(2 * _HOUR_MS)
-    await store.transact(lambda tx: metric_samples.insert(tx, "api", {"n": 2}, older_than_ms=_HOUR_MS))
+    await store.transact(lambda tx: metric_samples.insert(tx, "api", {"n": 2}))
+    assert await store.transact(lambda tx: metric_samples.delete_old(tx, older_than_ms=_HOUR_MS, limit=1)) == 1
+    assert await store.transact(lambda tx: metric_samples.delete_old(tx, older_than_ms=_HOUR_MS)) == 1
     found = await store.database.read(lambda tx: metric_samples.list_recent(tx, window_ms=10 * _HOUR_MS))
     assert [item.sample for item in found] == [{"n": 2}]
 

@@ -1347,7 +1347,7 @@ CREATE UNIQUE INDEX jobs_dedupe ON jobs (kind, dedupe_key) WHERE dedupe_key IS N
 
 CREATE INDEX jobs_held ON jobs (id) WHERE available_at >= 7258118400000000 AND finished_at IS NULL
 
-CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL
+CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('callback', 'evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL
 
 CREATE INDEX jobs_node ON jobs (chain_run_id, node_id) WHERE chain_run_id IS NOT NULL
 
@@ -1426,6 +1426,8 @@ CREATE TABLE dead_letters (
 CREATE INDEX dead_letters_open ON dead_letters (created_at) WHERE state = 'open'
 
 CREATE INDEX dead_letters_replayed_by ON dead_letters (replayed_by_job_id) WHERE replayed_by_job_id IS NOT NULL
+
+CREATE INDEX dead_letters_resolved ON dead_letters (resolved_at) WHERE resolved_at IS NOT NULL
 
 CREATE TABLE evaluation_items (
     evaluation_id TEXT NOT NULL,
