@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from adjudge.registry import ProcessInfo, ProcessRole
+from adjudge.relay import retention
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.store.jobs.models import PoisonJob
 from tests.integration.metrics.bench import MetricsBench, moves
@@ -101,3 +106,14 @@ async def stream_at_capacity(bench: MetricsBench) -> None:
             'queue_depth{band="2"}': 5,
         }
     )
+
+
+@moves("retention_deleted_total", "retention_behind", "retention_last_run_timestamp_seconds")
+async def old_rows(bench: MetricsBench) -> None:
+    await bench.change("INSERT INTO metric_samples (source, at, sample) VALUES ('a', 1, '{}')")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retention, "_BATCHES", 1)
+        await retention.Retention(bench.queue.database, retention.RetentionOptions(deliveries_ms=1)).run_once()
+    table = '{table="metric_samples"}'
+    await bench.expect_all({f"retention_deleted_total{table}": 1, f"retention_behind{table}": 1})
+    await bench.expect_between("retention_last_run_timestamp_seconds", time.time() - 600, time.time())

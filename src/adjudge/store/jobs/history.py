@@ -81,7 +81,7 @@ OUTBOX: Final = HistoryTable(
         columns={
             "key": "outbox.id",
             "is_due": f"outbox.state <> 'pending' AND {_ENDED}",
-            "is_recent": _RECENT.format(column="outbox.created_at"),
+            "is_recent": _RECENT.format(column="jobs.created_at"),
         },
     ),
     Statement(

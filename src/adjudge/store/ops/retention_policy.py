@@ -38,7 +38,7 @@ class Kept:
 
 Policy = Swept | DeletedWith | Kept
 
-_BY_HAND: Final = Kept("one row for each object that a person created; it grows with the installation, not with time")
+_MANUAL: Final = Kept("one row for each object that a person created; it grows with the installation, not with time")
 _CONTEST: Final = Kept("part of a contest; results are kept for good")
 _SUBMISSION: Final = Kept("the record of a submission, which its author, juries and statistics refer to")
 _BOUNDED: Final = Kept("at most one row for each object that it describes")
@@ -73,7 +73,7 @@ POLICY: Final[Mapping[str, Policy]] = MappingProxyType(
         "evaluations": Swept("one day after its last records were added", "executions.keep_sec"),
         "evaluation_items": DeletedWith("evaluations"),
         # Problems
-        "problems": _BY_HAND,
+        "problems": _MANUAL,
         "problem_revisions": Kept("submissions refer to the revision that they were judged with"),
         "manifest_files": DeletedWith("problem_revisions"),
         "problem_tags": _BOUNDED,
@@ -83,25 +83,25 @@ POLICY: Final[Mapping[str, Policy]] = MappingProxyType(
             "retention.imports_days",
         ),
         # Chains
-        "chains": _BY_HAND,
+        "chains": _MANUAL,
         "chain_versions": Kept("one row for each saved version of a chain; runs refer to it"),
         "chain_runs": Swept("90 days after it ended", "chains.keep_days", by="chain housekeeping"),
         "chain_nodes": DeletedWith("chain_runs"),
         "chain_checkpoints": DeletedWith("chain_runs"),
         "chain_node_logs": DeletedWith("chain_runs"),
         "chain_status_log": DeletedWith("chain_runs"),
-        "chain_triggers": _BY_HAND,
+        "chain_triggers": _MANUAL,
         "chain_trigger_ticks": Swept("90 days after it started a run or failed"),
-        "chain_secrets": _BY_HAND,
+        "chain_secrets": _MANUAL,
         # Webhooks
-        "webhooks": _BY_HAND,
+        "webhooks": _MANUAL,
         "webhook_deliveries": Swept("30 days after it was created", "webhooks.keep_sec"),
         # Accounts
-        "users": _BY_HAND,
+        "users": _MANUAL,
         "identities": DeletedWith("users"),
         "sessions": Swept("7 days after it expired"),
         "api_tokens": Swept("90 days after it expired or was revoked", "retention.tokens_days"),
-        "invitations": _BY_HAND,
+        "invitations": _MANUAL,
         # Operations
         "audit_log": Swept("1095 days after the action", "retention.audit_days"),
         "idempotency_keys": Swept("one day after the request"),
@@ -113,7 +113,7 @@ POLICY: Final[Mapping[str, Policy]] = MappingProxyType(
         "installation": _BOUNDED,
         "cache_revisions": _BOUNDED,
         # Contests
-        "contests": _BY_HAND,
+        "contests": _MANUAL,
         "awards": _CONTEST,
         "balloons": _CONTEST,
         "canned_answers": _CONTEST,
@@ -134,7 +134,7 @@ POLICY: Final[Mapping[str, Policy]] = MappingProxyType(
         "contest_roles": _CONTEST,
         "contest_state_log": _CONTEST,
         "contest_submissions": _CONTEST,
-        "organizations": _BY_HAND,
+        "organizations": _MANUAL,
         "participants": _CONTEST,
         "participant_members": _CONTEST,
         "prints": _CONTEST,
@@ -143,8 +143,8 @@ POLICY: Final[Mapping[str, Policy]] = MappingProxyType(
         "scoreboard_cells": _CONTEST,
         "scoreboard_log": Swept("one day after the change; readers that were away longer read a snapshot"),
         "scoreboard_rows": _CONTEST,
-        "team_members": _BY_HAND,
-        "teams": _BY_HAND,
+        "team_members": _MANUAL,
+        "teams": _MANUAL,
     }
 )
 """Table → what happens to its rows."""
