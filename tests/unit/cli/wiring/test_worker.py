@@ -148,4 +148,4 @@ def test_worker_without_agents_is_degraded(tmp_path: Path) -> None:
 
 
 def worker(*, draining: bool) -> Worker:
-    return cast("Worker", SimpleNamespace(is_draining=draining))
+    return cast("Worker", SimpleNamespace(is_draining=draining, is_paused=False))
