@@ -181,8 +181,8 @@ LIVE = Statement(
     "contest_feed_events.live",
     "List the last events of the objects that exist, of parts of a feed.",
     """
-    SELECT {columns} FROM {given} JOIN contest_feed_events ON part = given_part
-    WHERE feed_id = :feed_id AND is_live ORDER BY sequence
+    SELECT {columns} FROM contest_feed_events
+    WHERE feed_id = :feed_id AND part IN (SELECT given_part FROM {given}) AND is_live
     """,
     input_columns={"given_part": "text"},
     row=LiveObject,
@@ -200,8 +200,8 @@ FORGET = Statement(
     "contest_feed_events.forget",
     "Delete the earlier events of objects that are no longer visible.",
     """
-    DELETE FROM contest_feed_events WHERE feed_id = :feed_id AND EXISTS (
-        SELECT 1 FROM {given} WHERE part = given_part AND collection = given_collection AND object_id = given_object_id)
+    DELETE FROM contest_feed_events WHERE feed_id = :feed_id AND part IN (SELECT given_part FROM {given})
+      AND (part, collection, object_id) IN (SELECT given_part, given_collection, given_object_id FROM {given})
     """,
     input_columns={"given_part": "text", "given_collection": "text", "given_object_id": "text"},
 )
