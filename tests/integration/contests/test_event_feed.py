@@ -59,6 +59,7 @@ async def decide(fixture: ContestFixture, submission: str, **decision: object) -
     )
 
 
+@pytest.mark.slow
 async def test_clients_of_the_feed_alone_know_the_scoreboard_in_every_phase(store: StoreHarness) -> None:
     fixture = await make_contest(store, problems=2, people=3, settings=OPEN)
     feed = FeedFixture(fixture)

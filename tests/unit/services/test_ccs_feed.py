@@ -117,6 +117,7 @@ async def read_until(stream: AsyncGenerator[str, None], kind: str) -> str:
     return text
 
 
+@pytest.mark.slow
 async def test_the_feed_up_to_the_present_gives_the_scoreboard_of_each_reader(scene: Scene) -> None:
     await scene.contest.judge(await scene.contest.submit(0, 0), Verdict.AC)
     await scene.api.store.clock.advance(240 * MINUTE_MS)
