@@ -179,8 +179,8 @@ async def test_a_silent_feed_sends_empty_lines(scene: Scene) -> None:
             assert [await asyncio.wait_for(anext(silent), 20) for _ in range(3)] == ["\n"] * 3
 
 
-def test_an_empty_line_is_sent_at_least_every_ten_seconds() -> None:
-    assert CcsFeedService.__dataclass_fields__["newline_sec"].default < 10
+async def test_an_empty_line_is_sent_at_least_every_ten_seconds(scene: Scene) -> None:
+    assert scene.service.newline_sec < 10
 
 
 @pytest.mark.parametrize(
