@@ -25,6 +25,15 @@ def png(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
+_IS_HONOURED_ROW_SEEN = """() => {
+  const [row, list, panel] = [".current", ".resolver-list", "[data-award]"]
+    .map((selector) => document.querySelector(selector).getBoundingClientRect());
+  const isInList = row.top >= list.top - 1 && row.bottom <= list.bottom + 1;
+  return isInList && row.bottom <= panel.top && panel.bottom <= innerHeight;
+}"""
+"""Whether the row that gets an award is in sight, and the panel does not cover it."""
+
+
 async def seen(page: Page) -> tuple[list[str], str]:
     """The rows with their cells, and the award that is announced."""
     rows = await page.locator(".resolver-row").all_inner_texts()
@@ -54,6 +63,8 @@ async def test_ceremony_goes_forwards_and_backwards_with_awards_and_photos(
         await page.keyboard.press((" ", "ArrowRight", "PageDown")[number % 3])
         await expect(progress).to_have_text(f"{number} / {count}")
         states.append(await seen(page))
+        if states[-1][1]:
+            await page.wait_for_function(_IS_HONOURED_ROW_SEEN)
         photo = page.locator("[data-award] img")
         assert await photo.count() == int("Alpha" in states[-1][1]), "only this team has a photo"
         if await photo.count():

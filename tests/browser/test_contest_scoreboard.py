@@ -187,6 +187,8 @@ async def test_projector_goes_through_all_rows(embedded: Installation, open_tab:
 
 async def test_phone_and_dark_theme(embedded: Installation, open_tab: OpenTab) -> None:
     contest = BoardContest(embedded, "phone")
+    name = "Universities and universities of applied sciences of the north-western region (2)"
+    contest.set("/groups", {"groups": [{"code": "long", "name": name}]})
     contest.import_teams(60, 20)
     contest.enter_people()
     await asyncio.to_thread(contest.submit, "contestant")

@@ -16,6 +16,7 @@ from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import ContestState
 from adjudge.services.contest_access import ContestView, find_view
 from adjudge.services.viewer import Viewer
+from adjudge.settings.printing_section import PrintingSettings
 from adjudge.store import Database, Tx
 from adjudge.store.contests import prints
 from adjudge.store.contests.activity_models import NewPrint, PrintRow
@@ -23,12 +24,7 @@ from adjudge.store.contests.models import ParticipantRow
 from adjudge.store.ops import audit_log
 
 STAFF: Final = (ContestRole.PRINT, ContestRole.ORGANISER, ContestRole.JUDGE)
-MAX_BYTES: Final = 262_144
-MAX_PAGES: Final = 20
 MAX_NAME: Final = 100
-RATE: Final = 10
-PERIOD_SEC: Final = 600
-"""A participant may print ``RATE`` times in this period."""
 _NEWEST: Final = 2**62
 _OPEN: Final = (ContestPhase.RUNNING, ContestPhase.FROZEN)
 _KINDS: Final = (ParticipantKind.OFFICIAL, ParticipantKind.UNOFFICIAL, ParticipantKind.TEST)
@@ -82,6 +78,7 @@ class PrintService:
     """Operations on print jobs."""
 
     database: Database
+    settings: PrintingSettings
     new_id: IdFactory = new_id
 
     async def list_prints(
@@ -130,23 +127,37 @@ class PrintService:
 
     async def submit(self, viewer: Viewer, contest: str, file_name: str, body: str) -> PrintRow:
         """Send a text to the printer, as a participant or as staff."""
-        name, size_bytes = _checked_name(file_name), _checked_size(body)
+        name, size_bytes = _checked_name(file_name), _checked_size(body, self.settings.job_bytes)
         pages = len(paginate(body))
-        if pages > MAX_PAGES:
-            raise InvalidInput(f"content: {pages} pages; at most {MAX_PAGES} are allowed.", field="content")
+        if pages > self.settings.job_pages:
+            raise InvalidInput(
+                f"content: {pages} pages; at most {self.settings.job_pages} are allowed.", field="content"
+            )
 
         async def operation(tx: Tx) -> PrintRow:
             view = await find_view(tx, viewer, contest)
             participant = _printing_participant(view)
             number = await prints.take_number(tx, view.contest.id)
             if participant is not None:
-                await _check_rate(tx, participant)
+                await self._check_rate(tx, participant)
             participant_id = None if participant is None else participant.id
             new = NewPrint(self.new_id(), view.contest.id, participant_id, viewer.id, name, body, size_bytes, pages)
             await prints.insert(tx, new, number)
             return await _find(tx, view, number)
 
         return await self.database.transact(operation)
+
+    async def _check_rate(self, tx: Tx, participant: ParticipantRow) -> None:
+        """Limit what a participant prints; the counter of the contest is locked, so the count is exact."""
+        limits = self.settings
+        period_us = limits.period_sec * 1_000_000
+        count, oldest_us = await prints.count_recent(tx, participant.id, period_us=period_us)
+        if count >= limits.jobs:
+            wait_sec = max(1, ceil((period_us - oldest_us) / 1_000_000))
+            raise RateLimited(
+                f"At most {limits.jobs} print jobs in {limits.period_sec} seconds: retry later.",
+                retry_after_sec=wait_sec,
+            )
 
     async def claim(self, viewer: Viewer, contest: str, number: int) -> PrintRow:
         """Claim a pending job, so that nobody else prints it."""
@@ -253,17 +264,6 @@ def _printing_participant(view: ContestView) -> ParticipantRow | None:
     raise Conflict("Printing is closed: the contest has ended.")
 
 
-async def _check_rate(tx: Tx, participant: ParticipantRow) -> None:
-    """Limit what a participant prints; the counter of the contest is locked, so the count is exact."""
-    period_us = PERIOD_SEC * 1_000_000
-    count, oldest_us = await prints.count_recent(tx, participant.id, period_us=period_us)
-    if count >= RATE:
-        wait_sec = max(1, ceil((period_us - oldest_us) / 1_000_000))
-        raise RateLimited(
-            f"At most {RATE} print jobs in {PERIOD_SEC // 60} minutes: retry later.", retry_after_sec=wait_sec
-        )
-
-
 def _checked_name(file_name: str) -> str:
     name = file_name.replace("\\", "/").rpartition("/")[2].strip() or "print.txt"
     if len(name) > MAX_NAME or not name.isprintable():
@@ -271,7 +271,7 @@ def _checked_name(file_name: str) -> str:
     return name
 
 
-def _checked_size(body: str) -> int:
+def _checked_size(body: str, limit_bytes: int) -> int:
     if not body.strip():
         raise InvalidInput("content: empty; there is nothing to print.", field="content")
     if "\0" in body:
@@ -280,6 +280,6 @@ def _checked_size(body: str) -> int:
         size_bytes = len(body.encode())
     except UnicodeEncodeError as error:
         raise InvalidInput(f"content: unpaired UTF-16 surrogate at character {error.start}.", field="content") from None
-    if size_bytes > MAX_BYTES:
-        raise InvalidInput(f"content: {size_bytes} bytes; at most {MAX_BYTES} are allowed.", field="content")
+    if size_bytes > limit_bytes:
+        raise InvalidInput(f"content: {size_bytes} bytes; at most {limit_bytes} are allowed.", field="content")
     return size_bytes

@@ -21,6 +21,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.settings.chains_section import ChainsSettings
 from adjudge.settings.jobs_section import JobsSettings
 from adjudge.settings.parse import parse
+from adjudge.settings.printing_section import PrintingSettings
 from adjudge.settings.retention_section import RetentionSettings
 from adjudge.settings.secret import DatabaseUrl, Secret
 from adjudge.settings.sections import (
@@ -83,6 +84,7 @@ class Settings:
     cache: CacheSettings
     chains: ChainsSettings
     executions: ExecutionsSettings
+    printing: PrintingSettings
     webhooks: WebhooksSettings
     retention: RetentionSettings
     log: LogSettings

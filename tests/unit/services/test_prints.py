@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from adjudge.contests import jury, lifecycle
 from adjudge.domain.contest import ParticipantKind
-from adjudge.services.prints import MAX_BYTES, MAX_PAGES, RATE
+from adjudge.settings.printing_section import PrintingSettings
 from adjudge.store import Tx
 from adjudge.store.contests import participants
 from tests.support.asgi_app import AsgiApp, make_app
@@ -26,12 +26,14 @@ from tests.unit.services.test_contest_visibility import PHASES_MS, SETTINGS, SLU
 
 MINUTE_MS = 60_000
 STAFF = ("print", "organiser", "judge")
+LIMITS = PrintingSettings(job_bytes=4_096, job_pages=7, jobs=11, period_sec=600)
 
 
 @pytest.fixture
 async def api(store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     """The application on each database in turn."""
-    async with make_app(store, tmp_path, OPEN_GATE) as api:
+    limits = {f"printing.{name}": value for name, value in asdict(LIMITS).items()}
+    async with make_app(store, tmp_path, OPEN_GATE | limits) as api:
         add_pages(api.app, api.services)
         yield api
 
@@ -137,8 +139,10 @@ async def test_printing_is_refused_with_its_reason(api: AsgiApp, stack: AsyncExi
 
     assert await refused(content=" \n") == (400, "content: empty; there is nothing to print.")
     assert (await refused(content="a\0b"))[1].startswith("content: only text")
-    assert (await refused(content="é" * MAX_BYTES))[1].startswith(f"content: {2 * MAX_BYTES} bytes")
-    assert (await refused(content="\f" * MAX_PAGES + "x"))[1].startswith(f"content: {MAX_PAGES + 1} pages")
+    assert (await refused(content="é" * LIMITS.job_bytes))[1].startswith(f"content: {2 * LIMITS.job_bytes} bytes")
+    assert (await refused(content="\f" * LIMITS.job_pages + "x"))[1].startswith(
+        f"content: {LIMITS.job_pages + 1} pages"
+    )
     assert (await refused(file_name="a\nb"))[1].startswith("file_name:")
     assert await refused("nobody") == (403, "Only participants can print; register for the contest first.")
     await api.store.clock.advance(-2 * MINUTE_MS)
@@ -163,14 +167,14 @@ async def test_printing_is_refused_with_its_reason(api: AsgiApp, stack: AsyncExi
 
 async def test_participants_print_a_limited_number_of_times(api: AsgiApp, stack: AsyncExitStack) -> None:
     scene = await make_scene(api, stack)
-    for _ in range(RATE):
+    for _ in range(LIMITS.jobs):
         assert (await scene.send()).status_code == 201
     limited = await scene.send()
     assert (limited.status_code, limited.headers["Retry-After"]) == (429, "600")
     assert (await scene.send("other")).status_code == 201
     await api.store.clock.advance(11 * MINUTE_MS)
     assert (await scene.send()).status_code == 201
-    assert len(await scene.numbers("participant")) == RATE + 1
+    assert len(await scene.numbers("participant")) == LIMITS.jobs + 1
 
 
 async def test_lists_are_read_in_pages(api: AsgiApp, stack: AsyncExitStack) -> None:

@@ -15,8 +15,9 @@ from adjudge.api.routing import api_router
 from adjudge.api.schema.base import ApiModel
 from adjudge.domain.permissions import Permission
 from adjudge.schema.prints import PrintPage, PrintRead
-from adjudge.services.prints import MAX_BYTES, MAX_NAME, PrintFilter, PrintService, sees_queue
+from adjudge.services.prints import MAX_NAME, PrintFilter, PrintService, sees_queue
 from adjudge.services.viewer import Viewer
+from adjudge.settings.printing_section import MAX_PRINT_BYTES
 from adjudge.store.contests.activity_models import PrintRow
 
 Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]
@@ -30,7 +31,7 @@ class PrintCreate(ApiModel):
     """A text to be printed."""
 
     file_name: str = Field("", max_length=4 * MAX_NAME, examples=["main.cpp"])
-    content: str = Field(max_length=MAX_BYTES, examples=["int main() {}"])
+    content: str = Field(max_length=MAX_PRINT_BYTES, examples=["int main() {}"])
 
 
 def router(prints: PrintService) -> APIRouter:

@@ -163,7 +163,7 @@ def compose_services(
     lifecycle = ContestLifecycleService(database, contest_access, new_id)
     contest_problems = ContestProblemService(contests, problems)
     team_photos = TeamPhotoService(database, blobs)
-    prints = PrintService(database, new_id)
+    prints = PrintService(database, settings.printing, new_id)
     return Services(
         settings=settings,
         new_id=new_id,

@@ -11,9 +11,10 @@ from fastapi.responses import Response
 from adjudge.api.auth import require_permission
 from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
-from adjudge.services.prints import MAX_BYTES, PrintFilter, PrintService, is_staff, may_print, sees_queue
+from adjudge.services.prints import PrintFilter, PrintService, is_staff, may_print, sees_queue
 from adjudge.services.submitted_files import decode_source
 from adjudge.services.viewer import Viewer
+from adjudge.settings.printing_section import MAX_PRINT_BYTES
 from adjudge.web import forms
 from adjudge.web.contest_header import ContestPageRenderer
 from adjudge.web.render import page_router, redirect
@@ -91,7 +92,7 @@ def _add_queue_routes(routes: APIRouter, queue: _QueuePage) -> None:
         """Print an uploaded file, or the text of the form."""
         content = ""
         try:
-            content = await forms.text(request, "content", limit=MAX_BYTES)
+            content = await forms.text(request, "content", limit=MAX_PRINT_BYTES)
             file_name = await forms.text(request, "file_name")
             upload = await forms.upload(request, "file")
             if upload is not None:

@@ -73,10 +73,10 @@ class Ceremony {
       }
       return this.element(row, row.is_ranked ? rank : "");
     }));
+    this.renderAward(); // first: it makes the list smaller
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.list.querySelector(".current")?.scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
     document.querySelector("[data-progress]").textContent = `${this.next} / ${this.found.steps.length}`;
-    this.renderAward();
   }
 
   renderAward() {
