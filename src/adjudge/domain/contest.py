@@ -11,6 +11,8 @@ MICRO_POINTS: Final = 1_000_000
 """Micro-points in a point. Scores of contests are integers, because sums of floats depend on their order."""
 
 SECOND_US: Final = 1_000_000
+MAX_PRINT_BYTES: Final = 4 * 1024**2
+"""The most that `printing.job_bytes` allows."""
 MINUTE_US: Final = 60 * SECOND_US
 DAY_US: Final = 86_400 * SECOND_US
 

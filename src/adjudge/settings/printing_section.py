@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
+from adjudge.domain.contest import MAX_PRINT_BYTES
 from adjudge.settings.setting import declare as _setting
-
-MAX_PRINT_BYTES: Final = 4 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from adjudge.api.auth import require_permission
 from adjudge.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.routing import api_router
 from adjudge.api.schema.base import ApiModel
+from adjudge.domain.contest import MAX_PRINT_BYTES
 from adjudge.domain.permissions import Permission
 from adjudge.schema.prints import PrintPage, PrintRead
 from adjudge.services.prints import MAX_NAME, PrintFilter, PrintService, sees_queue
 from adjudge.services.viewer import Viewer
-from adjudge.settings.printing_section import MAX_PRINT_BYTES
 from adjudge.store.contests.activity_models import PrintRow
 
 Member = Annotated[Viewer, require_permission(Permission.CONTEST_JOIN)]

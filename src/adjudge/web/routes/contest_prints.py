@@ -9,12 +9,12 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.auth import require_permission
+from adjudge.domain.contest import MAX_PRINT_BYTES
 from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.services.prints import PrintFilter, PrintService, is_staff, may_print, sees_queue
 from adjudge.services.submitted_files import decode_source
 from adjudge.services.viewer import Viewer
-from adjudge.settings.printing_section import MAX_PRINT_BYTES
 from adjudge.web import forms
 from adjudge.web.contest_header import ContestPageRenderer
 from adjudge.web.render import page_router, redirect
