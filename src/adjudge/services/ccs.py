@@ -32,6 +32,17 @@ from adjudge.store.contests import ccs
 
 _ALL: Final = 1_000_000
 _MAX_CONTESTS: Final = 1_000
+_WITHOUT_TEAMS: Final = frozenset(
+    {
+        CcsCollection.CONTEST,
+        CcsCollection.STATE,
+        CcsCollection.JUDGEMENT_TYPES,
+        CcsCollection.LANGUAGES,
+        CcsCollection.PROBLEMS,
+        CcsCollection.COMMENTARY,
+    }
+)
+"""Objects that do not depend on teams."""
 _OF_SUBMISSIONS: Final = frozenset({CcsCollection.SUBMISSIONS, CcsCollection.JUDGEMENTS, CcsCollection.RUNS})
 _CONFIGURED: Final[Mapping[CcsCollection, Callable[[ContestSnapshot], list[Object]]]] = {
     CcsCollection.JUDGEMENT_TYPES: configuration.judgement_types,
@@ -65,7 +76,7 @@ class CcsService:
 
     async def get_contest(self, viewer: Viewer, contest: str, version: CcsVersion) -> Object:
         """One contest."""
-        found = await self.load(viewer, contest)
+        found = await self.load(viewer, contest, with_teams=False)
         item = convert(CcsCollection.CONTEST, configuration.contest_object(found.snapshot), version)
         if item is None:
             raise NotFound("contest", contest)
@@ -73,16 +84,16 @@ class CcsService:
 
     async def get_state(self, viewer: Viewer, contest: str) -> Object:
         """When the contest entered each state."""
-        return live.state_object(state_times((await self.load(viewer, contest)).view))
+        return live.state_object(state_times((await self.load(viewer, contest, with_teams=False)).view))
 
     async def get_access(self, viewer: Viewer, contest: str, version: CcsVersion) -> Object:
         """What the viewer may see and do."""
-        found = await self.load(viewer, contest)
+        found = await self.load(viewer, contest, with_teams=False)
         return access_object(found.snapshot, version, capabilities(found.view, version))
 
     async def get_account(self, viewer: Viewer, contest: str) -> Object:
         """The account of the viewer; visitors have none."""
-        found = await self.load(viewer, contest)
+        found = await self.load(viewer, contest, with_teams=False)
         if viewer.user_id is None:
             raise NotFound("account", contest)
         known = configuration.accounts(found.snapshot)
@@ -98,7 +109,7 @@ class CcsService:
         filters: Mapping[str, str] | None = None,
     ) -> list[Object]:
         """A collection; ``filters`` are values of properties that are ids, an empty one for no value."""
-        found = await self.load(viewer, contest)
+        found = await self.load(viewer, contest, with_teams=collection not in _WITHOUT_TEAMS)
         served = properties(found.snapshot, collection, version)
         if not served:
             return []
@@ -111,16 +122,16 @@ class CcsService:
         self, viewer: Viewer, contest: str, collection: CcsCollection, object_id: str, version: CcsVersion
     ) -> Object:
         """One object of a collection; one that the viewer may not see is not found."""
-        found = await self.load(viewer, contest)
+        found = await self.load(viewer, contest, with_teams=collection not in _WITHOUT_TEAMS)
         ids = await self._submission_ids(found, collection, {"id": object_id})
         for item in await self.collect(found, collection, version, ids):
             if item["id"] == object_id:
                 return item
         raise NotFound(str(collection).replace("-", "_").removesuffix("s"), object_id)
 
-    async def load(self, viewer: Viewer, contest: str) -> LoadedContest:
+    async def load(self, viewer: Viewer, contest: str, *, with_teams: bool = True) -> LoadedContest:
         """The contest and its data; it is known by its slug only, and a canceled one is not found."""
-        found = await self.loader.load(viewer, contest)
+        found = await self.loader.load(viewer, contest, with_teams=with_teams)
         if found.view.contest.slug != contest or found.view.contest.state is ContestState.CANCELED:
             raise NotFound("contest", contest)
         return found
@@ -168,7 +179,7 @@ class CcsService:
         self, viewer: Viewer, contest: str, version: CcsVersion, *, group: str | None = None
     ) -> Object:
         """The scoreboard that the viewer sees, of all ranked teams or of one group."""
-        found = await self.load(viewer, contest)
+        found = await self.load(viewer, contest, with_teams=group is not None)
         view, snapshot = found.view, found.snapshot
         access = board_access(view, is_jury=view.sees_all)
         board = await self.exports.board(access)

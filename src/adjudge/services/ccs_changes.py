@@ -56,7 +56,7 @@ class CcsChangeService:
         self, viewer: Viewer, contest: str, item: CcsSubmission, caller: RequestContext, version: CcsVersion
     ) -> Object:
         """Submit for the own team, or as an organiser for any team; return the submission."""
-        found = await self.reader.load(viewer, contest)
+        found = await self._load(viewer, contest, item.team_id)
         participant = _act_for(found, item.team_id, "team_id")
         if not participant and choose_participant(found.view).kind not in KINDS:
             raise Conflict("The contest has ended.")
@@ -75,9 +75,15 @@ class CcsChangeService:
             raise NotFound("submission", reply.response["submission_id"])
         return converted
 
+    async def _load(self, viewer: Viewer, contest: str, team_id: str) -> LoadedContest:
+        """The contest; with all teams only if the viewer acts for one that is not the own one."""
+        found = await self.reader.load(viewer, contest, with_teams=False)
+        is_own = not team_id or _is_own(found.view, team_id)
+        return found if is_own or not found.view.is_organiser else await self.reader.load(viewer, contest)
+
     async def clarify(self, viewer: Viewer, contest: str, body: Mapping[str, Any], version: CcsVersion) -> Object:
         """Ask as a team or for one, or answer and announce as the jury; return the clarification."""
-        found = await self.reader.load(viewer, contest)
+        found = await self._load(viewer, contest, _text(body, "from_team_id"))
         _refuse(body, _SET_BY_SERVER, "the server sets it; leave it out")
         text, label = _text(body, "text", required=True), _text(body, "problem_id")
         sender = _text(body, "from_team_id")
@@ -120,7 +126,7 @@ class CcsChangeService:
 
     async def patch(self, viewer: Viewer, contest: str, body: Mapping[str, Any], version: CcsVersion) -> Object:
         """Change the start, pause the countdown, or thaw the scoreboard."""
-        await self.reader.load(viewer, contest)
+        await self.reader.load(viewer, contest, with_teams=False)
         given = _text(body, "id", required=True)
         if given != contest:
             raise Conflict(f"id: {given[:36]!r} is not the contest of this address.")
@@ -145,7 +151,7 @@ class CcsChangeService:
     async def _thaw(self, viewer: Viewer, contest: str, body: Mapping[str, Any], version: CcsVersion) -> Object:
         """Thaw now; a thaw cannot be planned."""
         at = parse_time(_text(body, "scoreboard_thaw_time", required=True), "scoreboard_thaw_time")
-        view = (await self.reader.load(viewer, contest)).view
+        view = (await self.reader.load(viewer, contest, with_teams=False)).view
         if view.contest.thaw_at is not None or not view.times.timeline.has_freeze:
             raise Forbidden("scoreboard_thaw_time: the scoreboard is not frozen.")
         if not view.times.has_ended_for_all:

@@ -28,7 +28,7 @@ class CcsFileService:
 
     async def submission_zip(self, viewer: Viewer, contest: str, number: str) -> bytes:
         """The files of a submission as a ZIP archive."""
-        found = await self.reader.load(viewer, contest)
+        found = await self.reader.load(viewer, contest, with_teams=False)
         for submission_id in await self.reader.find_submission(found, number, None):
             try:
                 return zip_files((await self.sources.get_files(viewer, submission_id)).files)
@@ -38,7 +38,7 @@ class CcsFileService:
 
     async def statement(self, viewer: Viewer, contest: str, label: str) -> PublicFile:
         """The statement of a problem as PDF; the English one if there are several."""
-        found = await self.reader.load(viewer, contest)
+        found = await self.reader.load(viewer, contest, with_teams=False)
         row = await self.problems.find(found.view, label)
         problem = found.snapshot.definitions.get(row.problem.revision_id)
         statements = [item for item in (problem.statements if problem else ()) if item.format == "pdf"]
@@ -49,7 +49,7 @@ class CcsFileService:
 
     async def attachment(self, viewer: Viewer, contest: str, label: str, name: str) -> PublicFile:
         """A file that is given to contestants with a problem."""
-        found = await self.reader.load(viewer, contest)
+        found = await self.reader.load(viewer, contest, with_teams=False)
         row = await self.problems.find(found.view, label)
         problem = found.snapshot.definitions.get(row.problem.revision_id)
         if problem is None or name not in {item.name for item in problem.attachments}:

@@ -33,19 +33,23 @@ class LoadedContest:
 
 @dataclass(frozen=True, slots=True)
 class CcsLoader:
-    """Reads contests; one snapshot takes a fixed number of statements."""
+    """Reads contests; one snapshot takes a fixed number of statements.
+
+    Teams are read only where they are needed: thousands of clients ask for languages and problems when a contest
+    starts.
+    """
 
     database: Database
     languages: Languages
     rules: SubmissionRulesCache
     images: ImageInfoCache
 
-    async def load(self, viewer: Viewer, name: str) -> LoadedContest:
-        """The contest with everything but its submissions."""
+    async def load(self, viewer: Viewer, name: str, *, with_teams: bool = True) -> LoadedContest:
+        """The contest with everything but its submissions; without teams, only what the viewer is."""
 
         async def read(tx: Tx) -> LoadedContest:
             view = await find_view(tx, viewer, name)
-            return LoadedContest(view, await read_contest(tx, view))
+            return LoadedContest(view, await (read_contest(tx, view) if with_teams else _read_own(tx, view)))
 
         found = await self.database.read(read)
         snapshot = found.snapshot
@@ -101,6 +105,19 @@ async def read_contest(tx: Tx, view: ContestView) -> ContestSnapshot:
         all_organizations=await teams.organizations_of_contest(tx, contest_id),
         teams=await teams.teams_of_contest(tx, contest_id),
         people=await ccs.people(tx, contest_id),
+    )
+
+
+async def _read_own(tx: Tx, view: ContestView) -> ContestSnapshot:
+    """The contest with the viewer's own teams and account alone."""
+    problems, user_id = await queries.problems(tx, view.contest.id), view.viewer.user_id
+    return ContestSnapshot(
+        contest=view.contest,
+        times=view.times,
+        audience=audience_of(view, problems),
+        problems=problems,
+        all_participants=view.participants,
+        people=[] if user_id is None else await ccs.people(tx, view.contest.id, user_id),
     )
 
 

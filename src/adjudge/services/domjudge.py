@@ -60,7 +60,7 @@ class DomjudgeService:
 
     async def list_problems(self, viewer: Viewer, contest: str, filters: Mapping[str, str]) -> list[Object]:
         """The problems of the Contest API, with the slug as ``externalid``."""
-        found = await self.ccs.load(viewer, contest)
+        found = await self.ccs.load(viewer, contest, with_teams=False)
         slugs = {row.problem.label: row.slug for row in found.snapshot.problems}
         problems = await self.ccs.list_objects(viewer, contest, CcsCollection.PROBLEMS, VERSION, filters)
         return [{**item, "short_name": item["label"], **_external_id(item, slugs)} for item in problems]

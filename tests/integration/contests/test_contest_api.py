@@ -130,7 +130,7 @@ async def test_aliases_are_the_default_version(published: PublishedProblem, stac
     world = await make_world(published, stack)
     await world.enter("running")
     client = world.clients["jury"]
-    for path in ("", "/", "/contests", f"/contests/{SLUG}", f"/contests/{SLUG}/judgements"):
+    for path in ("", "/", "/contests", f"/contests/{SLUG}", f"/contests/{SLUG}/submissions"):
         expected = await read(client, f"/api/2023-06{path}")
         assert await read(client, f"/api{path}") == await read(client, f"/api/v4{path}") == expected
 

@@ -153,7 +153,7 @@ CASES = Statement(
 )
 PEOPLE = Statement(
     "contests.ccs_people",
-    "List the members of participants and the users with a role in a contest.",
+    "List the members of participants and the users with a role in a contest, or one user among them.",
     """
     SELECT {columns} FROM (
         SELECT participant_members.user_id AS user_id, participant_members.participant_id AS participant_id,
@@ -162,7 +162,9 @@ PEOPLE = Statement(
         WHERE participant_members.contest_id = :contest_id AND participants.kind IN ('official', 'unofficial', 'test')
         UNION ALL
         SELECT user_id, NULL, role FROM contest_roles WHERE contest_id = :contest_id
-    ) AS people JOIN users ON users.id = people.user_id ORDER BY users.name, people.role, people.participant_id
+    ) AS people JOIN users ON users.id = people.user_id
+    WHERE CAST(:user_id AS text) IS NULL OR people.user_id = :user_id
+    ORDER BY users.name, people.role, people.participant_id
     """,
     row=CcsPersonRow,
     columns={
@@ -206,6 +208,6 @@ async def find_submission_of_run(tx: Tx, contest_id: str, job_id: str) -> str | 
     return str(rows[0]["submission_id"]) if rows else None
 
 
-async def people(tx: Tx, contest_id: str) -> list[CcsPersonRow]:
-    """The members of participants, and the users with a role, by name."""
-    return await tx.fetch(PEOPLE, contest_id=contest_id)
+async def people(tx: Tx, contest_id: str, user_id: str | None = None) -> list[CcsPersonRow]:
+    """The members of participants, and the users with a role, by name; or what one user is."""
+    return await tx.fetch(PEOPLE, contest_id=contest_id, user_id=user_id)
