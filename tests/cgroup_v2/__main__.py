@@ -1,4 +1,7 @@
-"""``make test-cgroup2``: builds a disk, boots it, runs the sandbox tests and writes the result into the docs."""
+"""``make test-cgroup2``: builds a disk, boots it, runs the sandbox tests and writes the result into the docs.
+
+A third machine runs systemd, with the doctor in the unit of a worker.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.cgroup_v2 import image, machine
+from tests.cgroup_v2 import image, machine, systemd_unit
 from tests.sandbox.programs import compile_all
 
 PAGE = image.REPOSITORY / "docs/reference/sandbox-tests-cgroup-v2.md"
@@ -20,10 +23,10 @@ _PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs"}
 
 
 def main() -> int:
-    """Return 0 if the suite passed as root and as an unprivileged user."""
+    """Return 0 if the suite passed as root and as an unprivileged user, and the doctor in a systemd unit."""
     options = _options()
     _require_tools()
-    legs = [options.leg] if options.leg else ["root", "user"]
+    legs = [options.leg] if options.leg else ["root", "user", "systemd"]
     with tempfile.TemporaryDirectory(prefix="adjudge-cgroup2-") as folder:
         here = Path(folder)
         image.build(here / "disk", here / "staging", compile_all(here / "programs"))
@@ -58,7 +61,9 @@ def _log(options: argparse.Namespace, leg: str) -> Path:
 
 def page(outcomes: Sequence[machine.Outcome], ways: str, now: datetime) -> str:
     """Page of the docs with the last result."""
-    first, legs = outcomes[0], [leg for outcome in outcomes for leg in outcome.legs]
+    first, ended = outcomes[0], [leg for outcome in outcomes for leg in outcome.legs]
+    legs = [leg for leg in ended if leg.name != "systemd"]
+    unit = next((leg for leg in ended if leg.name == "systemd"), None)
     rows = [f"| {leg.name} | {leg.passed} | {leg.failed} | {leg.summary} |" for leg in legs]
     who = {"root": "as root", "user": "as an unprivileged user with a delegated subtree"}
     return "\n".join(
@@ -77,13 +82,19 @@ def page(outcomes: Sequence[machine.Outcome], ways: str, now: datetime) -> str:
             "|---|---|---|---|",
             *rows,
             "",
+            *([_unit_result(unit), ""] if unit else []),
         ]
     )
 
 
+def _unit_result(unit: machine.Leg) -> str:
+    result = "passed" if unit.exit_code == 0 else "failed"
+    return f"`adjudge doctor --container` in the systemd unit of a worker (`deploy/systemd`): {result}."
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make test-cgroup2", description=__doc__)
-    parser.add_argument("--leg", choices=("root", "user"), help="run as one user only; the page is not written")
+    parser.add_argument("--leg", choices=("root", "user", "systemd"), help="one part only; the page is not written")
     parser.add_argument("--ways", default="agent,command", help="agent, command, or both with a comma (default)")
     parser.add_argument("--args", help="further arguments for pytest, split at spaces; the page is not written")
     parser.add_argument("--time-scale", help="factor on the suite's time limits (default 1 with KVM, 5 without)")
@@ -95,6 +106,8 @@ def _require_tools() -> None:
     missing = [package for tool, package in _PACKAGES.items() if not shutil.which(tool)]
     if not list(Path("/boot").glob("vmlinuz-*")):
         missing.append("linux-image-cloud-amd64")
+    if not Path(systemd_unit.INIT).exists():
+        missing.append("systemd")
     if missing and shutil.which("apt-get"):
         subprocess.run(["apt-get", "update", "-q"], check=True)
         subprocess.run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], check=True)

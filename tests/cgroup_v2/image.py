@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.cgroup_v2.systemd_unit import add_systemd
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 GUEST_INIT = Path("/sbin/adjudge-init")
 _SKIPPED = shutil.ignore_patterns(
@@ -32,6 +34,7 @@ def build(image: Path, staging: Path, programs: Path, size_mib: int = 1536) -> N
     _copy_checkout(staging)
     shutil.copytree(programs, staging / "programs")
     _copy_tools(staging)
+    add_systemd(staging)
     _copy_libraries(staging)
     _make_directories_accessible(staging)
     init = staging / GUEST_INIT.relative_to("/")

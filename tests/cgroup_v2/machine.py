@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cgroup_v2 import systemd_unit
+
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Result of the suite for one user."""
+    """Result of the suite for one user, or of the doctor in a systemd unit."""
 
     name: str
     exit_code: int
@@ -54,7 +56,10 @@ def newest_kernel() -> Path:
 def boot(image: Path, kernel: Path, settings: dict[str, str], log: Path, deadline_s: float) -> Outcome:
     """Run the machine until it powers off, logging its console; kill it at the deadline."""
     accel = accelerator()
-    words = ["console=ttyS0", "quiet", "loglevel=1", "panic=-1", "root=/dev/nvme0n1", "rw", "init=/sbin/adjudge-init"]
+    init = ["init=/sbin/adjudge-init"]
+    if settings["leg"] == "systemd":
+        init = [f"init={systemd_unit.INIT}", "systemd.unit=doctor.target", "systemd.log_target=console"]
+    words = ["console=ttyS0", "quiet", "loglevel=1", "panic=-1", "root=/dev/nvme0n1", "rw", *init]
     words += [f"adjudge.{name}={value}" for name, value in settings.items()]
     argv = ["qemu-system-x86_64", "-accel", accel, "-cpu", "host" if accel == "kvm" else "max"]
     argv += ["-smp", "2", "-m", "3072", "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(kernel)]

@@ -114,9 +114,10 @@ def test_sandbox_can_work_in_the_unit(unit: Path) -> None:
     assert not (covering | inherited) & found.keys()
 
 
-def test_shared_directories_are_created_for_the_user() -> None:
-    tmpfiles = (UNITS / "adjudge.tmpfiles.conf").read_text()
-    assert re.search(r"^d /run/adjudge 0700 adjudge adjudge ", tmpfiles, re.MULTILINE)
+def test_workers_share_the_locks_of_slots() -> None:
+    """The directory is created by the units and stays when one of several workers stops."""
     assert re.search(r"^u adjudge ", (UNITS / "adjudge.sysusers.conf").read_text(), re.MULTILINE)
     for unit in JUDGING:
-        assert "XDG_RUNTIME_DIR=/run/adjudge" in directives(unit)["Environment"]
+        found = directives(unit)
+        assert "XDG_RUNTIME_DIR=/run/adjudge" in found["Environment"]
+        assert (found["RuntimeDirectory"], found["RuntimeDirectoryPreserve"]) == (["adjudge"], ["yes"])
