@@ -198,7 +198,7 @@ class ExportProgram:
             assert item["problem_id"] in problems
             assert item["language_id"] in languages
             assert item["team_id"] in teams
-            assert item["judgement"]["judgement_type_id"] in types
+            assert item["judgement"].get("judgement_type_id") in types, item
             assert item["judgement"]["max_run_time"] >= 0
         return submissions
 

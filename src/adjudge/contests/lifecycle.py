@@ -18,12 +18,14 @@ from adjudge.contests.formats.homework import HomeworkConfig
 from adjudge.contests.times import ContestTimes, load_times
 from adjudge.domain.contest import ContestPhase
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound, VersionConflict
+from adjudge.domain.problem import AWAITING_PACKAGE
 from adjudge.domain.states import ContestState
 from adjudge.store import Tx
 from adjudge.store.contests import clarifications, commands, queries
 from adjudge.store.contests import scoreboard as scoreboard_store
 from adjudge.store.contests import submissions as contest_submissions
-from adjudge.store.contests.models import ContestProblem, ContestRow, ContestSettings
+from adjudge.store.contests.models import ContestProblem, ContestProblemRow, ContestRow, ContestSettings
+from adjudge.store.problems import queries as problem_queries
 
 _BOARD_SETTINGS: Final = (
     "format",
@@ -134,14 +136,27 @@ async def _lock_timeline(tx: Tx, contest_id: str) -> tuple[ContestRow, ContestTi
     return contest, await load_times(tx, contest)
 
 
+async def _check_packages(tx: Tx, problems: Sequence[ContestProblemRow]) -> None:
+    """Refuse problems whose packages are still to be uploaded."""
+    revisions = await problem_queries.find_revisions(tx, [row.problem.revision_id for row in problems])
+    missing = [row.problem.label for row in problems if revisions[row.problem.revision_id].format == AWAITING_PACKAGE]
+    if missing:
+        raise InvalidInput(
+            f"problems: the packages of {', '.join(missing)} are not uploaded yet; upload or remove them.",
+            field="problems",
+        )
+
+
 async def publish(tx: Tx, contest_id: str, *, actor: str, reason: str) -> None:
     """Publish a draft; it needs problems and a start."""
     contest = await commands.lock(tx, contest_id)
     settings = contest.settings
     if settings.starts_at is None and settings.countdown_pause_us is None:
         raise InvalidInput("starts_at: a published contest needs a start; set it first.", field="starts_at")
-    if not await queries.problems(tx, contest_id):
+    problems = await queries.problems(tx, contest_id)
+    if not problems:
         raise InvalidInput("problems: a published contest needs at least one; add one first.", field="problems")
+    await _check_packages(tx, problems)
     await commands.set_state(tx, contest, ContestState.PUBLISHED, actor=actor, reason=reason)
 
 

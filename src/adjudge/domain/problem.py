@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.programs import Checker, FileRef, InputValidator, Interactor, Program, ScoreUnit, Stub
@@ -256,6 +257,10 @@ class ProblemSource:
 
     name: str
     url: str = ""
+
+
+AWAITING_PACKAGE: Final = "awaiting-package"
+"""The format of a revision that was created before the package of its problem was uploaded."""
 
 
 @dataclass(frozen=True, slots=True)

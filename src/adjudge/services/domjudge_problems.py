@@ -19,7 +19,7 @@ from adjudge.domain.contest import ContestRole
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.permissions import Permission
-from adjudge.domain.problem import Case, PackageFormat, Problem
+from adjudge.domain.problem import AWAITING_PACKAGE, Case, PackageFormat, Problem
 from adjudge.domain.problem_metadata import parse_slug, parse_title
 from adjudge.packages.findings import Finding, Severity
 from adjudge.packages.load import default_name
@@ -40,8 +40,6 @@ from adjudge.store.problems.models import NewProblem, NewRevision
 
 IMPORT_WAIT_SEC: Final = 300
 """How long an upload waits for its import; requests of this path have as much more time."""
-PLACEHOLDER: Final = "awaiting-package"
-"""The format of the revision of a problem whose package is not uploaded yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +141,14 @@ class DomjudgeProblemService:
         await problem_commands.insert(tx, problem)
         definition = Problem(
             slug,
-            PackageFormat(PLACEHOLDER),
+            PackageFormat(AWAITING_PACKAGE),
             titles={"en": problem.title},
-            cases=(Case("awaiting-package", "", "awaiting-package.in"),),
+            cases=(Case(AWAITING_PACKAGE, "", f"{AWAITING_PACKAGE}.in"),),
         )
         digest = hashlib.sha256(problem.id.encode()).hexdigest()
-        revision = NewRevision(self.new_id(), problem.id, PLACEHOLDER, digest, viewer.id, problem_to_json(definition))
+        revision = NewRevision(
+            self.new_id(), problem.id, AWAITING_PACKAGE, digest, viewer.id, problem_to_json(definition)
+        )
         await problem_commands.add_revision(tx, revision)
 
     async def _save(self, tx: Tx, view: ContestView, specs: Sequence[ContestProblemSpec]) -> None:
@@ -156,7 +156,7 @@ class DomjudgeProblemService:
         problems = await resolve_specs(tx, viewer, contest_id, specs, self.contests.languages)
         revisions = await problem_queries.find_revisions(tx, [item.revision_id for item in problems])
         checked = [
-            replace(item, accepts=item.accepts and revisions[item.revision_id].format != PLACEHOLDER)
+            replace(item, accepts=item.accepts and revisions[item.revision_id].format != AWAITING_PACKAGE)
             for item in problems
         ]
         await lifecycle.set_problems(tx, contest_id, checked, actor=viewer.id, reason="")
@@ -170,7 +170,7 @@ async def _lock(tx: Tx, viewer: Viewer, contest: str) -> ContestView:
 
 
 async def _is_placeholder(tx: Tx, row: ContestProblemRow) -> bool:
-    return (await problem_queries.find_revision(tx, row.problem.revision_id)).format == PLACEHOLDER
+    return (await problem_queries.find_revision(tx, row.problem.revision_id)).format == AWAITING_PACKAGE
 
 
 def _merge(rows: Sequence[ContestProblemRow], listed: Sequence[ListedPackage]) -> list[ContestProblemSpec]:

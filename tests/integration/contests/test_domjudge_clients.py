@@ -146,17 +146,24 @@ def test_the_submit_program_works_unchanged(submit: SubmitProgram, contest: str,
         submit.submit(empty)
 
 
+@pytest.mark.usefixtures("contest")
 def test_without_a_package_no_submission_is_judged(installation: Installation, exporter: ExportProgram) -> None:
     start = (datetime.now(UTC) - timedelta(minutes=1)).isoformat(timespec="seconds")
     name = exporter.create_contest(f"id: empty\nname: Empty\nstart_time: {start}\nduration: 1:00:00\n")
     data = {"data": ("problems.yaml", "- {id: missing, label: A, name: Missing}", "application/x-yaml")}
     assert exporter.call("POST", f"/contests/{name}/problems/add-data", files=data).json() == ["A"]
     with installation.client("jury") as jury, installation.client("team1") as team:
-        opened = jury.put(
-            f"/api/v1/contests/{name}/problems", json={"problems": [{"problem": "missing", "label": "A"}]}
+        problems = f"/api/v1/contests/{name}/problems"
+        refused = jury.post(f"/api/v1/contests/{name}:publish")
+        assert (refused.status_code, "the packages of A are not uploaded yet" in refused.json()["detail"]) == (
+            400,
+            True,
         )
-        assert opened.json()["items"][0]["accepts"], "an organiser opened it by mistake"
+        assert jury.put(problems, json={"problems": [{"problem": "adding", "label": "B"}]}).is_success
         assert jury.post(f"/api/v1/contests/{name}:publish").is_success
+        both = {"problems": [{"problem": "missing", "label": "A"}, {"problem": "adding", "label": "B"}]}
+        opened = jury.put(problems, json=both)
+        assert opened.json()["items"][0]["accepts"], "an organiser opened it by mistake"
         assert team.post(f"/api/v1/contests/{name}:register", json={}).status_code == 201
         body = {"contest": name, "problem": "A", "language": "python3", "source": RIGHT}
         sent = team.post("/api/v1/submissions", json=body).json()["submission_id"]
@@ -186,9 +193,10 @@ def test_statistics_and_downloads_of_submissions(
     source.write_text(RIGHT)
     number = submit.submit(source)["id"]
     until = time.monotonic() + 120
-    while any("end_time" not in item for item in exporter.get(f"/contests/{contest}/judgements")) or not any(
-        item["submission_id"] == number for item in exporter.get(f"/contests/{contest}/judgements")
-    ):
+    while True:
+        judgements = exporter.get(f"/contests/{contest}/judgements")
+        if all("end_time" in item for item in judgements) and number in {item["submission_id"] for item in judgements}:
+            break
         assert time.monotonic() < until
         time.sleep(0.1)
     found = exporter.read_activity(contest)
