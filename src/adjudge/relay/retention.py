@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe import metrics
@@ -20,7 +20,6 @@ from adjudge.store.accounts import api_tokens, sessions
 from adjudge.store.chains import triggers
 from adjudge.store.contests import scoreboard_log
 from adjudge.store.jobs import dead_letters, history, progress, retention
-from adjudge.store.jobs.history import HistoryTable
 from adjudge.store.judging import evaluations, executions
 from adjudge.store.ops import audit_log, idempotency_keys, metric_samples
 from adjudge.store.problems import imports
@@ -37,7 +36,14 @@ _BATCHES: Final = 20
 _SELDOM: Final = 60
 """Small tables without an index by time are read completely, so only every sixtieth pass looks at them."""
 
+P = TypeVar("P")
 DeleteBatch = Callable[[Tx], Awaitable[int]]
+
+
+class DeletePage(Protocol[P]):
+    """Deletes what is due after a position; returns the number of rows, and the next position, None at the end."""
+
+    async def __call__(self, tx: Tx, position: P | None) -> tuple[int, P | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +80,24 @@ class Sweep:
         return total, True
 
 
-class HistorySweep:
-    """The same for a table that is read from its oldest row on; a pass continues where the last one ended."""
+class PagedSweep(Generic[P]):
+    """The same for a table that is read page by page, from its oldest row on; a pass continues where the last ended."""
 
-    def __init__(self, table: HistoryTable, *, older_than_ms: int) -> None:
-        self._table = table
-        self._older_than_ms = older_than_ms
-        self._position = table.start
+    def __init__(self, delete: DeletePage[P]) -> None:
+        self._delete = delete
+        self._position: P | None = None
 
     async def run(self, database: Database) -> tuple[int, bool]:
         total = 0
         for _ in range(_BATCHES):
-            page = await database.transact(
-                partial(
-                    history.delete_page,
-                    table=self._table,
-                    position=self._position,
-                    older_than_ms=self._older_than_ms,
-                )
-            )
-            total += page.deleted
-            self._position = self._table.start if page.position is None else page.position
-            if page.position is None:
+            deleted, self._position = await database.transact(partial(self._delete, position=self._position))
+            total += deleted
+            if self._position is None:
                 return total, False
         return total, True
+
+
+AnySweep = Sweep | PagedSweep[Any]
 
 
 class Retention:
@@ -105,7 +105,7 @@ class Retention:
 
     def __init__(self, database: Database, options: RetentionOptions) -> None:
         self._database = database
-        self.sweeps: Mapping[str, Sweep | HistorySweep] = _sweeps(options)
+        self.sweeps: Mapping[str, AnySweep] = _sweeps(options)
         """By table; a table whose retention is unlimited has none."""
 
     async def run_once(self) -> int:
@@ -128,13 +128,13 @@ class Retention:
         return total
 
 
-def _sweeps(options: RetentionOptions) -> dict[str, Sweep | HistorySweep]:
-    sweeps: dict[str, Sweep | HistorySweep] = {
+def _sweeps(options: RetentionOptions) -> dict[str, AnySweep]:
+    sweeps: dict[str, AnySweep] = {
         "executions": Sweep(executions.delete_expired),
         "evaluations": Sweep(evaluations.delete_expired),
         "webhook_deliveries": Sweep(partial(webhooks.delete_old, older_than_ms=options.deliveries_ms)),
-        "jobs": Sweep(partial(retention.forget, older_than_ms=_DAY_MS)),
-        "outbox": HistorySweep(history.OUTBOX, older_than_ms=_DAY_MS),
+        "jobs": PagedSweep(partial(retention.delete_orphaned, older_than_ms=_DAY_MS)),
+        "outbox": PagedSweep(partial(history.delete_page, table=history.OUTBOX, older_than_ms=_DAY_MS)),
         "idempotency_keys": Sweep(idempotency_keys.delete_expired),
         "job_progress": Sweep(partial(progress.delete_old, older_than_ms=_PROGRESS_MS)),
         "scoreboard_log": Sweep(partial(scoreboard_log.delete_old_log, older_than_ms=_DAY_MS)),
@@ -144,7 +144,8 @@ def _sweeps(options: RetentionOptions) -> dict[str, Sweep | HistorySweep]:
     }
     if options.history_ms is not None:
         for table in (history.STATUS_LOG, history.ATTEMPTS):
-            sweeps[table.name] = HistorySweep(table, older_than_ms=options.history_ms)
+            page = partial(history.delete_page, table=table, older_than_ms=options.history_ms)
+            sweeps[table.name] = PagedSweep(page)
     if options.audit_ms is not None:
         sweeps["audit_log"] = Sweep(partial(audit_log.delete_old, older_than_ms=options.audit_ms))
     if options.imports_ms is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from adjudge.relay import retention as module
 from adjudge.relay.retention import Retention, RetentionOptions
 from adjudge.store import Tx
 from adjudge.store.accounts import api_tokens, sessions, users
-from adjudge.store.jobs import dead_letters
+from adjudge.store.jobs import dead_letters, retention
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging.models import Judgement
 from adjudge.store.ops import audit_log
@@ -56,18 +57,18 @@ async def test_history_of_jobs_is_deleted_and_the_submission_is_kept(store: Stor
     (waiting,) = await store.submit()
     failed = await store.enqueue("sturdy")
     await _finish(store, failed, status=JobStatus.FAILED, error_code="DEFECT")
-    retention = Retention(store.database, ALL)
-    await retention.run_once()
+    sweeper = Retention(store.database, ALL)
+    await sweeper.run_once()
     assert all(judged in found for found in (await _jobs_in(store)).values())
 
     await store.clock.advance(2 * DAY_MS)
-    await retention.run_once()
+    await sweeper.run_once()
     found = await _jobs_in(store)
     assert found["outbox"] == {waiting.job_id, failed}, "of an unfinished job, and of one with an open dead letter"
     assert judged in found["job_status_log"] & found["job_attempts"]
 
     await store.clock.advance(90 * DAY_MS)
-    await retention.run_once()
+    await sweeper.run_once()
     found = await _jobs_in(store)
     assert (found["job_attempts"], found["job_status_log"]) == ({failed}, {failed})
     kept = await store.row("SELECT verdict FROM submissions WHERE id = :id", id=submission)
@@ -92,6 +93,28 @@ async def test_jobs_of_callbacks_are_deleted(store: StoreHarness) -> None:
     await store.clock.advance(2 * DAY_MS)
     await Retention(store.database, ALL).run_once()
     assert await store.rows("SELECT id FROM jobs") == []
+
+
+async def test_jobs_are_looked_at_page_by_page(store: StoreHarness) -> None:
+    """Of jobs that ended in one transaction, too: the id continues where the time is equal."""
+    needed = await store.enqueue_many(3, kind="webhook")
+    claimed = await store.claim(*needed)
+    failed = [JobResult(fence_of(job), JobStatus.FAILED, error_code="DEFECT") for job in claimed.done]
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, failed))  # their dead letters are open
+    await store.clock.advance(1)
+    orphan = await store.enqueue("callback")
+    await _finish(store, orphan)
+    await store.clock.advance(2 * DAY_MS)
+    pages, position = [], None
+    while True:
+        deleted, position = await store.transact(
+            partial(retention.delete_orphaned, position=position, older_than_ms=DAY_MS, limit=2)
+        )
+        pages.append(deleted)
+        if position is None:
+            break
+    assert pages == [0, 1, 0]
+    assert {row["id"] for row in await store.rows("SELECT id FROM jobs")} == {*needed}
 
 
 async def test_sessions_tokens_and_audit_log(store: StoreHarness) -> None:
@@ -160,11 +183,11 @@ async def test_a_pass_is_bounded_and_reports_that_it_is_behind(
         await store.transact(lambda tx, results=results: store.jobs.finish_and_claim_next(tx, results))  # type: ignore[misc]
     await store.write("UPDATE outbox SET state = 'delivered'")
     await store.clock.advance(2 * DAY_MS)
-    retention = Retention(store.database, ALL)
+    sweeper = Retention(store.database, ALL)
     before = metric_value("retention_deleted_total", table="outbox")
 
     async def behind_and_left() -> tuple[float, int]:
-        await retention.run_once()
+        await sweeper.run_once()
         left = (await store.row("SELECT count(*) AS n FROM outbox"))["n"]
         return metric_value("retention_behind", table="outbox"), left
 
@@ -184,9 +207,9 @@ class FailingSweep:
 async def test_a_table_that_fails_does_not_stop_the_others(
     sqlite_store: StoreHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    retention = Retention(sqlite_store.database, ALL)
-    sweeps: Mapping[str, Any] = {"first": FailingSweep(), **retention.sweeps}
-    monkeypatch.setattr(retention, "sweeps", sweeps)
+    sweeper = Retention(sqlite_store.database, ALL)
+    sweeps: Mapping[str, Any] = {"first": FailingSweep(), **sweeper.sweeps}
+    monkeypatch.setattr(sweeper, "sweeps", sweeps)
     await _finish(sqlite_store, await sqlite_store.enqueue("callback"))
     await sqlite_store.clock.advance(2 * DAY_MS)
-    assert await retention.run_once() >= 1
+    assert await sweeper.run_once() >= 1

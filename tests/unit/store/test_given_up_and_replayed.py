@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -170,9 +171,10 @@ async def test_retention_deletes_the_jobs_of_executions_with_all_that_belongs_to
     await judge(store, made[letter.id] or "", typed_result=None)
     assert await store.transact(executions.delete_expired) == 1
     await store.clock.advance(ms=10_000)
-    assert await store.transact(lambda tx: retention.forget(tx, older_than_ms=60_000)) == 0
+    delete = partial(retention.delete_orphaned, position=None, older_than_ms=60_000)
+    assert await store.transact(delete) == (0, None)
     await store.clock.advance(ms=60_000)
-    counts = [await store.transact(lambda tx: retention.forget(tx, older_than_ms=60_000)) for _ in range(3)]
+    counts = [(await store.transact(delete))[0] for _ in range(3)]
     assert counts == [1, 1, 0], "the replay first, then what it replayed"
     assert {row["id"] for row in await store.rows("SELECT id FROM jobs")} == {kept, waiting}
     for table in ("outbox", "job_status_log", "job_attempts", "dead_letters"):

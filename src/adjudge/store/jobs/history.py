@@ -59,15 +59,6 @@ class HistoryTable:
     start: int | str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
-    """What one page of a pass did."""
-
-    deleted: int
-    position: int | str | None
-    """The last key; None if the pass is complete."""
-
-
 OUTBOX: Final = HistoryTable(
     "outbox",
     Statement(
@@ -143,11 +134,15 @@ ATTEMPTS: Final = HistoryTable(
 
 
 async def delete_page(
-    tx: Tx, table: HistoryTable, position: int | str, *, older_than_ms: int, limit: int = 500
-) -> HistoryPage:
-    """Delete what is due in the next page after ``position``."""
-    rows = await tx.fetch(table.page, after=position, older_than_us=older_than_ms * 1_000, limit=limit)
+    tx: Tx, position: int | str | None, *, table: HistoryTable, older_than_ms: int, limit: int = 500
+) -> tuple[int, int | str | None]:
+    """Delete what is due in the page after ``position``.
+
+    Return how many rows, and the position of the next page; None if this was the last page of the pass.
+    """
+    after = table.start if position is None else position
+    rows = await tx.fetch(table.page, after=after, older_than_us=older_than_ms * 1_000, limit=limit)
     keys = sorted({(row.key,) for row in rows if row.is_due})
     deleted = await tx.execute(table.delete, keys) if keys else 0
     is_last = len(rows) < limit or any(row.is_recent for row in rows)
-    return HistoryPage(deleted, None if is_last else rows[-1].key)
+    return deleted, None if is_last else rows[-1].key
