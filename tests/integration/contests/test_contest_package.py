@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.verdict import Verdict
+from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.store.contests.scoreboard import JURY, PUBLIC
 from adjudge.store.jobs.models import JobResult
 from adjudge.store.judging.models import Judgement
@@ -48,6 +49,8 @@ async def follow(target: Installation, source: Installation) -> None:
 async def test_icpc_contest_moves_with_its_scoreboards(both: tuple[Installation, Installation]) -> None:
     source, target = both
     contest = await hold_icpc(source)
+    store = target.api.store
+    announcer = ContestAnnouncer(store.database)
     for step in ("", ":thaw", ":finalize", ":close-updates"):
         if step:
             await contest.advance(60)
@@ -58,12 +61,17 @@ async def test_icpc_contest_moves_with_its_scoreboards(both: tuple[Installation,
         slug = f"moved{step.replace(':', '-')}"
         seen = await target.import_contest(data, slug=slug, preview=True)
         assert [item for item in seen["findings"] if item["severity"] == "error"] == []
+        await announcer.run_once()
         done = await target.import_contest(data, slug=slug)
+        assert await announcer.run_once() == 0, "nobody is notified of the past"
         assert done["items"] == seen["items"]
         before, after = await source.boards("finals"), await target.boards(slug)
         for name, body in before.items():
             assert after[name] == body, (step, name)
         assert (await target.import_contest(data, slug=slug))["is_unchanged"]
+    assert await store.rows("SELECT id FROM webhook_deliveries") == []
+    unread = await store.rows("SELECT user_id FROM contest_read_marks")
+    assert len(unread) == 4 * len(contest.users)
 
 
 @pytest.mark.parametrize("make", [hold_ioi, hold_homework])

@@ -172,6 +172,16 @@ async def test_preview_finds_conflicts_of_the_import(api: AsgiApp) -> None:
     ]
 
 
+async def test_new_problems_are_verified_on_request(api: AsgiApp) -> None:
+    done = await succeeded(await post(api, archive(MINIMAL), verify=True))
+    rows = await api.store.rows("SELECT id, purpose, state FROM problem_imports")
+    assert [(row["id"], row["purpose"], row["state"]) for row in rows] == [
+        (done["verifications"][0], "verify", "pending")
+    ]
+    again = await succeeded(await post(api, archive(MINIMAL), verify=True, slug="second"))
+    assert again["verifications"] == [], "the revision is not new"
+
+
 async def test_problem_of_another_user_is_refused(api: AsgiApp) -> None:
     await succeeded(await post(api, archive(MINIMAL)))
     other = MINIMAL | {"problems/sum/package.zip": zip_files(icpc_package() | {"data/secret/1.in": b"7 8\n"})}

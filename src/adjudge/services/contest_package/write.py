@@ -155,6 +155,7 @@ class ContestWriter:
         if with_submissions:
             await self._write_submissions()
         await package_import.set_counters(tx, self._contest_id)
+        await package_import.mark_read(tx, self._contest_id)
         await self._write_times()
         await self._write_state()
         await self._finish(slug)

@@ -256,6 +256,16 @@ SET_COUNTERS = Statement(
     WHERE contest_id = :contest_id
     """,
 )
+MARK_READ = Statement(
+    "contest_packages.mark_read",
+    "Mark everything of an imported contest as read by its participants.",
+    """
+    INSERT INTO contest_read_marks (contest_id, user_id, clarification_number, verdicts_until)
+    SELECT :contest_id, user_id,
+           COALESCE((SELECT max(number) FROM clarifications WHERE contest_id = :contest_id), 0), {now}
+    FROM participant_members WHERE contest_id = :contest_id GROUP BY user_id
+    """,
+)
 SET_FINALIZED = Statement(
     "contest_packages.set_finalized",
     "Set when an imported contest was finalized and when its updates ended.",
@@ -320,6 +330,11 @@ async def insert_submissions(
 async def set_counters(tx: Tx, contest_id: str) -> None:
     """Continue the numbers of a contest after its last ones."""
     await tx.execute(SET_COUNTERS, contest_id=contest_id)
+
+
+async def mark_read(tx: Tx, contest_id: str) -> None:
+    """Let nobody be notified of what happened before the import."""
+    await tx.execute(MARK_READ, contest_id=contest_id)
 
 
 async def set_finalized(tx: Tx, contest_id: str, *, finalized_at: int, end_of_updates_at: int | None) -> None:
