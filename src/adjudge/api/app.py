@@ -80,7 +80,9 @@ _UPLOADS: Final = re.compile(
     r"|/api(/v4)?/contests/[^/]+/(problems|problemset))$"
 )
 """Paths of packages, files of chain runs, materials and records, which are streamed. Other bodies are in memory."""
-_WAITING_IMPORTS: Final = re.compile(r"/api(/v4)?/contests/[^/]+/problems$")
+_WAITING_IMPORTS: Final = re.compile(
+    rf"(/api(/v4)?/contests/[^/]+/problems|{API_ROOT}/contests:import|/contests/import)$"
+)
 _MATERIALS_PAGE: Final = re.compile(r"/contests/([^/]+)/settings/materials")
 _UPLOAD_PAGES: Final = {"/manage/import": Permission.PROBLEM_WRITE, "/contests/import": Permission.CONTEST_CREATE}
 _CORS_HEADERS: Final = [

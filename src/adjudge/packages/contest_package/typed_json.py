@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import Enum
-from functools import lru_cache
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 Report = Callable[[str, str], None]
@@ -25,38 +26,110 @@ class _Invalid(Exception):
 
 
 def encode_value(value: object) -> Any:
-    """Convert a value to JSON values; fields with their default are left out."""
-    if isinstance(value, Enum):
-        return value.value
-    if dataclasses.is_dataclass(value):
-        return {
-            item.name: encode_value(getattr(value, item.name))
-            for item in dataclasses.fields(value)
-            if not _is_default(item, getattr(value, item.name))
-        }
-    if isinstance(value, Mapping):
-        return {str(key): encode_value(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [encode_value(item) for item in value]
-    return value
+    """Convert a dataclass to JSON values; fields with their default are left out."""
+    return _encoder(cast("Any", type(value)))(value)
 
 
-def _is_default(item: dataclasses.Field[Any], value: object) -> bool:
+@cache
+def _encoder(kind: Any) -> Callable[[Any], Any]:
+    """The function that converts values of a type; made once, because a contest has millions of values."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        inner = _encoder(_member(args))
+        return lambda value: None if value is None else inner(value)
+    if origin is tuple:
+        item = _encoder(args[0])
+        return lambda value: [item(entry) for entry in value]
+    if dataclasses.is_dataclass(kind):
+        return _object_encoder(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return lambda value: value.value
+    return lambda value: value  # scalars, and maps of JSON values
+
+
+def _object_encoder(kind: Any) -> Callable[[Any], Any]:
+    hints = _hints(kind)
+    fields = [(item.name, _default(item), _encoder(hints[item.name])) for item in dataclasses.fields(kind)]
+
+    def encode(value: object) -> dict[str, Any]:
+        found = ((name, getattr(value, name), default, encoder) for name, default, encoder in fields)
+        return {name: encoder(given) for name, given, default, encoder in found if given != default}
+
+    return encode
+
+
+def _default(item: dataclasses.Field[Any]) -> object:
     if item.default_factory is not dataclasses.MISSING:
-        return bool(value == item.default_factory())
-    return item.default is not dataclasses.MISSING and bool(value == item.default)
+        return item.default_factory()
+    return item.default
 
 
 def decode_value(kind: type[T], value: object, report: Report) -> T | None:
     """Convert a JSON value to a dataclass; None if it is invalid, after all errors were reported."""
     try:
-        found: T = _decode(kind, value, "", report)
+        found: T = _decoder(cast("Any", kind))(value)
     except _Invalid:
-        return None
-    return found
+        pass
+    else:
+        return found
+    with suppress(_Invalid):
+        _decode(kind, value, "", report)  # decodes it again, to name the paths of the errors
+    return None
 
 
-@lru_cache(maxsize=64)
+@cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    """The function that converts a JSON value to a type and raises without a report."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        inner = _decoder(_member(args))
+        return lambda value: None if value is None else inner(value)
+    if origin is tuple:
+        item = _decoder(args[0])
+        return lambda value: tuple(map(item, value)) if type(value) is list else _fail()
+    if dataclasses.is_dataclass(kind):
+        return _object_decoder(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        members = {item.value: item for item in kind}
+        return lambda value: members[value] if type(value) is str and value in members else _fail()
+    return _SCALARS.get(kind) or (lambda value: _decode(kind, value, "", _ignore))
+
+
+def _object_decoder(kind: Any) -> Callable[[Any], Any]:
+    hints = _hints(kind)
+    decoders = {name: _decoder(hint) for name, hint in hints.items()}
+    required = {item.name for item in dataclasses.fields(kind) if _default(item) is dataclasses.MISSING}
+
+    def decode(value: Any) -> Any:
+        if type(value) is not dict or not value.keys() <= decoders.keys() or not required <= value.keys():
+            raise _Invalid
+        return kind(**{name: decoders[name](given) for name, given in value.items()})
+
+    return decode
+
+
+def _fail() -> Any:
+    raise _Invalid
+
+
+_SCALARS: Final[Mapping[Any, Callable[[Any], Any]]] = {
+    str: lambda value: value if type(value) is str and "\0" not in value else _fail(),
+    int: lambda value: value if type(value) is int and -_MAX_INTEGER <= value <= _MAX_INTEGER else _fail(),
+    bool: lambda value: value if type(value) is bool else _fail(),
+}
+"""The decoders of the most frequent values."""
+
+
+def _ignore(path: str, message: str) -> None:
+    """Errors are reported by a second pass."""
+
+
+def _member(args: tuple[Any, ...]) -> Any:
+    """The type of an optional value."""
+    return next(arg for arg in args if arg is not type(None))
+
+
+@cache
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 

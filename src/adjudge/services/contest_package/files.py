@@ -10,7 +10,7 @@ import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -59,8 +59,10 @@ class OpenedPackage:
     files: PackageFiles
     problems: Mapping[str, PackagedProblem]
     submission_count: int = 0
-    source_bytes: Mapping[str, int] | None = None
+    source_bytes: Mapping[str, int] = field(default_factory=dict)
     """Digest of a source → its size."""
+    blob_sources: frozenset[str] = frozenset()
+    """Sources that are stored as blobs, because they are large or not text; the others are stored in the database."""
 
     def records(self) -> Iterator[SubmissionRecord]:
         """The submissions, which were checked when the package was opened."""
@@ -68,15 +70,9 @@ class OpenedPackage:
             return iter(())
         return iter_records(self.files, record_names(self.package), Findings())
 
-    def small_source(self, digest: str) -> str | None:
-        """A source that is stored in the database; None if it is a blob: large, or not text."""
-        data = self.files.locate(f"{SOURCES_FOLDER}/{digest}").read_bytes()
-        if len(data) > SMALL_BYTES or b"\0" in data:
-            return None
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return None
+    def source_text(self, digest: str) -> str:
+        """A source that is stored in the database."""
+        return self.files.locate(f"{SOURCES_FOLDER}/{digest}").read_bytes().decode()
 
 
 @asynccontextmanager
@@ -100,12 +96,12 @@ def _read(files: PackageFiles, name: str, scratch: Path, stack: AsyncExitStack) 
     _check_files(package, files)
     if not package.has_submissions or findings.has_errors:
         return OpenedPackage(package, files, problems)
-    count, sources = 0, dict[str, int]()
+    count, sources, blobs = 0, dict[str, int](), set[str]()
     for record in iter_records(files, record_names(package), findings):
         count += 1
         if record.source not in sources:
-            sources[record.source] = _check_source(record, files, findings)
-    return OpenedPackage(package, files, problems, count, sources)
+            sources[record.source] = _check_source(record, files, findings, blobs)
+    return OpenedPackage(package, files, problems, count, sources, frozenset(blobs))
 
 
 def _read_problem(
@@ -161,7 +157,8 @@ def _check_files(package: ContestPackage, files: PackageFiles) -> None:
             findings.error(path, f"must have 1 to {MAX_MATERIAL_BYTES} bytes.")
 
 
-def _check_source(record: SubmissionRecord, files: PackageFiles, findings: Findings) -> int:
+def _check_source(record: SubmissionRecord, files: PackageFiles, findings: Findings, blobs: set[str]) -> int:
+    """Check a source and return its size; ``blobs`` gets those that are to be blobs."""
     path = f"{SOURCES_FOLDER}/{record.source}"
     size = files.size_bytes(path)
     if size > MAX_SOURCE_BYTES:
@@ -175,6 +172,18 @@ def _check_source(record: SubmissionRecord, files: PackageFiles, findings: Findi
             decode_bundle(data)
         except InvalidInput as refused:
             findings.error(path, refused.message.partition(": ")[2])
+    if not _is_small_text(data):
+        blobs.add(record.source)
     if not data:
         findings.error(SUBMISSIONS_FILE, f"source: {path} is empty.")
     return size
+
+
+def _is_small_text(data: bytes) -> bool:
+    if len(data) > SMALL_BYTES or b"\0" in data:
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

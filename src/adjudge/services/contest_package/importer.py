@@ -7,7 +7,6 @@ clarifications): it is taken as it is, in the name of users.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterable
 from contextlib import AbstractAsyncContextManager
@@ -188,12 +187,9 @@ class ContestPackageImporter:
         for item in (package.extension or Extension(1)).materials:
             path = f"{MATERIALS_FOLDER}/{item.name}"
             materials[item.name] = (await self.blobs.put(files.locate(path)), files.size_bytes(path))
-        large = set()
-        for digest in opened.source_bytes or {}:
-            if await asyncio.to_thread(opened.small_source, digest) is None:
-                await self.blobs.put(files.locate(f"{SOURCES_FOLDER}/{digest}"), expected=digest)
-                large.add(digest)
-        return StoredFiles(problems, photos, materials, frozenset(large))
+        for digest in opened.blob_sources:
+            await self.blobs.put(files.locate(f"{SOURCES_FOLDER}/{digest}"), expected=digest)
+        return StoredFiles(problems, photos, materials)
 
     async def _check(
         self, viewer: Viewer, digest: str, opened: OpenedPackage, options: PackageOptions

@@ -69,12 +69,10 @@ class SubmissionWriter:
         self._problems, self._people, self._users = problems, people, users
         self._source_bytes, self._new_id = source_bytes, new_id
 
-    async def write_sources(self, opened: OpenedPackage, blob_sources: frozenset[str]) -> None:
+    async def write_sources(self, opened: OpenedPackage) -> None:
         """Store the small sources in the database; the others are blobs already."""
-        for digests in _batches(sorted(self._source_bytes.keys() - blob_sources)):
-            texts = {digest: opened.small_source(digest) for digest in digests}
-            kept = {digest: text for digest, text in texts.items() if text is not None}
-            await package_import.insert_sources(self._tx, kept)
+        for digests in _batches(sorted(self._source_bytes.keys() - opened.blob_sources)):
+            await package_import.insert_sources(self._tx, {digest: opened.source_text(digest) for digest in digests})
 
     async def write_all(self, records: Iterable[SubmissionRecord]) -> None:
         """Write the submissions in the order of their numbers."""

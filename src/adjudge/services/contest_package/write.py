@@ -68,8 +68,6 @@ class StoredFiles:
     """Team → digest."""
     materials: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Name → digest and size."""
-    blob_sources: frozenset[str] = frozenset()
-    """Sources that are blobs; the others are stored in the database."""
 
 
 @dataclass(slots=True)
@@ -281,10 +279,10 @@ class ContestWriter:
             problems=self._problems,
             people=self._people.participants,
             users=self._people.users,
-            source_bytes=self._opened.source_bytes or {},
+            source_bytes=self._opened.source_bytes,
             new_id=self._new_id,
         )
-        await writer.write_sources(self._opened, self._stored.blob_sources)
+        await writer.write_sources(self._opened)
         await writer.write_all(self._opened.records())
 
     async def _write_times(self) -> None:
