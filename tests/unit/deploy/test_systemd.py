@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.cli import COMMANDS
-from adjudge.settings import all_settings, environment_names, load
+from adjudge.settings import CONFIG_VARIABLE, all_settings, environment_names, load
 from tests.support.install import ROOT
 from tests.support.tools import SYSTEMD_ANALYZE
 
@@ -78,8 +78,8 @@ def test_example_environment_has_known_settings_and_no_secret() -> None:
     text = (UNITS / "adjudge.env.example").read_text()
     given = dict(re.findall(r"^#?(ADJUDGE_[A-Z0-9_]+)=(.*)$", text, re.MULTILINE))
     settings = {name: setting for _, _, setting in all_settings() for name in environment_names(setting)}
-    assert given.keys() <= settings.keys()
-    loaded = load(environ=given)
+    assert given.keys() <= settings.keys() | {CONFIG_VARIABLE}
+    loaded = load(environ={name: value for name, value in given.items() if name != CONFIG_VARIABLE})
     assert not loaded.unknown_variables
     secret = {entry.name for entry in loaded.entries() if type(entry.value).__name__ in {"Secret", "DatabaseUrl"}}
     assert secret
@@ -94,6 +94,11 @@ def test_worker_drains_before_it_is_killed(unit: Path) -> None:
     assert found["KillMode"] == ["mixed"]
     needed = defaults.worker.drain_sec + defaults.database.timeout_sec + defaults.server.shutdown_sec
     assert int(found["TimeoutStopSec"][0]) > needed
+
+
+def test_log_level_is_changed_by_reload() -> None:
+    for name in ("adjudge", "adjudge-api", "adjudge-scheduler", "adjudge-worker@"):
+        assert directives(UNITS / f"{name}.service")["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
 
 
 def test_api_finishes_requests_before_it_is_killed() -> None:
