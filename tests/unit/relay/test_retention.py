@@ -97,7 +97,7 @@ async def test_jobs_of_callbacks_are_deleted(store: StoreHarness) -> None:
 
 async def test_jobs_are_looked_at_page_by_page(store: StoreHarness) -> None:
     """Of jobs that ended in one transaction, too: the id continues where the time is equal."""
-    needed = await store.enqueue_many(3, kind="webhook")
+    needed = await store.enqueue_many(3, kind="callback")
     claimed = await store.claim(*needed)
     failed = [JobResult(fence_of(job), JobStatus.FAILED, error_code="DEFECT") for job in claimed.done]
     await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, failed))  # their dead letters are open
