@@ -370,3 +370,16 @@ async def test_clients_work_in_contest_only_mode(contest: ContestApp) -> None:
         form = {"original_name": "a.py", "file_contents": base64.b64encode(b"x").decode()}
         assert (await team.post("/api/printing/team", data=form)).status_code == 200
         assert (await team.get("/api/v4/users")).status_code == 200
+
+
+async def test_the_first_language_of_an_extension_is_the_usual_one(contest: ContestApp) -> None:
+    """``submit`` takes the first language that has the extension of the file."""
+    found = await succeeded(await contest.organiser.get("/api/contests/spring/languages"))
+    firsts: dict[str, str] = {}
+    for item in found:
+        for extension in (item["id"], *item["extensions"]):
+            firsts.setdefault(extension, item["id"])
+    known = contest.published.api.services.languages
+    usual = {extension: known.get(name).id for extension, name in (("c", "c"), ("cpp", "cpp"), ("py", "python3"))}
+    assert {extension: firsts[extension] for extension in usual} == usual
+    assert (firsts["cc"], firsts["java"], firsts["kt"]) == (usual["cpp"], known.get("java").id, known.get("kotlin").id)
