@@ -1,4 +1,4 @@
-"""Documents of a board: ``scoreboard.json`` and ``awards.json`` (CCS 2023-06), ``results.tsv``, CSV. Pure builders."""
+"""Documents of a board: ``results.tsv`` and CSV. Pure builders; JSON files are made by ``contests.ccs``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from adjudge.contests.awards import HONORS, MEDALS, Award, awards_by_participant
 from adjudge.contests.board import Board, BoardRow, collation_key
 from adjudge.contests.formats.base import Cell, RowKeys
 from adjudge.contests.ranking import RankedRow
 from adjudge.domain.contest import MICRO_POINTS, MINUTE_US
-from adjudge.domain.timestamps import format_timestamp
 
 _RESULT_AWARDS: Final = {
     "gold-medal": "Gold Medal",
@@ -38,39 +37,10 @@ class StateTimes:
     end_of_updates: int | None = None
 
 
-def format_reltime(us: int) -> str:
-    """Return a relative time of the CCS, for example ``-0:01:30.500``."""
-    sign = "-" if us < 0 else ""
-    milliseconds = abs(us) // 1_000
-    seconds, milliseconds = divmod(milliseconds, 1_000)
-    hours, seconds = divmod(seconds, 3_600)
-    return f"{sign}{hours}:{seconds // 60:02}:{seconds % 60:02}.{milliseconds:03}"
-
-
 def points_number(score_micro: int) -> int | float:
     """Return micro-points as a JSON number of points."""
     whole, rest = divmod(score_micro, MICRO_POINTS)
     return score_micro / MICRO_POINTS if rest else whole
-
-
-def scoreboard_document(
-    board: Board, rows: Iterable[RankedRow], *, time_at: int, contest_time_us: int, state: StateTimes
-) -> dict[str, Any]:
-    """Build ``scoreboard.json``. Participants without a rank are left out: the format has no row for them."""
-    return {
-        "time": format_timestamp(time_at),
-        "contest_time": format_reltime(contest_time_us),
-        "state": {
-            name: format_timestamp(getattr(state, name))
-            for name in ("started", "frozen", "ended", "thawed", "finalized", "end_of_updates")
-        },
-        "rows": [_row_document(board, item) for item in rows if item.rank is not None],
-    }
-
-
-def awards_document(awards: Iterable[Award]) -> list[dict[str, Any]]:
-    """Build ``awards.json``."""
-    return [{"id": item.id, "citation": item.citation, "team_ids": list(item.participant_ids)} for item in awards]
 
 
 def results_tsv(board: Board, rows: Sequence[RankedRow], awards: Sequence[Award]) -> str:
@@ -107,44 +77,6 @@ def scoreboard_csv(board: Board, rows: Iterable[RankedRow]) -> str:
         cells = [value for cell in item.row.cells for value in _csv_cell(board, cell)]
         writer.writerow(["" if item.rank is None else item.rank, *names, *_csv_totals(board, item.row.keys), *cells])
     return text.getvalue()
-
-
-def _row_document(board: Board, item: RankedRow) -> dict[str, Any]:
-    return {
-        "rank": item.rank,
-        "team_id": item.row.participant.id,
-        "score": _score_document(board, item.row),
-        "problems": [
-            _problem_document(board, problem.id, cell)
-            for problem, cell in zip(board.problems, item.row.cells, strict=True)
-        ],
-    }
-
-
-def _score_document(board: Board, row: BoardRow) -> dict[str, Any]:
-    if board.is_pass_fail:
-        score: dict[str, Any] = {"num_solved": row.keys.k1, "total_time": -row.keys.k2 // 60}
-        return {**score, "time": -row.keys.k3 // 60} if row.keys.k1 else score
-    score = {"score": points_number(row.keys.k1)}
-    scored = [cell.time_us for cell in row.cells if cell.score_micro > 0]
-    return {**score, "time": max(scored) // MINUTE_US} if scored else score
-
-
-def _problem_document(board: Board, problem_id: str, cell: Cell) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "problem_id": problem_id,
-        "num_judged": cell.attempts,
-        "num_pending": cell.pending,
-    }
-    if board.is_pass_fail:
-        document["solved"] = cell.is_solved
-        if cell.solved_us is not None:
-            document["time"] = cell.solved_us // MINUTE_US
-    else:
-        document["score"] = points_number(cell.score_micro)
-        if cell.score_micro > 0:
-            document["time"] = cell.time_us // MINUTE_US
-    return document
 
 
 def _result_line(

@@ -11,6 +11,9 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.contests import clock, exports
 from adjudge.contests.awards import final_ranks
+from adjudge.contests.ccs.live import award_objects
+from adjudge.contests.ccs.scoreboard import scoreboard_object
+from adjudge.contests.ccs.version import CcsVersion
 from adjudge.contests.exports import StateTimes
 from adjudge.contests.load_board import load_board
 from adjudge.contests.times import load_times
@@ -18,7 +21,7 @@ from adjudge.domain.contest import ContestRole
 from adjudge.domain.permissions import Permission
 from adjudge.executors.contests import CONTEST_CFG
 from adjudge.executors.impersonation import find_contest_as
-from adjudge.services.awards import award_rules, with_stored
+from adjudge.services.awards import award_rules, read_ccs_ids, with_stored
 from adjudge.store import Database, Tx
 from adjudge.store.contests import awards as award_store
 from adjudge.store.contests import queries as contest_queries
@@ -83,16 +86,17 @@ async def _documents(tx: Tx, contest: ContestRow) -> dict[str, bytes]:
         finalized=contest.finalized_at,
         end_of_updates=contest.end_of_updates_at,
     )
-    scoreboard = exports.scoreboard_document(
+    scoreboard = scoreboard_object(
         board,
         rows,
         time_at=ended_at or times.now_us,
         contest_time_us=clock.contest_time(times.timeline, ended_at or times.now_us) or 0,
         state=state,
+        version=CcsVersion.V2023_06,
     )
     return {
         "scoreboard.json": _json(scoreboard),
-        "awards.json": _json(exports.awards_document(given)),
+        "awards.json": _json(award_objects(given, await read_ccs_ids(tx, contest.id))),
         "results.tsv": exports.results_tsv(board, rows, given).encode(),
     }
 

@@ -24,6 +24,7 @@ from adjudge.services.scoreboard_feed import BoardKey
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.contests import awards as award_store
+from adjudge.store.contests import participants, queries, teams
 from adjudge.store.contests.activity_models import AwardRow
 from adjudge.store.contests.models import ContestRow
 from adjudge.store.contests.scoreboard import JURY
@@ -37,6 +38,16 @@ def award_rules(contest: ContestRow) -> AwardRules:
     """The award rules of a contest with its additional bronze medals."""
     rules = parse_award_rules(contest.settings.awards_cfg)
     return replace(rules, bronze_extra=contest.settings.bronze_extra or rules.bronze_extra)
+
+
+async def read_ccs_ids(tx: Tx, contest_id: str) -> dict[str, str]:
+    """The ids in the Contest API of what awards name, by ours: problems, groups, organisations and participants."""
+    return {
+        **{row.problem.problem_id: row.problem.label for row in await queries.problems(tx, contest_id)},
+        **{row.id: row.code for row in await participants.groups(tx, contest_id)},
+        **{row.id: row.code for row in await teams.organizations_of_contest(tx, contest_id)},
+        **{row.id: row.code for row in await participants.on_scoreboard(tx, contest_id)},
+    }
 
 
 @dataclass(frozen=True, slots=True)

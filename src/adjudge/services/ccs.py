@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.contests import clock
 from adjudge.contests.ccs import configuration, live
 from adjudge.contests.ccs.access import access_object, properties
 from adjudge.contests.ccs.ids import judgement_of_run, parse_number
 from adjudge.contests.ccs.live import VisibleClarification
-from adjudge.contests.ccs.scoreboard import scoreboard_object
 from adjudge.contests.ccs.snapshot import ContestSnapshot
 from adjudge.contests.ccs.version import CcsCollection, CcsVersion, Object, convert
-from adjudge.contests.ranking import rank_board
 from adjudge.domain.contest import ContestRole
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import is_id
@@ -181,22 +178,13 @@ class CcsService:
         """The scoreboard that the viewer sees, of all ranked teams or of one group."""
         found = await self.load(viewer, contest, with_teams=group is not None)
         view, snapshot = found.view, found.snapshot
-        access = board_access(view, is_jury=view.sees_all)
-        board = await self.exports.board(access)
+        group_id = None
         if group is not None:
             group_id = next((item.id for item in snapshot.shown_groups.values() if item.code == group), None)
             if group_id is None:
                 raise InvalidInput(f"group_id: there is no group {group[:36]!r}.", field="group_id")
-            board = board.filtered(group_id=group_id)
-        times = view.times
-        return scoreboard_object(
-            board,
-            rank_board(board),
-            time_at=times.now_us,
-            contest_time_us=clock.contest_time(times.timeline, times.now_us) or 0,
-            state=state_times(view),
-            version=version,
-        )
+        access = board_access(view, is_jury=view.sees_all)
+        return await self.exports.ccs_scoreboard(access, version, group_id=group_id)
 
     async def _submission_ids(
         self, found: LoadedContest, collection: CcsCollection, wanted: Mapping[str, str]

@@ -9,6 +9,9 @@ from typing import Any, Final
 from adjudge.contests import clock, exports
 from adjudge.contests.awards import final_ranks
 from adjudge.contests.board import Board, BoardParticipant
+from adjudge.contests.ccs.live import award_objects
+from adjudge.contests.ccs.scoreboard import scoreboard_object
+from adjudge.contests.ccs.version import CcsVersion
 from adjudge.contests.exports import StateTimes
 from adjudge.contests.folding import load_rules
 from adjudge.contests.formats.base import Cell, RowKeys
@@ -21,7 +24,7 @@ from adjudge.domain.contest import ParticipantKind
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import ContestState
 from adjudge.domain.verdict import Verdict
-from adjudge.services.awards import AwardService, award_rules
+from adjudge.services.awards import AwardService, award_rules, read_ccs_ids
 from adjudge.services.contest_access import ContestView
 from adjudge.services.scoreboard import ScoreboardService
 from adjudge.services.scoreboard_access import BoardAccess
@@ -64,19 +67,22 @@ class ScoreboardExportService:
         board = await self.scoreboards.board(found)
         return Board((), ()) if board is None else found.shown_columns(board.board())
 
-    async def ccs_scoreboard(self, found: BoardAccess) -> dict[str, Any]:
-        """``scoreboard.json`` of the CCS."""
-        board, times = await self.board(found), found.contest.times
+    async def ccs_scoreboard(
+        self, found: BoardAccess, version: CcsVersion = CcsVersion.V2023_06, *, group_id: str | None = None
+    ) -> dict[str, Any]:
+        """``scoreboard.json`` of the CCS, of all teams or of one group."""
+        board, times = (await self.board(found)).filtered(group_id=group_id), found.contest.times
         ct_us = found.replay_us or clock.contest_time(times.timeline, times.now_us) or 0
         is_replay = found.replay_us is not None
         state = StateTimes(started=times.timeline.starts_at) if is_replay else state_times(found.contest)
-        return exports.scoreboard_document(
-            board, rank_board(board), time_at=times.now_us, contest_time_us=ct_us, state=state
+        return scoreboard_object(
+            board, rank_board(board), time_at=times.now_us, contest_time_us=ct_us, state=state, version=version
         )
 
     async def ccs_awards(self, found: BoardAccess) -> list[dict[str, Any]]:
         """``awards.json`` of the CCS."""
-        return exports.awards_document(await self.awards.list_awards(found))
+        awards, contest_id = await self.awards.list_awards(found), found.contest.contest.id
+        return award_objects(awards, await self.database.read(lambda tx: read_ccs_ids(tx, contest_id)))
 
     async def results_tsv(self, found: BoardAccess) -> str:
         board = (await self.board(found)).without_own_replay()

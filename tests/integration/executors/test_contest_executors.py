@@ -189,8 +189,8 @@ async def test_contest_close_chain_finalizes_exports_and_thaws(
     awarded = {
         item["id"]: item["team_ids"] for item in json.loads(await _read(system, exported["files"]["awards.json"]))
     }
-    assert awarded["bronze-medal"] == [contest.people["north"][0]]
-    assert awarded["winner"] == [contest.people["south"][0]]
+    assert awarded["bronze-medal"] == ["north"], "codes, as in the Contest API"
+    assert awarded["winner"] == ["south"]
     # Closed again, nothing changes: nobody is asked, nothing is finalized or thawed a second time.
     again = await system.wait_finished(await system.start(closing, contest="final"))
     assert again.status is ChainRunStatus.SUCCESS

@@ -11,8 +11,9 @@ from adjudge.domain.contest import MINUTE_US
 
 
 def row(name: str, keys: tuple[int, ...] = (0,), cells: Sequence[Cell] = (), **participant: Any) -> BoardRow:
-    """A row whose participant's id is its name."""
-    return BoardRow(BoardParticipant(id=name, name=name, **participant), RowKeys(*keys), tuple(cells))
+    """A row whose participant's id is its name, and its code ``code-`` and the name."""
+    fields = {"code": f"code-{name}"} | participant
+    return BoardRow(BoardParticipant(id=name, name=name, **fields), RowKeys(*keys), tuple(cells))
 
 
 def icpc_row(name: str, solved: int, penalty_min: int = 0, last_min: int = 0, **participant: Any) -> BoardRow:

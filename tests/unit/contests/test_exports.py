@@ -10,14 +10,7 @@ import pytest
 
 from adjudge.contests.awards import Award, AwardRules, compute_awards, final_ranks
 from adjudge.contests.board import Board, BoardGroup
-from adjudge.contests.exports import (
-    StateTimes,
-    awards_document,
-    format_reltime,
-    results_tsv,
-    scoreboard_csv,
-    scoreboard_document,
-)
+from adjudge.contests.exports import results_tsv, scoreboard_csv
 from adjudge.contests.formats.base import Cell
 from adjudge.contests.ranking import rank_board
 from adjudge.domain.contest import MICRO_POINTS, MINUTE_US, ParticipantKind
@@ -33,73 +26,10 @@ def _icpc() -> Board:
     )
 
 
-def test_scoreboard_document_of_a_pass_fail_contest() -> None:
-    value = _icpc()
-    document = scoreboard_document(
-        value, rank_board(value), time_at=1_500_000, contest_time_us=90_500_000, state=StateTimes(started=0)
-    )
-    assert document == {
-        "time": "1970-01-01T00:00:01.500Z",
-        "contest_time": "0:01:30.500",
-        "state": {
-            "started": "1970-01-01T00:00:00.000Z",
-            "frozen": None,
-            "ended": None,
-            "thawed": None,
-            "finalized": None,
-            "end_of_updates": None,
-        },
-        "rows": [
-            {
-                "rank": 1,
-                "team_id": "t1",
-                "score": {"num_solved": 2, "total_time": 85, "time": 45},
-                "problems": [
-                    {"problem_id": "problem-a", "num_judged": 3, "num_pending": 0, "solved": True, "time": 45},
-                    {"problem_id": "problem-b", "num_judged": 1, "num_pending": 0, "solved": True, "time": 0},
-                ],
-            },
-            {
-                "rank": 2,
-                "team_id": "t2",
-                "score": {"num_solved": 0, "total_time": 0},
-                "problems": [
-                    {"problem_id": "problem-a", "num_judged": 2, "num_pending": 1, "solved": False},
-                    {"problem_id": "problem-b", "num_judged": 0, "num_pending": 0, "solved": False},
-                ],
-            },
-        ],
-    }
-
-
 def _scores() -> Board:
     cell = Cell(attempts=2, score_micro=33_333_333, time_us=7 * MINUTE_US)
     full = Cell(attempts=1, score_micro=100 * MICRO_POINTS, time_us=5 * MINUTE_US)
     return replace(board(row("t1", (133_333_333,), [cell, full])), is_pass_fail=False)
-
-
-def test_scoreboard_document_of_a_score_contest() -> None:
-    value = _scores()
-    document = scoreboard_document(value, rank_board(value), time_at=0, contest_time_us=0, state=StateTimes())
-    assert document["rows"][0]["score"] == {"score": 133.333333, "time": 7}
-    assert document["rows"][0]["problems"] == [
-        {"problem_id": "problem-a", "num_judged": 2, "num_pending": 0, "score": 33.333333, "time": 7},
-        {"problem_id": "problem-b", "num_judged": 1, "num_pending": 0, "score": 100, "time": 5},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("us", "text"),
-    [(0, "0:00:00.000"), (-90_500_000, "-0:01:30.500"), (36_610_001_000, "10:10:10.001"), (-1, "-0:00:00.000")],
-)
-def test_relative_times(us: int, text: str) -> None:
-    assert format_reltime(us) == text
-
-
-def test_awards_document() -> None:
-    assert awards_document([Award("winner", "Contest winner", ("t1", "t2"))]) == [
-        {"id": "winner", "citation": "Contest winner", "team_ids": ["t1", "t2"]}
-    ]
 
 
 def test_results_lists_ranked_teams_then_the_others_by_name() -> None:
@@ -123,7 +53,7 @@ def test_results_lists_ranked_teams_then_the_others_by_name() -> None:
 def test_results_names_of_awards(award_id: str, name: str) -> None:
     value = board(row("t1", (1, 0, 0), [solved(0, 1)]))
     text = results_tsv(value, rank_board(value), [Award(award_id, "", ("t1",))])
-    assert text.splitlines()[1].split("\t")[:3] == ["t1", "1", name]
+    assert text.splitlines()[1].split("\t")[:3] == ["code-t1", "1", name]
 
 
 def test_csv_of_a_pass_fail_contest() -> None:

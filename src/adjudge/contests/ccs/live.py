@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from adjudge.contests.awards import Award
@@ -289,23 +289,29 @@ def _code(snapshot: ContestSnapshot, participant_id: str | None) -> str | None:
 
 
 def awards(snapshot: ContestSnapshot, found: Iterable[Award]) -> list[Object]:
-    """The awards; ids that contain an id of ours contain that of the Contest API instead."""
+    """The awards of the teams that the reader may know of."""
     known = {
         **snapshot.labels,
         **{item.id: item.code for item in snapshot.shown_groups.values()},
         **{item.id: item.code for item in snapshot.organizations.values()},
+        **{item.id: item.code for item in snapshot.participants.values()},
     }
+    return award_objects(found, known)
+
+
+def award_objects(found: Iterable[Award], known: Mapping[str, str]) -> list[Object]:
+    """Awards; ``known`` are the ids of the Contest API by ours. Unknown teams are left out."""
     return [
         {
             "id": _award_id(item.id, known),
             "citation": item.citation,
-            "team_ids": [code for member in item.participant_ids if (code := _code(snapshot, member))],
+            "team_ids": [known[member] for member in item.participant_ids if member in known],
         }
         for item in found
     ]
 
 
-def _award_id(text: str, known: dict[str, str]) -> str:
+def _award_id(text: str, known: Mapping[str, str]) -> str:
     prefix = next((prefix for prefix in _AWARDS if text.startswith(prefix)), "")
     object_id = text.removeprefix(prefix)
     return award_id(prefix, known.get(object_id, object_id))
