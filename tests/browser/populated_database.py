@@ -69,6 +69,8 @@ def populate(installation: Installation) -> CreatedObjects:
     job_id = installation.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
+        "/forgot-password": "/forgot-password",
+        "/reset-password": "/reset-password?token=unknown",
         "/register": "/register",
         "/me": "/me",
         "/me/password": "/me/password",

@@ -198,7 +198,7 @@ OTHER_ROUTES: Final = (
     r"/(chains|runs|judge0)(/.*)?",
     r"/api(/2023-06|/2026-01)?/?",
     r"/api(/v4)?/(info|user|users|version)",
-    r"/(contests/new|contests/import|login|register|metrics|setting|setting/.*|static/.*|\{path:path\})",
+    r"/(contests/new|contests/import|forgot-password|login|register|reset-password|metrics|setting|setting/.*|static/.*|\{path:path\})",
     r"/manage/(imports/.*|problems/\{name\}/(diff|revisions/\{number\}))",
     r"/me/(password|tokens|webhooks.*)",
     r"/ops/(control|dead-letters|find|secrets|state)",

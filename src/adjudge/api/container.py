@@ -53,6 +53,7 @@ from adjudge.services.languages import LanguageService
 from adjudge.services.login import LoginService
 from adjudge.services.ops import OpsService
 from adjudge.services.participants import ParticipantService
+from adjudge.services.password_reset import PasswordResetService
 from adjudge.services.prints import PrintService
 from adjudge.services.problem_imports import ProblemImportService
 from adjudge.services.problem_revisions import ProblemRevisionService
@@ -95,6 +96,7 @@ class Services:
     accounts: AccountService
     logins: LoginService
     users: UserService
+    password_resets: PasswordResetService
     problems: ProblemService
     problem_stats: ProblemStatsService
     revisions: ProblemRevisionService

@@ -64,6 +64,7 @@ _SUMMARIES: Final = {
     "languages": "List languages, their installed versions and missing packages.",
     "login": "Log in to a server with a password or an API token.",
     "logout": "Log out of a server.",
+    "mail": "Check the mail server.",
     "migrate": "Show, upgrade or downgrade the database schema.",
     "problem": "Manage problem packages, and problems on a server.",
     "rejudge": "Rejudge submissions: create, preview, apply or discard a batch.",

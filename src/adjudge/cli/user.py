@@ -123,6 +123,16 @@ def password(name: str, reason: str, actor: str) -> None:
     click.echo(f"One-time password (shown once): {made.one_time_password}")
 
 
+@command.command("reset-link")
+@click.argument("name")
+@_REASON
+@actor_option
+def reset_link(name: str, reason: str, actor: str) -> None:
+    """Create a one-time link with which a user sets a new password; valid for three days."""
+    path = _change(name, lambda services, user: services.password_resets.create_link(actor, user.id, reason=reason))
+    click.echo(f"One-time link (shown once): {settings_source.load().server.public_url}{path}")
+
+
 @command.command()
 @click.argument("name")
 @click.option("--name", "token_name", default="command line", show_default=True, help="Token name.")

@@ -16,12 +16,12 @@ from adjudge.domain.errors import Unavailable
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
-from adjudge.store.accounts import api_tokens, sessions
+from adjudge.store.accounts import api_tokens, password_resets, sessions
 from adjudge.store.chains import triggers
 from adjudge.store.contests import scoreboard_log
 from adjudge.store.jobs import dead_letters, history, progress, retention
 from adjudge.store.judging import evaluations, executions
-from adjudge.store.ops import audit_log, idempotency_keys, metric_samples
+from adjudge.store.ops import audit_log, idempotency_keys, mails, metric_samples, operational_events
 from adjudge.store.problems import imports
 from adjudge.store.webhooks import commands as webhooks
 
@@ -51,6 +51,7 @@ class RetentionOptions:
     """Times to live in milliseconds; None: unlimited."""
 
     deliveries_ms: int
+    mails_ms: int = 30 * _DAY_MS
     history_ms: int | None = None
     audit_ms: int | None = None
     imports_ms: int | None = None
@@ -133,6 +134,9 @@ def _sweeps(options: RetentionOptions) -> dict[str, AnySweep]:
         "executions": Sweep(executions.delete_expired),
         "evaluations": Sweep(evaluations.delete_expired),
         "webhook_deliveries": Sweep(partial(webhooks.delete_old, older_than_ms=options.deliveries_ms)),
+        "password_resets": Sweep(password_resets.delete_old),
+        "mails": Sweep(partial(mails.delete_old, older_than_ms=options.mails_ms)),
+        "operational_events": Sweep(partial(operational_events.delete_old, older_than_ms=options.mails_ms)),
         "jobs": PagedSweep(partial(retention.delete_orphaned, older_than_ms=_DAY_MS)),
         "outbox": PagedSweep(partial(history.delete_page, table=history.OUTBOX, older_than_ms=_DAY_MS)),
         "idempotency_keys": Sweep(idempotency_keys.delete_expired),

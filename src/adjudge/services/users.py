@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from adjudge.domain.errors import Conflict
+from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import IdFactory, new_id, parse_id_or_not_found
 from adjudge.domain.permissions import Role, parse_user_name
 from adjudge.services.login import insert_user, validate_display_name, validate_email
+from adjudge.services.mail_texts import invitation_text
 from adjudge.services.passwords import PasswordHashing, generate_one_time_password, validate_new_password
 from adjudge.services.viewer import CredentialCache, Viewer
 from adjudge.settings.sections import AccountsSettings
@@ -16,7 +17,8 @@ from adjudge.store import Database, Tx
 from adjudge.store.accounts import api_tokens, invitations, sessions, users
 from adjudge.store.accounts.invitations import InvitationRow
 from adjudge.store.accounts.users import NewUser, UserRow
-from adjudge.store.ops import audit_log
+from adjudge.store.ops import audit_log, mails
+from adjudge.store.ops.mails import NewMail
 
 _DAY_US: Final = 86_400_000_000
 
@@ -59,6 +61,8 @@ class UserService:
     credentials: CredentialCache
     passwords: PasswordHashing
     new_id: IdFactory = new_id
+    public_url: str = ""
+    """The base of links in mails; empty if no mail can be sent."""
 
     async def list_users(self, *, search: str, role: str, after: str, limit: int) -> list[UserRow]:
         return await self.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, limit=limit))
@@ -160,14 +164,32 @@ class UserService:
         return CreatedUser(user, None if password else once)
 
     async def create_invitation(
-        self, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
+        self,
+        viewer: Viewer,
+        *,
+        role: Role,
+        uses: int,
+        expires_in_days: float | None,
+        note: str | None,
+        email: str | None = None,
     ) -> CreatedInvitation:
+        """Create an invitation, and send its link to ``email`` if that is given."""
+        recipient = validate_email(email)
+        if recipient is not None and not self.public_url:
+            raise InvalidInput(
+                "email: no mail can be sent; set mail.smtp_url, mail.sender and server.public_url, or pass the code on "
+                "yourself.",
+                field="email",
+            )
         code, user_id = invitations.new_code(), viewer.id
         life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
         new = invitations.NewInvitation(self.new_id(), code, user_id, role, validate_display_name(note), uses, life_us)
 
         async def add(tx: Tx) -> None:
             await invitations.insert(tx, new)
+            if recipient is not None:
+                subject, body = invitation_text(f"{self.public_url}/register?invitation={code}", new.note)
+                await mails.enqueue(tx, [NewMail(recipient, subject, body)], new_id=self.new_id)
             details = {new.id: {"role": str(role), "uses": uses}}
             await audit_log.record(
                 tx,

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.domain.errors import Conflict, InvalidInput, RateLimited
 from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.permissions import Permission
 from adjudge.services.viewer import Viewer
 from adjudge.store import Database, Tx
 from adjudge.store.judging.queries import MAX_ID
@@ -41,6 +42,19 @@ def validate_url(url: str) -> str:
     return url
 
 
+def offered_events(viewer: Viewer) -> tuple[str, ...]:
+    """The events that a webhook of the viewer can subscribe to."""
+    if viewer.can(Permission.OPS_READ):
+        return (*webhook_commands.EVENTS, *webhook_commands.OPERATIONAL_EVENTS)
+    return webhook_commands.EVENTS
+
+
+def _check_events(viewer: Viewer, events: Sequence[str]) -> None:
+    for event in events:
+        if event not in offered_events(viewer):
+            raise InvalidInput(f"events: {event} is only for operators (ops:read).", field="events")
+
+
 @dataclass(frozen=True, slots=True)
 class WebhookService:
     """The viewer's webhooks and their deliveries."""
@@ -52,6 +66,7 @@ class WebhookService:
 
     async def create_webhook(self, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[WebhookRow, str]:
         """Create a webhook; its secret is returned only here."""
+        _check_events(viewer, events)
         webhook_id, secret, most = self.new_id(), webhook_commands.new_secret(), self.max_webhooks
         checked = validate_url(url)
 
@@ -86,6 +101,7 @@ class WebhookService:
         is_active: bool | None,
     ) -> WebhookRow:
         """Change one of the viewer's webhooks; omitted values stay."""
+        _check_events(viewer, events or ())
 
         async def operation(tx: Tx) -> WebhookRow:
             found = await webhook_commands.find(tx, webhook_id, viewer.id)

@@ -20,6 +20,7 @@ from typing import Any, Final, get_type_hints
 from adjudge.domain.errors import InvalidInput
 from adjudge.settings.chains_section import ChainsSettings
 from adjudge.settings.jobs_section import JobsSettings
+from adjudge.settings.mail_section import MailSettings
 from adjudge.settings.parse import parse
 from adjudge.settings.printing_section import PrintingSettings
 from adjudge.settings.retention_section import RetentionSettings
@@ -87,6 +88,7 @@ class Settings:
     printing: PrintingSettings
     webhooks: WebhooksSettings
     retention: RetentionSettings
+    mail: MailSettings
     log: LogSettings
     sources: Mapping[str, str]
     """``section.key`` → source of its value."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings.secret import DatabaseUrl, RedisUrl, Secret
+from adjudge.settings.secret import DatabaseUrl, RedisUrl, Secret, SmtpUrl
 from adjudge.settings.setting import Setting
 
 _SWITCH: Final = {
@@ -88,6 +88,14 @@ def _parse_redis_url(raw: object, kind: Any) -> RedisUrl:
     return RedisUrl(text)
 
 
+def _parse_smtp_url(raw: object, kind: Any) -> SmtpUrl:
+    text = _parse_text(raw, kind)
+    parts = urlsplit(text)
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.query not in ("", "starttls=off"):
+        raise ValueError("must be smtp://USER:PASSWORD@HOST:587, or smtps:// for TLS from the start")
+    return SmtpUrl(text)
+
+
 def _parse_database_url(raw: object, kind: Any) -> DatabaseUrl:
     text = _parse_text(raw, kind)
     parts = urlsplit(text)
@@ -107,5 +115,6 @@ _PARSERS: Final[Mapping[Any, Callable[[object, Any], object]]] = {
     Literal: _parse_choice,
     DatabaseUrl: _parse_database_url,
     RedisUrl: _parse_redis_url,
+    SmtpUrl: _parse_smtp_url,
     Secret: lambda raw, kind: Secret(_parse_text(raw, kind)),
 }

@@ -41,3 +41,9 @@ class RedisUrl(SecretUrl):
     """``redis://…`` or ``rediss://…``."""
 
     __slots__ = ()
+
+
+class SmtpUrl(SecretUrl):
+    """``smtp://…`` or ``smtps://…``."""
+
+    __slots__ = ()

@@ -15,6 +15,7 @@ from typing import Final, Literal
 from adjudge.domain.retry import RetryPolicy
 from adjudge.settings.chains_section import ChainsSettings
 from adjudge.settings.jobs_section import JobsSettings
+from adjudge.settings.mail_section import MailSettings
 from adjudge.settings.printing_section import PrintingSettings
 from adjudge.settings.retention_section import RetentionSettings
 from adjudge.settings.secret import DatabaseUrl, Secret
@@ -384,6 +385,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "printing": PrintingSettings,
         "webhooks": WebhooksSettings,
         "retention": RetentionSettings,
+        "mail": MailSettings,
         "log": LogSettings,
     }
 )

@@ -39,6 +39,7 @@ from adjudge.web.routes import (
     contests,
     ops,
     ops_control,
+    password_reset,
     preferences,
     problem_admin,
     problems,
@@ -64,6 +65,7 @@ def install(app: FastAPI, services: Services) -> None:
     contest_pages = ContestPageRenderer(pages, services.clarifications, services.own_contests)
     for router in (
         pages.assets.router(),
+        password_reset.router(pages, services.password_resets),
         preferences.router(pages),
         api_reference.router(pages),
         account.router(pages, services.accounts, services.logins, services.problems),

@@ -87,7 +87,12 @@ def _add_invitations(routes: APIRouter, users: UserService) -> None:
     @routes.post("/invitations", status_code=201, summary="Create an invitation; the code is shown once")
     async def create_invitation(viewer: Writer, body: InvitationCreate) -> InvitationCreated:
         made = await users.create_invitation(
-            viewer, role=body.role, uses=body.uses, expires_in_days=body.expires_in_days, note=body.note
+            viewer,
+            role=body.role,
+            uses=body.uses,
+            expires_in_days=body.expires_in_days,
+            note=body.note,
+            email=body.email,
         )
         return InvitationCreated.of(made)
 

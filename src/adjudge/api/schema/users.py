@@ -45,3 +45,4 @@ class InvitationCreate(ApiModel):
     uses: int = Field(1, ge=1, le=100_000, description="Number of accounts that can be created with it.")
     expires_in_days: float | None = Field(14, gt=0, le=3650, description="null: no expiry.")
     note: Annotated[str, Field(max_length=200, examples=["spring course"])] | None = None
+    email: Annotated[str, Field(max_length=254, description="Send the link to this address.")] | None = None

@@ -19,6 +19,9 @@ EventName = Literal[
     "contest.ended",
     "contest.thawed",
     "contest.finalized",
+    "ops.worker_lost",
+    "ops.dead_letter",
+    "ops.chain_failed",
 ]
 _URL = "https://example.org/hooks/adjudge"
 
@@ -27,12 +30,12 @@ class WebhookCreate(ApiModel):
     """A new webhook."""
 
     url: str = Field(max_length=2_000, examples=[_URL])
-    events: list[EventName] = Field(min_length=1, max_length=10)
+    events: list[EventName] = Field(min_length=1, max_length=20)
 
 
 class WebhookUpdate(ApiModel):
     """Changes to a webhook; omitted fields stay."""
 
     url: str | None = Field(None, max_length=2_000, examples=[_URL])
-    events: list[EventName] | None = Field(None, min_length=1, max_length=10)
+    events: list[EventName] | None = Field(None, min_length=1, max_length=20)
     is_active: bool | None = None

@@ -6,8 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.cli.wiring.drivers import open_buckets, open_existing_database
+from adjudge.cli.wiring.mail import mail_base_url
 from adjudge.services.account import AccountService
+from adjudge.services.password_reset import PasswordResetService
 from adjudge.services.passwords import PasswordHashing
 from adjudge.services.users import UserService
 from adjudge.services.viewer import CredentialCache
@@ -21,6 +24,7 @@ class AccountServices:
 
     users: UserService
     accounts: AccountService
+    password_resets: PasswordResetService
 
 
 @asynccontextmanager
@@ -35,9 +39,30 @@ async def open_account_services(settings: Settings, *, may_be_new: bool) -> Asyn
             yield AccountServices(
                 UserService(database, settings.accounts, credentials, passwords),
                 AccountService(database, settings.accounts, buckets, credentials, passwords),
+                make_password_resets(settings, database, buckets, credentials, passwords),
             )
         finally:
             await credentials.close()
+
+
+def make_password_resets(
+    settings: Settings,
+    database: Database,
+    buckets: TokenBuckets,
+    credentials: CredentialCache,
+    passwords: PasswordHashing,
+) -> PasswordResetService:
+    """One-time links that set a password."""
+    base_url = mail_base_url(settings)
+    return PasswordResetService(
+        database,
+        buckets,
+        credentials,
+        passwords,
+        settings.accounts.password_min_length,
+        base_url,
+        has_mail=bool(base_url),
+    )
 
 
 def make_credentials(settings: Settings, database: Database) -> CredentialCache:

@@ -17,6 +17,7 @@ from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.store.judging.evaluations import JOB_KIND_EVALUATE, EvaluationListener
 from adjudge.store.judging.executions import JOB_KIND_EXECUTE, ExecutionListener
 from adjudge.store.judging.listeners import judge_run_listeners
+from adjudge.store.ops.mails import JOB_KIND_MAIL, MailListener
 from adjudge.store.problems.imports import JOB_KIND_IMPORT, ImportListener
 from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK, WebhookDeliveryListener
 
@@ -29,6 +30,7 @@ def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, Job
         JOB_KIND_IMPORT: ImportListener(),
         JOB_KIND_EXECUTE: ExecutionListener(),
         JOB_KIND_EVALUATE: EvaluationListener(),
+        JOB_KIND_MAIL: MailListener(),
         JOB_KIND_WEBHOOK: WebhookDeliveryListener(disable_after=settings.webhooks.disable_after),
     }
 

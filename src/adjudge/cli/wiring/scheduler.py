@@ -14,6 +14,7 @@ from adjudge.cli.wiring.chains import make_engine, run_starter
 from adjudge.cli.wiring.drivers import open_blobs
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import load_languages
+from adjudge.cli.wiring.mail import alert_recipients
 from adjudge.cli.wiring.process import registered
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.registry import ProcessRole
@@ -21,6 +22,7 @@ from adjudge.relay.contest_announcer import ContestAnnouncer
 from adjudge.relay.contest_feed import ContestFeedWriter
 from adjudge.relay.dispatcher import Dispatcher, dispatch_inline
 from adjudge.relay.judging_pauses import JudgingPauses
+from adjudge.relay.operational_alerts import OperationalAlerts
 from adjudge.relay.periodic import run_periodically
 from adjudge.relay.rating_updater import RatingUpdater
 from adjudge.relay.reconciler import Reconciler
@@ -36,6 +38,7 @@ from adjudge.stream import Stream
 _RECONCILE_MS = 5_000
 _CONTESTS_MS = 1_000
 _RATINGS_MS = 10_000
+_ALERTS_MS = 5_000
 _AHEAD = 4_000
 _RETENTION_MS = 60_000
 _CHAINS_MS = 500
@@ -83,6 +86,13 @@ async def run_scheduler(
         roles.create_task(run_periodically(RatingUpdater(database).run_once, interval_ms=_RATINGS_MS))
         source = CcsFeedSource(load_languages(), ImageInfoCache(blobs))
         roles.create_task(ContestFeedWriter(database, source).run())
+        alerts = OperationalAlerts(
+            database,
+            recipients=alert_recipients(settings),
+            interval_ms=settings.mail.alert_interval_sec * 1_000,
+            public_url=settings.server.public_url,
+        )
+        roles.create_task(run_periodically(alerts.run_once, interval_ms=_ALERTS_MS))
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())
 
 
@@ -102,6 +112,7 @@ def _retention(settings: Settings) -> RetentionOptions:
     kept = settings.retention
     return RetentionOptions(
         deliveries_ms=settings.webhooks.keep_sec * 1_000,
+        mails_ms=settings.mail.keep_sec * 1_000,
         history_ms=_days_ms(kept.history_days),
         audit_ms=_days_ms(kept.audit_days),
         imports_ms=_days_ms(kept.imports_days),

@@ -11,6 +11,8 @@ from adjudge.blobs.driver import BlobStore
 from adjudge.cache.token_buckets import TokenBuckets
 from adjudge.cache.two_tier import TwoTierCache
 from adjudge.chains.engine import ChainEngine
+from adjudge.cli.wiring.accounts import make_password_resets
+from adjudge.cli.wiring.mail import mail_base_url
 from adjudge.contests.listener import CONTEST_LISTENER
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.judge.languages import Languages
@@ -175,7 +177,8 @@ def compose_services(
         accounts=AccountService(database, accounts, buckets, credentials, passwords, new_id),
         logins=logins,
         basic_auth=BasicAuthentication(database, logins, credentials),
-        users=UserService(database, accounts, credentials, passwords, new_id),
+        users=UserService(database, accounts, credentials, passwords, new_id, mail_base_url(settings)),
+        password_resets=make_password_resets(settings, database, buckets, credentials, passwords),
         problems=problems,
         problem_stats=problem_stats,
         revisions=ProblemRevisionService(database, blobs, cache, problems),

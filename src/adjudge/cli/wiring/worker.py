@@ -24,6 +24,7 @@ from adjudge.cli.wiring.drivers import open_buckets, open_for_leases, open_regis
 from adjudge.cli.wiring.executors import make_executors
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import open_judge
+from adjudge.cli.wiring.mail import make_smtp_client
 from adjudge.domain.errors import AdjudgeError
 from adjudge.evaluation.runner import EvaluationRunner
 from adjudge.judge.pipeline import Judge
@@ -37,6 +38,7 @@ from adjudge.store.chains.models import JOB_KIND_NODE
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.store.judging.evaluations import JOB_KIND_EVALUATE
 from adjudge.store.judging.executions import JOB_KIND_CALLBACK, JOB_KIND_EXECUTE
+from adjudge.store.ops.mails import JOB_KIND_MAIL
 from adjudge.store.problems import imports
 from adjudge.store.webhooks.commands import JOB_KIND_WEBHOOK
 from adjudge.stream import Stream, consumer_name
@@ -47,6 +49,7 @@ from adjudge.worker.handlers.evaluate import EvaluationHandler
 from adjudge.worker.handlers.execute import ExecutionHandler
 from adjudge.worker.handlers.import_package import ProblemImportHandler
 from adjudge.worker.handlers.judge import JudgeHandler
+from adjudge.worker.handlers.mail import MailHandler
 from adjudge.worker.handlers.node import NodeHandler
 from adjudge.worker.handlers.progress import ProgressWriter
 from adjudge.worker.handlers.webhook import WebhookHandler
@@ -99,6 +102,7 @@ async def open_worker(
                 database, cache, evaluation_runner, judge, margin=settings.judge.time_margin
             ),
             JOB_KIND_WEBHOOK: _webhooks(settings, database),
+            JOB_KIND_MAIL: MailHandler(database, make_smtp_client(settings)),
             JOB_KIND_CALLBACK: CallbackHandler(
                 database, judge.languages, PrivateHostAllowList.parse(settings.webhooks.allow)
             ),

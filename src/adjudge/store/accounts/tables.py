@@ -67,6 +67,20 @@ sessions = Table(
     Index(None, "expires_at"),
 )
 
+password_resets = Table(
+    "password_resets",
+    METADATA,
+    id_column(),
+    foreign_key("user_id", "users", ondelete="CASCADE"),
+    text_column("token_hash"),
+    timestamp_column("created_at"),
+    timestamp_column("expires_at"),
+    timestamp_column("used_at", nullable=True),
+    UniqueConstraint("token_hash"),
+    Index(None, "user_id"),
+    Index(None, "expires_at"),
+)
+
 invitations = Table(
     "invitations",
     METADATA,

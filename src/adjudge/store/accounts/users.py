@@ -97,6 +97,17 @@ INSERT = Statement(
 
 FIND = Statement("users.find", "Read one user.", "SELECT {columns} FROM users WHERE id = :id", row=UserRow)
 
+FIND_BY_NAME_OR_EMAIL = Statement(
+    "users.find_by_name_or_email",
+    "Find the enabled user with a password and an address whose name or address is given.",
+    """
+    SELECT {columns} FROM users
+    WHERE (name = :name OR email = :email) AND email IS NOT NULL AND password_hash IS NOT NULL AND disabled_at IS NULL
+    ORDER BY CASE WHEN name = :name THEN 0 ELSE 1 END LIMIT 1
+    """,
+    row=UserRow,
+)
+
 FIND_WITH_PASSWORD = Statement(
     "users.find_with_password",
     "Read a user and password hash by id.",
@@ -167,6 +178,11 @@ async def find(tx: Tx, user_id: str) -> UserRow:
 async def find_with_password_by_name(tx: Tx, name: str) -> UserWithPassword | None:
     """Read a user with the password hash, for a login."""
     return await fetch_one(tx, FIND_BY_NAME, name=name)
+
+
+async def find_for_reset(tx: Tx, who: str) -> UserRow | None:
+    """The user who may get a password reset by mail, by name or address."""
+    return await fetch_one(tx, FIND_BY_NAME_OR_EMAIL, name=who.lower(), email=who)
 
 
 async def find_all_with_password(tx: Tx, user_ids: Collection[str]) -> list[UserWithPassword]:

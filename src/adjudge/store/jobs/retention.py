@@ -1,4 +1,4 @@
-"""Deletes ended jobs whose owner is gone: those of executions and their callbacks, evaluations and webhooks.
+"""Deletes ended jobs whose owner is gone: those of executions and their callbacks, evaluations, mails and webhooks.
 
 Their outbox rows, attempts, logs and progress go with them. Jobs of runs and imports are deleted with these,
 and those of submissions are kept.
@@ -21,7 +21,7 @@ class EndedJob:
     id: str
 
 
-_KINDS = "kind IN ('callback', 'evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL"
+_KINDS = "kind IN ('callback', 'evaluate', 'execute', 'mail', 'webhook') AND finished_at IS NOT NULL"
 
 PAGE_ENDED = Statement(
     "jobs.page_ended",

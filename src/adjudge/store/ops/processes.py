@@ -1,6 +1,7 @@
 """The registry in the database: processes, their capabilities and their leases.
 
-A row with an expired lease is a lost process: readers ignore it, and the next registration of any process deletes it.
+A row with an expired lease is a lost process: it is reported to operators, and deleted a day later when any process
+registers.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ DEREGISTER = Statement("processes.deregister", "Delete a process.", "DELETE FROM
 
 DELETE_EXPIRED = Statement(
     "processes.delete_expired",
-    "Delete processes whose lease expired.",
-    "DELETE FROM processes WHERE lease_until <= {now}",
+    "Delete processes whose lease expired more than a day ago.",
+    "DELETE FROM processes WHERE lease_until <= {now} - 86400000000",
 )
 
 LIST_ALIVE = Statement(

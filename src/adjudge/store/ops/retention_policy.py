@@ -101,6 +101,7 @@ POLICY: Final[Mapping[str, Policy]] = MappingProxyType(
         "identities": DeletedWith("users"),
         "sessions": Swept("7 days after it expired"),
         "api_tokens": Swept("90 days after it expired or was revoked", "retention.tokens_days"),
+        "password_resets": Swept("30 days after it expired"),
         "invitations": _MANUAL,
         # Operations
         "audit_log": Swept("1095 days after the action", "retention.audit_days"),
@@ -108,6 +109,8 @@ POLICY: Final[Mapping[str, Policy]] = MappingProxyType(
         "metric_samples": Swept("one day after it was taken"),
         "processes": Swept("when its lease has expired and a process registers", by="registration of processes"),
         "system_metrics": _BOUNDED,
+        "mails": Swept("30 days after it was created; the text is deleted when the mail is sent", "mail.keep_sec"),
+        "operational_events": Swept("30 days after it was recorded", "mail.keep_sec"),
         "judging_pauses": Kept("deleted when judging goes on"),
         "worker_controls": Kept("deleted when the order to the worker is withdrawn"),
         "installation": _BOUNDED,

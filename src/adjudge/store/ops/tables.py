@@ -7,6 +7,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 from adjudge.store.engine.columns import (
@@ -17,12 +18,15 @@ from adjudge.store.engine.columns import (
     id_column,
     integer_column,
     json_column,
+    partial_index,
     text_column,
     timestamp_column,
 )
 
 PAUSE_SCOPES = ("all", "language", "problem")
 WORKER_MODES = ("pause", "drain")
+MAIL_STATES = ("pending", "sent", "failed")
+OPERATIONAL_EVENTS = ("ops.worker_lost", "ops.dead_letter", "ops.chain_failed")
 
 processes = Table(
     "processes",
@@ -64,6 +68,37 @@ worker_controls = Table(
     timestamp_column("created_at"),
     PrimaryKeyConstraint("worker"),
     check_one_of("mode", WORKER_MODES),
+)
+
+operational_events = Table(
+    "operational_events",
+    METADATA,
+    id_column(),
+    text_column("kind"),
+    text_column("subject"),
+    text_column("detail"),
+    timestamp_column("created_at"),
+    timestamp_column("mailed_at", nullable=True),
+    UniqueConstraint("kind", "subject"),
+    check_one_of("kind", OPERATIONAL_EVENTS),
+    Index(None, "created_at"),
+    partial_index("operational_events_unmailed", "created_at", where="mailed_at IS NULL"),
+)
+
+mails = Table(
+    "mails",
+    METADATA,
+    id_column(),
+    text_column("recipient"),
+    text_column("subject"),
+    text_column("body", nullable=True),
+    text_column("state", default="pending"),
+    text_column("error", nullable=True),
+    timestamp_column("created_at"),
+    timestamp_column("finished_at", nullable=True),
+    check_one_of("state", MAIL_STATES),
+    CheckConstraint("(finished_at IS NULL) = (state = 'pending')", name="finished_at_exactly_when"),
+    Index(None, "created_at"),
 )
 
 metric_samples = Table(

@@ -20,6 +20,8 @@ from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.rows import column_values
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
+from adjudge.store.ops import operational_events
+from adjudge.store.ops.operational_events import OperationalEventRow
 from adjudge.store.webhooks import statements as sql
 from adjudge.store.webhooks.models import (
     ContestSubscription,
@@ -41,6 +43,8 @@ ANNOUNCEMENT: Final = "contest.announcement"
 PING: Final = "ping"
 EVENTS: Final = (JUDGED, CANCELED, REJUDGED, ANSWERED, ANNOUNCEMENT, *CONTEST_EVENTS.values())
 """The events that a webhook can subscribe to; a ping is sent on request."""
+OPERATIONAL_EVENTS: Final = operational_events.EVENTS
+"""The events that webhooks of operators can subscribe to besides."""
 ATTEMPTS: Final = 6
 _NEVER: Final = 2**62
 PRIORITY: Final = 3
@@ -106,6 +110,20 @@ async def enqueue_transition(
     subscribers = await list_contest_subscribers(tx, contest_id)
     webhook_ids = dict.fromkeys(item.webhook_id for item in subscribers if event in item.events)
     await enqueue(tx, [(webhook_id, event, data) for webhook_id in webhook_ids], new_id=new_id)
+
+
+async def enqueue_operational(
+    tx: Tx, events: Sequence[OperationalEventRow], *, roles: Sequence[str], new_id: IdFactory = new_id
+) -> None:
+    """Create deliveries of operational events for the webhooks of users with one of ``roles``."""
+    subscribers = await tx.fetch(sql.SELECT_OPERATOR_WEBHOOKS, [(role,) for role in sorted(roles)])
+    deliveries = [
+        (webhook.id, event.kind, {"subject": event.subject, "detail": event.detail})
+        for webhook in subscribers
+        for event in events
+        if event.kind in webhook.events
+    ]
+    await _deliver(tx, deliveries, new_id)
 
 
 async def enqueue(tx: Tx, deliveries: Sequence[tuple[str, str, dict[str, Any]]], *, new_id: IdFactory = new_id) -> None:

@@ -71,6 +71,22 @@ SELECT_CONTEST_SUBSCRIBERS = Statement(
     row=ContestSubscription,
     columns={"webhook_id": "webhooks.id", "user_id": "webhooks.user_id"},
 )
+SELECT_OPERATOR_WEBHOOKS = Statement(
+    "webhooks.select_of_operators",
+    "Find the active webhooks of enabled users with given roles.",
+    """
+    SELECT {columns} FROM {given} JOIN users ON users.role = given_role JOIN webhooks ON webhooks.user_id = users.id
+    WHERE is_active AND users.disabled_at IS NULL ORDER BY webhooks.id
+    """,
+    input_columns={"given_role": "text"},
+    row=WebhookRow,
+    columns={
+        "id": "webhooks.id",
+        "created_at": "webhooks.created_at",
+        "updated_at": "webhooks.updated_at",
+        "disabled_at": "webhooks.disabled_at",
+    },
+)
 INSERT_DELIVERIES = Statement(
     "webhook_deliveries.insert",
     "Insert webhook deliveries.",

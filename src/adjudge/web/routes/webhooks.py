@@ -14,8 +14,8 @@ from adjudge.api.pagination import decode_cursor, encode_cursor
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.domain.permissions import Permission
 from adjudge.services.viewer import Viewer
-from adjudge.services.webhooks import WebhookService
-from adjudge.store.webhooks.commands import EVENTS
+from adjudge.services.webhooks import WebhookService, offered_events
+from adjudge.store.webhooks.commands import EVENTS, OPERATIONAL_EVENTS
 from adjudge.store.webhooks.models import WebhookDeliveryRow, WebhookRow
 from adjudge.web import forms
 from adjudge.web.render import PageRenderer, no_store, page_router, redirect
@@ -39,7 +39,7 @@ def router(pages: PageRenderer, webhooks: WebhookService) -> APIRouter:
 async def _wanted(request: Request) -> tuple[str, list[str]]:
     """URL and events of the form."""
     url, chosen = await forms.text(request, "url", limit=_URL_MOST), await forms.checked_values(request, "event")
-    return url.strip(), [event for event in chosen if event in EVENTS]
+    return url.strip(), [event for event in chosen if event in (*EVENTS, *OPERATIONAL_EVENTS)]
 
 
 def _check_events(events: list[str]) -> None:
@@ -52,7 +52,9 @@ def _add_list_routes(routes: APIRouter, pages: PageRenderer, webhooks: WebhookSe
         listed = await webhooks.list_webhooks(viewer)
         shown = {"made": None, "secret": "", "error": None, "url": "", "wanted": list(EVENTS[:1]), **shown}
         status = shown["error"].http_status if shown["error"] else 200
-        return await pages.render(request, "webhooks.html", status=status, webhooks=listed, events=EVENTS, **shown)
+        return await pages.render(
+            request, "webhooks.html", status=status, webhooks=listed, events=offered_events(viewer), **shown
+        )
 
     @routes.get(ROOT)
     async def every(request: Request, viewer: Owner) -> Response:
@@ -77,7 +79,7 @@ def _add_detail_routes(routes: APIRouter, pages: PageRenderer, webhooks: Webhook
         status = shown["error"].http_status if shown["error"] else 200
         log = await _deliveries_page(webhooks, viewer, webhook, cursor)
         return await pages.render(
-            request, "webhook.html", status=status, webhook=webhook, events=EVENTS, **log, **shown
+            request, "webhook.html", status=status, webhook=webhook, events=offered_events(viewer), **log, **shown
         )
 
     @routes.get(ROOT + "/{webhook_id}")

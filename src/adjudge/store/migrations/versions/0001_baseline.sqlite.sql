@@ -69,6 +69,22 @@ CREATE TABLE judging_pauses (
     CONSTRAINT judging_pauses_subject_unless_all CHECK ((subject = '') = (scope = 'all'))
 )
 
+CREATE TABLE mails (
+    id TEXT NOT NULL,
+    recipient TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    body TEXT,
+    state TEXT DEFAULT 'pending' NOT NULL,
+    error TEXT,
+    created_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    CONSTRAINT mails_pkey PRIMARY KEY (id),
+    CONSTRAINT mails_state_known CHECK (state IN ('pending', 'sent', 'failed')),
+    CONSTRAINT mails_finished_at_exactly_when CHECK ((finished_at IS NULL) = (state = 'pending'))
+)
+
+CREATE INDEX mails_created_at ON mails (created_at)
+
 CREATE TABLE metric_samples (
     source TEXT NOT NULL,
     at BIGINT NOT NULL,
@@ -77,6 +93,22 @@ CREATE TABLE metric_samples (
 )
 
 CREATE INDEX metric_samples_at ON metric_samples (at)
+
+CREATE TABLE operational_events (
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    mailed_at BIGINT,
+    CONSTRAINT operational_events_pkey PRIMARY KEY (id),
+    CONSTRAINT operational_events_kind_subject_key UNIQUE (kind, subject),
+    CONSTRAINT operational_events_kind_known CHECK (kind IN ('ops.worker_lost', 'ops.dead_letter', 'ops.chain_failed'))
+)
+
+CREATE INDEX operational_events_created_at ON operational_events (created_at)
+
+CREATE INDEX operational_events_unmailed ON operational_events (created_at) WHERE mailed_at IS NULL
 
 CREATE TABLE organizations (
     id TEXT NOT NULL,
@@ -406,6 +438,22 @@ CREATE TABLE invitations (
     CONSTRAINT invitations_uses_bounded CHECK (uses >= 0 AND uses <= max_uses),
     CONSTRAINT invitations_created_by_fkey FOREIGN KEY(created_by) REFERENCES users (id)
 )
+
+CREATE TABLE password_resets (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    token_hash TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    CONSTRAINT password_resets_pkey PRIMARY KEY (id),
+    CONSTRAINT password_resets_token_hash_key UNIQUE (token_hash),
+    CONSTRAINT password_resets_user_id_fkey FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+
+CREATE INDEX password_resets_expires_at ON password_resets (expires_at)
+
+CREATE INDEX password_resets_user_id ON password_resets (user_id)
 
 CREATE TABLE problems (
     id TEXT NOT NULL,
