@@ -81,7 +81,7 @@ jobs = Table(
     partial_index(
         "jobs_kept_a_while",
         "finished_at",
-        where="kind IN ('callback', 'evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL",
+        where="kind IN ('callback', 'evaluate', 'execute', 'mail', 'webhook') AND finished_at IS NOT NULL",
     ),
     partial_index("jobs_origin", "origin_job_id", where="origin_job_id IS NOT NULL"),
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.02"},

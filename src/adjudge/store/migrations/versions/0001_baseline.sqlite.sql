@@ -1395,7 +1395,7 @@ CREATE UNIQUE INDEX jobs_dedupe ON jobs (kind, dedupe_key) WHERE dedupe_key IS N
 
 CREATE INDEX jobs_held ON jobs (id) WHERE available_at >= 7258118400000000 AND finished_at IS NULL
 
-CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('callback', 'evaluate', 'execute', 'webhook') AND finished_at IS NOT NULL
+CREATE INDEX jobs_kept_a_while ON jobs (finished_at) WHERE kind IN ('callback', 'evaluate', 'execute', 'mail', 'webhook') AND finished_at IS NOT NULL
 
 CREATE INDEX jobs_node ON jobs (chain_run_id, node_id) WHERE chain_run_id IS NOT NULL
 
