@@ -20,7 +20,7 @@ from adjudge.services.contests import ContestService, parse_slug
 from adjudge.services.passwords import validate_new_password
 from adjudge.services.team_import import is_network
 from adjudge.services.viewer import Viewer
-from adjudge.store.contests.activity_tables import CLARIFICATION_AUDIENCES
+from adjudge.store.contests.activity_models import CLARIFICATION_AUDIENCES
 
 _MAX_GIVEN_PASSWORDS: Final = 200
 """Passwords of a file are hashed with the ordinary parameters: 200 take some 15 seconds of one request."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from adjudge.domain.contest import MaterialVisibility
 from adjudge.domain.verdict import Verdict
+
+CLARIFICATION_AUDIENCES: Final = ("jury", "participant", "groups", "all")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from sqlalchemy import (
 
 from adjudge.domain.contest import MaterialVisibility
 from adjudge.domain.verdict import Verdict
+from adjudge.store.contests.activity_models import CLARIFICATION_AUDIENCES
 from adjudge.store.engine.columns import (
     METADATA,
     check_one_of,
@@ -28,7 +29,6 @@ from adjudge.store.engine.columns import (
     timestamp_column,
 )
 
-CLARIFICATION_AUDIENCES = ("jury", "participant", "groups", "all")
 PRINT_STATES = ("pending", "printing", "done")
 
 contest_counters = Table(
