@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from adjudge import __version__
 from adjudge.contests import clock
-from adjudge.contests.ccs.feed import FeedChanges, FeedObject, FeedScope, FeedView, compare
+from adjudge.contests.ccs.feed import FeedChanges, FeedObject, FeedScope, FeedView, compare, is_hidden_from
 from adjudge.contests.times import load_times
 from adjudge.contests.transitions import find_transitions
 from adjudge.store import Tx
@@ -102,7 +102,10 @@ async def compute_update(tx: Tx, feed_id: str, source: FeedSource, options: Feed
     if feed is None or feed.is_final:
         return None
     contest = await queries.find_contest(tx, feed.contest_id)
-    scope = FeedScope(contest, await load_times(tx, contest), FeedView(feed.view))
+    view = FeedView(feed.view)
+    if is_hidden_from(contest, view):
+        return None  # nobody can read it, and what happens meanwhile must not be read later
+    scope = FeedScope(contest, await load_times(tx, contest), view)
     return await _Pass(tx, feed, scope, source, options).run()
 
 

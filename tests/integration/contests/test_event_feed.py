@@ -13,6 +13,7 @@ from adjudge.contests import jury, lifecycle
 from adjudge.contests.ccs.feed import FeedView
 from adjudge.contests.ccs.version import CcsVersion
 from adjudge.contests.listener import CONTEST_LISTENER
+from adjudge.domain.contest import ContestVisibility
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
@@ -354,3 +355,31 @@ async def test_feeds_are_deleted_with_their_contest(store: StoreHarness) -> None
     await store.write("DELETE FROM contests")
     assert await store.rows("SELECT sequence FROM contest_feed_events") == []
     assert await feed.writer.run_once() == 0
+
+
+async def test_what_happens_while_a_contest_is_hidden_is_not_read_later(store: StoreHarness) -> None:
+    fixture = await make_contest(store, settings=replace(OPEN, starts_at=NOON_US + 60 * MINUTE_US))
+    feed = FeedFixture(fixture)
+    await feed.update()
+
+    async def rename(title: str, **changes: object) -> None:
+        contest = await fixture.contest()
+        settings = replace(contest.settings, title=title, **changes)  # type: ignore[arg-type]
+        await fixture.transact(
+            lambda tx: lifecycle.update(
+                tx, contest.id, settings, version=contest.version, slug=contest.slug, actor="ada", reason=""
+            )
+        )
+
+    await fixture.transact(lambda tx: lifecycle.unpublish(tx, fixture.contest_id, actor="ada", reason=""))
+    await rename("Secret plan")
+    await feed.update()
+    await rename("Finals again", visibility=ContestVisibility.PRIVATE)
+    await fixture.transact(lambda tx: lifecycle.publish(tx, fixture.contest_id, actor="ada", reason=""))
+    await feed.update()
+    await rename("Public finals", visibility=ContestVisibility.PUBLIC)
+    await feed.check()
+    known = {view: await feed.lines(view, CcsVersion.V2026_01) for view in FeedView}
+    assert [view for view, text in known.items() if "Secret plan" in text] == [FeedView.JURY]
+    assert [view for view, text in known.items() if "Finals again" in text] == [FeedView.PARTICIPANT, FeedView.JURY]
+    assert [view for view, text in known.items() if "Public finals" in text] == list(FeedView)

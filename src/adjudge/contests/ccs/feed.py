@@ -14,12 +14,15 @@ from enum import StrEnum
 from typing import Any, Final
 
 from adjudge.contests.times import ContestTimes
+from adjudge.domain.contest import ContestVisibility
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.states import ContestState
 from adjudge.store.contests.feed import FeedRow, LiveObject, NewEvent
 from adjudge.store.contests.models import ContestRow
 
 _TOKEN: Final = re.compile(r"([0-9a-f]{12})-(\d{1,15})")
 _TAG_LENGTH: Final = 12
+_HIDDEN: Final = frozenset({ContestState.DRAFT, ContestState.CANCELED})
 
 
 class FeedView(StrEnum):
@@ -61,6 +64,14 @@ class FeedChanges:
 
     events: list[NewEvent]
     superseded: list[int]
+
+
+def is_hidden_from(contest: ContestRow, view: FeedView) -> bool:
+    """Whether those who read a view may not know of the contest at present."""
+    if view is FeedView.JURY:
+        return False
+    is_private = contest.settings.visibility is ContestVisibility.PRIVATE
+    return contest.state in _HIDDEN or (view is FeedView.VISITOR and is_private)
 
 
 def feed_object(part: str, collection: str, object_id: str, data: Mapping[str, Any]) -> FeedObject:
