@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.deploy.facts import CAPABILITIES
+from tests.unit.deploy.facts import CAPABILITIES, DEPLOY
 
 pytestmark = [
     pytest.mark.slow,
@@ -64,3 +64,26 @@ def test_missing_capability_is_named_and_refused(name: str) -> None:
     report = doctor([given for given in CAPABILITIES if given != name])
     assert not report["may_run"]
     assert report["capabilities"]["observed"] == f"missing: CAP_{name}"
+
+
+_ENTRYPOINT = """
+set -eu
+mount --make-rprivate /
+mount -t cgroup2 none /sys/fs/cgroup
+mount -o remount,bind,ro /sys/fs/cgroup
+mount -t tmpfs tmpfs /opt
+mkdir -p /opt/adjudge/bin
+printf '#!/bin/sh\\ntest -w /sys/fs/cgroup/cgroup.procs && echo "writable, $*"\\n' > /opt/adjudge/bin/adjudge
+chmod +x /opt/adjudge/bin/adjudge
+test ! -w /sys/fs/cgroup/cgroup.procs
+exec "$@"
+"""
+
+
+def test_entry_point_makes_the_cgroup_writable() -> None:
+    """In a mount namespace of its own, in which the cgroup is read-only, as engines mount it."""
+    bounding = "-all," + ",".join(f"+{name.lower()}" for name in CAPABILITIES)
+    entry = ["setpriv", "--no-new-privs", f"--bounding-set={bounding}", str(DEPLOY / "container" / "worker-entrypoint")]
+    argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _ENTRYPOINT, "sh", *entry, "worker"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.stdout == "writable, worker\n", done.stderr
