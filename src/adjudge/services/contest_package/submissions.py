@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from adjudge.domain.errors import InvalidInput
@@ -25,10 +26,11 @@ from adjudge.store.contests.package_import import (
     RestoredRun,
     RestoredSubmission,
 )
-from adjudge.store.engine.rows import column_values
+from adjudge.store.engine.rows import column_names
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import HELD_DELAY_MS, NewJob
 from adjudge.store.judging.commands import JOB_KIND_JUDGE, judge_payload
+from adjudge.store.judging.models import CaseResultRow
 
 T = TypeVar("T")
 _BATCH: Final = 200
@@ -47,6 +49,10 @@ _SAME: Final = (
     "overridden_at",
     "override_reason",
 )
+
+
+_MEASURED: Final = attrgetter(*column_names(CaseResultRow)[2:])
+"""The columns of a test case after its name and verdict; there are millions of them."""
 
 
 class SubmissionWriter:
@@ -84,7 +90,7 @@ class SubmissionWriter:
         rows = [row for row, _ in found]
         runs = [run for _, run in found if run is not None]
         cases = [
-            (run.id, 1, ordinal, *column_values(case).values())
+            (run.id, 1, ordinal, case.name, str(case.verdict), *_MEASURED(case))
             for record, (_, run) in zip(records, found, strict=True)
             if run is not None
             for ordinal, case in enumerate(record.cases, 1)
