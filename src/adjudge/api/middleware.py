@@ -30,8 +30,9 @@ from adjudge.api.errors import error_response, internal_error_response
 from adjudge.api.json_values import SMALL_BYTES, check_json_values
 from adjudge.api.sse import OpenStreams
 from adjudge.domain.errors import AdjudgeError, BodyTooLarge, TimedOut
-from adjudge.domain.ids import IdFactory, new_id, parse_traceparent, trace_id_from
-from adjudge.observe import logs
+from adjudge.domain.ids import IdFactory, new_id, parse_parent_span_id, parse_traceparent, trace_id_from
+from adjudge.observe import logs, tracing
+from adjudge.observe.tracing import Span, SpanKind
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"
 _REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
@@ -228,6 +229,32 @@ class RequestLimiter:
             raise ResponseComplete
 
 
+def _record_span(scope: Scope, status: int, seconds: float) -> None:
+    """The span of a request, whose parent is that of the caller."""
+    headers, now_ns = dict(scope["headers"]), time.time_ns()
+    request_id, trace_id = scope["state"]["request_id"], scope["state"]["trace_id"]
+    route = getattr(scope.get("route"), "path", None)
+    tracing.record(
+        Span(
+            name=f"{scope['method']} {route or ''}".strip(),
+            trace_id=trace_id,
+            span_id=tracing.request_span_id(request_id),
+            start_ns=now_ns - round(seconds * 1e9),
+            end_ns=now_ns,
+            parent_id=parse_parent_span_id(headers.get(b"traceparent", b"").decode("latin-1")),
+            kind=SpanKind.SERVER,
+            attributes={
+                "http.request.method": scope["method"],
+                "http.response.status_code": status,
+                "http.route": route,
+                "url.path": scope["path"],
+                "adjudge.request.id": request_id,
+            },
+            error=f"HTTP {status}" if status >= 500 else None,
+        )
+    )
+
+
 class RequestMiddleware:
     """Plain ASGI instead of a response hook, so that streamed responses are not buffered."""
 
@@ -274,6 +301,8 @@ class RequestMiddleware:
                     status=exchange.status,
                     duration_ms=round((time.perf_counter() - started) * 1000, 1),
                 )
+                if tracing.is_sampled(trace_id):
+                    _record_span(scope, exchange.status, time.perf_counter() - started)
 
     async def _handle(self, exchange: RequestLimiter, request_id: str) -> None:
         try:

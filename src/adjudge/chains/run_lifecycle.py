@@ -27,6 +27,7 @@ from adjudge.store.chains.models import (
     NodeCountDelta,
     NodeKey,
 )
+from adjudge.store.chains.spans import record_chain_run
 from adjudge.store.chains.waits import NodeWait
 from adjudge.store.engine.driver import Tx
 
@@ -249,4 +250,5 @@ def _final_status(run: LockedChainRun) -> tuple[ChainRunStatus, str]:
 
 def _record_run(run: ChainRunFinished) -> None:
     metrics.CHAIN_RUNS.labels(str(run.status)).inc()
+    record_chain_run(run)
     _log.info("chain_run_finished", run_id=run.run_id, chain_id=run.chain_id, status=str(run.status))

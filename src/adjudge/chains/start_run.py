@@ -12,7 +12,7 @@ from adjudge.chains.run_lifecycle import ChainRunLifecycle
 from adjudge.domain.authority import Authority
 from adjudge.domain.chain import Dag
 from adjudge.domain.errors import ChainDisabled, InvalidInput, NotFound, VersionConflict
-from adjudge.domain.ids import IdFactory
+from adjudge.domain.ids import IdFactory, trace_id_from
 from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.observe import metrics
 from adjudge.store.chains import commands, concurrency, definitions
@@ -190,7 +190,8 @@ class ChainRunStarter:
 
 def _fresh(run_id: str, wanted: NewChainRun, version: int, dag: Dag) -> LockedChainRun:
     """A run as it was just inserted."""
-    return LockedChainRun(run_id, ChainRunStatus.PENDING, wanted.chain_id, version, len(dag.nodes), 0, wanted.trace_id)
+    trace_id = wanted.trace_id or trace_id_from(run_id)
+    return LockedChainRun(run_id, ChainRunStatus.PENDING, wanted.chain_id, version, len(dag.nodes), 0, trace_id)
 
 
 def _check(wanted: NewChainRun) -> None:

@@ -14,7 +14,13 @@ import uvloop
 from adjudge import settings as settings_source
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.wiring.drivers import open_served, open_stream
-from adjudge.cli.wiring.process import open_health_server, open_system_metrics, reload_log_level_on_hangup, tune_gc
+from adjudge.cli.wiring.process import (
+    open_health_server,
+    open_system_metrics,
+    open_tracing,
+    reload_log_level_on_hangup,
+    tune_gc,
+)
 from adjudge.cli.wiring.scheduler import run_scheduler
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
@@ -51,6 +57,7 @@ async def _run(settings: Settings) -> None:
         open_served(settings) as database,
         namespace_taken(settings, database),
         open_stream(settings) as stream,
+        open_tracing(settings, "scheduler"),
         open_system_metrics(settings, database, stream) as system,
         open_health_server(settings, system.render, component_checks(database, stream=stream), heartbeat),
         record_metrics(database, name, system),

@@ -14,6 +14,7 @@ from adjudge.cli.wiring.process import (
     drain_on_signals,
     open_health_server,
     open_system_metrics,
+    open_tracing,
     reload_log_level_on_hangup,
     tune_gc,
 )
@@ -58,6 +59,7 @@ async def _run(settings: Settings) -> None:
         open_blobs(settings) as blobs,
         inline_dispatch(settings, database, stream),
         open_worker(settings, database, stream, blobs, name) as worker,
+        open_tracing(settings, "worker"),
         open_system_metrics(settings, database, stream) as system,
         open_health_server(
             settings,

@@ -92,10 +92,19 @@ _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16
 
 def parse_traceparent(traceparent: str | None) -> str | None:
     """The trace id of a ``traceparent`` header; None if it is missing or invalid."""
+    match = _match_traceparent(traceparent)
+    return None if match is None else match[1]
+
+
+def parse_parent_span_id(traceparent: str | None) -> str | None:
+    """The span id of a ``traceparent`` header; None if it is missing or invalid."""
+    match = _match_traceparent(traceparent)
+    return None if match is None else match[2]
+
+
+def _match_traceparent(traceparent: str | None) -> re.Match[str] | None:
     match = _TRACEPARENT.fullmatch((traceparent or "").strip())
-    if match is None or not match[1].strip("0") or not match[2].strip("0"):
-        return None
-    return match[1]
+    return None if match is None or not match[1].strip("0") or not match[2].strip("0") else match
 
 
 def trace_id_from(object_id: str) -> str:

@@ -16,16 +16,18 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.priority import BANDS, band_of
-from adjudge.observe import metrics
+from adjudge.observe import metrics, tracing
 from adjudge.observe.health_server import LoopHeartbeat
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
+from adjudge.observe.tracing import Span, SpanKind
 from adjudge.relay.periodic import periodic_task
 from adjudge.store import Database, Tx
 from adjudge.store.engine.notify import CHANNEL_OUTBOX, Wakeup
@@ -313,8 +315,28 @@ def _count(
     delivered = [rows[item.job_id] for item in published if item.entry_id is not None]
     _DELIVERED.inc(len(delivered))
     for row in delivered:
+        _record_span(row)
         metrics.OUTBOX_DISPATCH_LATENCY.observe(max(0, row.waited_us) / _SECOND_US)
     _log.info_many("job_dispatched", (_fields(row, payloads[row.job_id]) for row in delivered))
+
+
+def _record_span(row: DueRow) -> None:
+    """The span from when a delivery was due to its end."""
+    if row.trace_id is None or not tracing.is_sampled(row.trace_id):
+        return
+    now_ns = time.time_ns()
+    tracing.record(
+        Span(
+            name="dispatch",
+            trace_id=row.trace_id,
+            span_id=tracing.derive_span_id("dispatch", row.job_id, row.dispatch_seq),
+            start_ns=now_ns - max(0, row.waited_us) * 1_000,
+            end_ns=now_ns,
+            parent_id=tracing.job_span_id(row.job_id),
+            kind=SpanKind.PRODUCER,
+            attributes={"adjudge.job.id": row.job_id, "adjudge.job.kind": row.kind},
+        )
+    )
 
 
 def _reason(item: PublishResult) -> str:

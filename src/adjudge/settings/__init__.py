@@ -36,6 +36,7 @@ from adjudge.settings.sections import (
     JudgeSettings,
     LogSettings,
     RetrySettings,
+    TracesSettings,
     WebhooksSettings,
     WorkerSettings,
     all_settings,
@@ -90,6 +91,7 @@ class Settings:
     retention: RetentionSettings
     mail: MailSettings
     log: LogSettings
+    traces: TracesSettings
     sources: Mapping[str, str]
     """``section.key`` → source of its value."""
     unknown_variables: tuple[str, ...] = ()

@@ -368,6 +368,21 @@ class LogSettings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class TracesSettings:
+    """Export of traces by OpenTelemetry."""
+
+    endpoint: str = _setting(
+        "",
+        "URL of an OTLP receiver over HTTP, such as http://HOST:4318/v1/traces; empty: no traces.",
+        "TRACES_ENDPOINT",
+        pattern=r"(https?://\S+)?",
+    )
+    sample_ratio: float = _setting(
+        0.1, "Share of traces that are exported, from 0 to 1.", "TRACES_SAMPLE_RATIO", minimum=0, maximum=1
+    )
+
+
 SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "server": ServerSettings,
@@ -387,6 +402,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "retention": RetentionSettings,
         "mail": MailSettings,
         "log": LogSettings,
+        "traces": TracesSettings,
     }
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from typing import Final
 from adjudge.domain.errors import InternalFault, RefusalReason, Unavailable
 from adjudge.domain.failure_class import FAILED
 from adjudge.domain.states import JobStatus
-from adjudge.observe import metrics
+from adjudge.observe import metrics, tracing
 from adjudge.observe.logs import context, get_logger
+from adjudge.observe.tracing import Span
 from adjudge.store import Database
 from adjudge.store.jobs.commands import NEVER_STARTED, JobCommands
 from adjudge.store.jobs.metrics import log_fields
@@ -166,7 +168,10 @@ class Runner:
     async def _run(self, attempt: _Attempt, fields: Mapping[str, object]) -> None:
         with context(**fields):
             _log.info("job_started", stage="started", worker=self._settings.name)
+            started_ns = time.time_ns()
             result = await self._execute(attempt)
+            if tracing.is_sampled(attempt.claim.job.trace_id):
+                self._record_span(attempt, result, started_ns)
             self._free_slot(attempt)
             outcome = FinishOutcome(is_withdrawn=True)
             if attempt.lost is None:
@@ -177,6 +182,22 @@ class Runner:
                 return
             _log_outcome(result, outcome)
             self._acknowledge(attempt)  # written, or refused for good: nothing is left to do
+
+    def _record_span(self, attempt: _Attempt, result: JobResult, started_ns: int) -> None:
+        """The span of the call of the handler."""
+        job = attempt.claim.job
+        tracing.record(
+            Span(
+                name=f"attempt {job.attempt_id}",
+                trace_id=job.trace_id or "",
+                span_id=tracing.attempt_span_id(job.id, job.attempt_id),
+                start_ns=started_ns,
+                end_ns=time.time_ns(),
+                parent_id=tracing.job_span_id(job.id),
+                attributes={"adjudge.job.id": job.id, "adjudge.worker": self._settings.name},
+                error=result.error_code,
+            )
+        )
 
     def _acknowledge(self, attempt: _Attempt) -> None:
         if attempt.claim.message is not None:

@@ -11,6 +11,8 @@ import pytest
 from adjudge.chains.engine import ChainEngine
 from adjudge.chains.housekeeping import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict, FenceRefused
+from adjudge.observe import tracing
+from adjudge.observe.tracing import Span
 from adjudge.store import Tx
 from adjudge.store.chains import commands as chain_commands
 from adjudge.store.chains import queries as chain_queries
@@ -238,3 +240,20 @@ async def test_who_acts_on_a_runs_end_does_so_in_its_transaction(store: StoreHar
     assert metric_value("chain_runs_total", status="success") == before + 1
     assert metric_value("chain_runs_total", status="started") == started + 1
     assert metric_value("chain_node_duration_seconds_count", type="noop", status="success") >= 2
+
+
+async def test_a_run_is_one_trace_with_a_span_for_each_node(harness: ChainHarness) -> None:
+    spans: list[Span] = []
+    tracing.configure(spans.append)
+    try:
+        run_id = await harness.start(line(3))
+        await harness.drain(run_id)
+    finally:
+        tracing.configure(None)
+    assert {span.trace_id for span in spans} == {run_id.replace("-", "")}
+    (run,) = [span for span in spans if span.name == "chain run"]
+    nodes = [span for span in spans if span.name.startswith("node ")]
+    assert [span.name for span in nodes] == ["node n0", "node n1", "node n2"]
+    assert {span.parent_id for span in nodes} == {run.span_id}
+    claims = [span for span in spans if span.name == "claim"]
+    assert [span.parent_id for span in claims] == [span.span_id for span in nodes]

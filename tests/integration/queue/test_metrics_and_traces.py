@@ -6,14 +6,16 @@ import asyncio
 import io
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
-from adjudge.observe import logs
+from adjudge.observe import logs, tracing
 from adjudge.observe.logs import get_logger
+from adjudge.observe.tracing import Span
 from adjudge.relay.dispatcher import Dispatcher
 from adjudge.relay.reconciler import Reconciler
 from adjudge.store.engine.statement import Statement
@@ -170,6 +172,40 @@ async def test_lines_about_outages_name_the_jobs(queue: QueueHarness, log_lines:
     for event in ("dispatch_retrying", "stream_messages_lost", "heartbeat_failed", "finish_retrying", "ack_failed"):
         assert (said[event]["jobs"], said[event]["job_ids"]) == (1, [row["id"]]), event
     assert (await queue.until_decided([submission]))[submission] == ("accepted", "AC")
+
+
+async def test_spans_of_a_job_with_a_retry(queue: QueueHarness) -> None:
+    """In both modes; every process derives the same parents."""
+    failures = [RuntimeError("the sandbox broke")]
+
+    async def act(job: Job) -> HandlerResult:
+        if failures:
+            raise failures.pop()
+        return await queue.handler._accept(job)
+
+    queue.handler.act = act
+    spans: list[Span] = []
+    tracing.configure(spans.append)
+    try:
+        (submission,) = await queue.submit()
+        async with queue.scheduler(), queue.worker():
+            await queue.until_decided([submission])
+            await queue.until_acknowledged()
+    finally:
+        tracing.configure(None)
+    (row,) = await queue.rows("SELECT id, trace_id FROM jobs")
+    assert {span.trace_id for span in spans} == {row["trace_id"]}
+    found = Counter((span.name, span.parent_id, span.error) for span in spans)
+    job = tracing.job_span_id(row["id"])
+    assert found == {
+        ("job judge", None, None): 1,
+        ("dispatch", job, None): 2,
+        ("claim", job, None): 1,
+        ("attempt 1", job, "RuntimeError"): 1,
+        ("attempt 2", job, None): 1,
+        ("verdict", job, None): 1,
+    }
+    assert all(span.start_ns <= span.end_ns for span in spans)
 
 
 async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(queue: QueueHarness) -> None:

@@ -8,7 +8,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.judge.case_results import CaseResult
 from adjudge.judge.pipeline import CaseDone
 from adjudge.store.jobs import progress
-from adjudge.store.jobs.models import JobResult
+from adjudge.store.jobs.models import Job, JobResult
 from adjudge.worker.handlers.judge import JudgeProgressReporter
 from adjudge.worker.handlers.progress import MAX_STEPS, ProgressWriter
 from tests.support.store_harness import StoreHarness, fence_of
@@ -82,7 +82,7 @@ def test_progress_shows_authors_what_the_result_will_show() -> None:
             assert isinstance(step, dict)
             steps.append((step["name"], step["shown"]))
 
-    watched = JudgeProgressReporter(problem, Reporter())
+    watched = JudgeProgressReporter(problem, Reporter(), Job(**dict.fromkeys(Job._fields)))  # type: ignore[arg-type]
     for index, case in enumerate(cases):
         watched(CaseDone(CaseResult(case.name, case.group, Verdict.WA, case.is_sample), index, len(cases)))
     assert steps == [("s", True), ("o", True), ("n", False), ("f1", True), ("f2", False)]

@@ -30,7 +30,7 @@ from adjudge.cli.wiring.chains import make_engine
 from adjudge.cli.wiring.drivers import open_buckets, open_registry
 from adjudge.cli.wiring.jobs import make_jobs
 from adjudge.cli.wiring.judge import load_languages
-from adjudge.cli.wiring.process import open_health_server, registered, reload_log_level_on_hangup, tune_gc
+from adjudge.cli.wiring.process import open_health_server, open_tracing, registered, reload_log_level_on_hangup, tune_gc
 from adjudge.cli.wiring.scheduler import inline_dispatch
 from adjudge.cli.wiring.services import compose_services
 from adjudge.domain.errors import InvalidInput
@@ -158,6 +158,7 @@ async def serve_http(
     system = services.system_metrics
     needed = {name: check for name, check in services.checks.items() if name not in DISPENSABLE}
     async with (
+        open_tracing(services.settings, "api"),
         registered(services.settings, database, ProcessRole.API),
         open_health_server(services.settings, system.render, needed),
         record_metrics(database, f"{socket.gethostname()}-{os.getpid()}", system),

@@ -15,9 +15,10 @@ from adjudge import __version__
 from adjudge import settings as settings_source
 from adjudge.cli.wiring.drivers import open_registry
 from adjudge.domain.errors import AdjudgeError, InvalidInput
-from adjudge.observe import logs
+from adjudge.observe import logs, tracing
 from adjudge.observe.health_server import SILENCE_SEC, HealthSources, LoopHeartbeat, serve_health
 from adjudge.observe.metrics_access import MetricsAccess
+from adjudge.observe.otlp import open_otlp_exporter
 from adjudge.registry import ProcessInfo, ProcessRole
 from adjudge.registry.registration import keep_role_registered
 from adjudge.services.health import Check, check_components
@@ -74,6 +75,34 @@ def reload_log_level_on_hangup() -> None:
         _log.warning("log_level_changed", level=level, before=before)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+
+
+@asynccontextmanager
+async def open_tracing(settings: Settings, role: str) -> AsyncIterator[None]:
+    """Export the spans of this process while the block runs, if a receiver is set."""
+    traces = settings.traces
+    if not traces.endpoint:
+        yield
+        return
+    resource = {
+        "service.name": f"adjudge-{role}",
+        "service.version": __version__,
+        "service.instance.id": f"{socket.gethostname()}-{os.getpid()}",
+        "deployment.environment.name": settings.server.environment,
+    }
+    try:
+        exporter = open_otlp_exporter(traces.endpoint, resource)
+    except ImportError as error:
+        raise InvalidInput(
+            "traces.endpoint: the SDK of OpenTelemetry is not installed; install adjudge[otel].",
+            field="traces.endpoint",
+        ) from error
+    tracing.configure(exporter.export, ratio=traces.sample_ratio)
+    try:
+        yield
+    finally:
+        tracing.configure(None)
+        await asyncio.to_thread(exporter.close)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from typing import Any
 from adjudge.domain.authority import authority_to_json
 from adjudge.domain.chain import DependencyCounts, count_statuses, is_failed
 from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
+from adjudge.domain.ids import trace_id_from
 from adjudge.domain.states import ChainRunStatus, JobStatus, NodeStatus
 from adjudge.domain.strict_json import encode_json
 from adjudge.store.chains import statements as sql
@@ -158,7 +159,7 @@ async def insert_run(
         new.trigger_kind,
         new.actor,
         new.reason,
-        new.trace_id,
+        new.trace_id or trace_id_from(run_id),
         nodes_total,
         nodes_open,
         new.parent_run_id,

@@ -379,6 +379,8 @@ class ChainRunFinished:
     trace_id: str | None
     parent_run_id: str | None
     parent_node_id: str | None
+    created_at: int
+    finished_at: int
 
 
 def node_attempt(job: Job) -> int:

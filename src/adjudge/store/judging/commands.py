@@ -20,6 +20,7 @@ from adjudge.store.engine.notify import CHANNEL_JUDGING
 from adjudge.store.engine.rows import column_values
 from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.jobs.models import FinishedJob, Job, NewJob
+from adjudge.store.jobs.spans import record_verdict
 from adjudge.store.judging import statements as sql
 from adjudge.store.judging.models import (
     Judgement,
@@ -277,6 +278,7 @@ def record_verdicts(ended: Sequence[FinishedJob]) -> None:
             continue
         verdict = _judgement(item).verdict
         metrics.JUDGE_VERDICT.labels(verdict.value).inc()
+        record_verdict(item.job, verdict.value)
         if (failure := classify_verdict(verdict)) is not None:
             metrics.JOB_FAILURES.labels(item.job.kind, failure).inc()
 

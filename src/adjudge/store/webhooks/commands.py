@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -85,17 +85,26 @@ async def list_deliveries(tx: Tx, webhook_id: str, *, before: str, limit: int) -
 
 
 async def enqueue_deliveries(
-    tx: Tx, submission_ids: Sequence[str], event: str | None = None, *, new_id: IdFactory = new_id
+    tx: Tx,
+    submission_ids: Sequence[str],
+    event: str | None = None,
+    *,
+    causes: Mapping[str, Job] | None = None,
+    new_id: IdFactory = new_id,
 ) -> None:
-    """Create deliveries for the subscribed webhooks of the authors; ``event`` follows from the status by default."""
+    """Create deliveries for the subscribed webhooks of the authors; ``event`` follows from the status by default.
+
+    ``causes`` are the judge runs of the submissions, whose traces the deliveries continue.
+    """
     if not submission_ids:
         return
-    deliveries = []
+    deliveries, judge_runs = [], list[Job | None]()
     for item in await tx.fetch(sql.SELECT_SUBSCRIBERS, [(item,) for item in dict.fromkeys(submission_ids)]):
         name = event or (CANCELED if item.submission.status == "canceled" else JUDGED)
         if name in item.events:
             deliveries.append((item.webhook_id, name, asdict(item.submission)))
-    await _deliver(tx, deliveries, new_id)
+            judge_runs.append((causes or {}).get(item.submission.submission_id))
+    await _deliver(tx, deliveries, new_id, judge_runs)
 
 
 async def list_contest_subscribers(tx: Tx, contest_id: str) -> list[ContestSubscription]:
@@ -158,11 +167,19 @@ async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
     return await tx.execute(sql.DELETE_OLD, older_than_us=older_than_ms * 1_000, limit=limit)
 
 
-async def _deliver(tx: Tx, wanted: Sequence[tuple[str, str, dict[str, Any]]], new_id: IdFactory) -> list[str]:
+async def _deliver(
+    tx: Tx,
+    wanted: Sequence[tuple[str, str, dict[str, Any]]],
+    new_id: IdFactory,
+    causes: Sequence[Job | None] | None = None,
+) -> list[str]:
     made = [(new_id(), new_id(), webhook_id, event, data) for webhook_id, event, data in wanted]
     if not made:
         return []
-    jobs = [_job(job_id, delivery_id) for delivery_id, job_id, *_ in made]
+    jobs = [
+        _job(job_id, delivery_id, cause)
+        for (delivery_id, job_id, *_), cause in zip(made, causes or [None] * len(made), strict=True)
+    ]
     await JobCommands({}).enqueue(tx, jobs)  # creating jobs calls no listener
     rows = [
         (delivery_id, job_id, webhook_id, event, json.dumps({"id": delivery_id, "event": event, "data": data}))
@@ -172,14 +189,15 @@ async def _deliver(tx: Tx, wanted: Sequence[tuple[str, str, dict[str, Any]]], ne
     return [delivery_id for delivery_id, *_ in made]
 
 
-def _job(job_id: str, delivery_id: str) -> NewJob:
+def _job(job_id: str, delivery_id: str, cause: Job | None = None) -> NewJob:
     return NewJob(
         id=job_id,
         kind=JOB_KIND_WEBHOOK,
         max_attempts=ATTEMPTS,
         priority=PRIORITY,
         timeout_ms=60_000,
-        payload={"delivery_id": delivery_id},
+        payload={"delivery_id": delivery_id} | ({} if cause is None else {"cause_job_id": cause.id}),
+        trace_id=None if cause is None else cause.trace_id,
     )
 
 
@@ -195,7 +213,8 @@ class SubmissionWebhookListener:
     async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Report submissions that got their verdict; a rejudge is reported when it is applied."""
         jobs = [item.job for item in ended if item.job.rejudge_batch_id is None]
-        await enqueue_deliveries(tx, [job.submission_id for job in jobs if job.submission_id is not None])
+        causes = {job.submission_id: job for job in jobs if job.submission_id is not None}
+        await enqueue_deliveries(tx, list(causes), causes=causes)
 
 
 class WebhookDeliveryListener:

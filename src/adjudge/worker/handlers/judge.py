@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
@@ -20,6 +21,8 @@ from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, S
 from adjudge.judge.result_document import JudgeResult
 from adjudge.judge.source_bundle import decode_bundle
 from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.observe import tracing
+from adjudge.observe.tracing import Span
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.store import Database
 from adjudge.store.jobs.models import Job
@@ -72,7 +75,7 @@ class JudgeHandler:
         )
         problem = problem_from_json(json.loads(task.definition))
         async with pinned_files(self._database, self._cache, task.revision_id) as files:
-            watched = JudgeProgressReporter(problem, reporter)
+            watched = JudgeProgressReporter(problem, reporter, job)
             result = await self._judge.judge(problem, files, SubmittedProgram(source, task.language), options, watched)
         return _completion(result)
 
@@ -97,17 +100,25 @@ class JudgeHandler:
 class JudgeProgressReporter:
     """Reports the progress of judging, test by test, and which tests the author may see."""
 
-    def __init__(self, problem: Problem, reporter: ProgressReporter) -> None:
+    def __init__(self, problem: Problem, reporter: ProgressReporter, job: Job) -> None:
+        self._job = job
+        self._step_ns = time.time_ns()
+        """When the current step began, for spans."""
         self._problem = problem
         self._reporter = reporter
         self._cases = {case.name: case for case in problem.cases}
         self._failed: set[str] = set()
 
     def __call__(self, event: CompileDone | CaseDone) -> None:
+        is_sampled = tracing.is_sampled(self._job.trace_id)
         if isinstance(event, CompileDone):
+            if is_sampled:
+                self._record_span("compile")
             self._reporter.report("testing", 0, len(self._cases))
             return
         row = event.result
+        if is_sampled:
+            self._record_span(f"test {row.name}", row.run.wall_ms if row.run else 0, row.verdict)
         step = {
             "name": row.name,
             "verdict": row.verdict.value if row.verdict else None,
@@ -116,6 +127,21 @@ class JudgeProgressReporter:
             "shown": self._is_shown(row),
         }
         self._reporter.report("testing", event.index + 1, event.total, step=step)
+
+    def _record_span(self, name: str, wall_ms: int | None = None, verdict: Verdict | None = None) -> None:
+        """The span of a step that has just ended; test cases may run at the same time, so each has its own duration."""
+        now_ns, job = time.time_ns(), self._job
+        tracing.record(
+            Span(
+                name=name,
+                trace_id=job.trace_id or "",
+                span_id=tracing.derive_span_id(name, job.id, job.attempt_id),
+                start_ns=self._step_ns if wall_ms is None else now_ns - wall_ms * 1_000_000,
+                end_ns=now_ns,
+                parent_id=tracing.attempt_span_id(job.id, job.attempt_id),
+                attributes={"adjudge.verdict": verdict.value if verdict else None},
+            )
+        )
 
     def _is_shown(self, row: JudgedCase) -> bool:
         """As in the result's ``author_view``: a group that shows its first failure shows nothing after it."""
