@@ -31,7 +31,7 @@ Gauges = Mapping[str, Mapping[str, float]]
 VALID_SEC: Final = 5.0
 _EFFORT: Final = 20
 _OLDEST_SEC: Final = 60.0
-"""Older values are not served: whoever was to count them is lost."""
+"""Older values are not served: the process that was to count them is lost."""
 _LOCAL_SEC: Final = 1.0
 """How long a process serves its values without asking the database for newer ones."""
 _SECOND_US: Final = 1_000_000
