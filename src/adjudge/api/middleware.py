@@ -301,7 +301,7 @@ class RequestMiddleware:
                     status=exchange.status,
                     duration_ms=round((time.perf_counter() - started) * 1000, 1),
                 )
-                if tracing.is_sampled(trace_id):
+                if tracing.state.is_on and tracing.is_sampled(trace_id):
                     _record_span(scope, exchange.status, time.perf_counter() - started)
 
     async def _handle(self, exchange: RequestLimiter, request_id: str) -> None:

@@ -14,7 +14,7 @@ from adjudge.chains.node_scheduler import ReadyNode
 from adjudge.domain.chain import ChainLimits, MaxRunsPolicy
 from adjudge.domain.errors import ChainFull
 from adjudge.domain.states import CHAIN_RUN, ChainRunStatus, NodeStatus
-from adjudge.observe import metrics
+from adjudge.observe import metrics, tracing
 from adjudge.observe.logs import get_logger
 from adjudge.store.chains import commands, concurrency, waits
 from adjudge.store.chains.models import (
@@ -250,5 +250,6 @@ def _final_status(run: LockedChainRun) -> tuple[ChainRunStatus, str]:
 
 def _record_run(run: ChainRunFinished) -> None:
     metrics.CHAIN_RUNS.labels(str(run.status)).inc()
-    record_chain_run(run)
+    if tracing.state.is_on:
+        record_chain_run(run)
     _log.info("chain_run_finished", run_id=run.run_id, chain_id=run.chain_id, status=str(run.status))

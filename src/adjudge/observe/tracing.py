@@ -2,7 +2,7 @@
 
 The row of a job has its trace id. Span ids are derived from what a span describes, so that each process can name the
 parent of its spans without stored or transmitted context. Sampling is decided by the trace id: all processes decide
-alike. Without an exporter nothing is recorded, and callers pay for one comparison.
+alike. Without an exporter nothing is recorded: callers look at ``state.is_on`` first.
 """
 
 from __future__ import annotations
@@ -45,28 +45,30 @@ class Span:
     error: str | None = None
 
 
-class _Tracing:
+class TracingState:
     """The exporter of the process, set by :func:`configure`."""
 
     def __init__(self) -> None:
+        self.is_on = False
+        """Checked before anything is called for traces."""
         self.export: Callable[[Span], None] | None = None
         self.bound = 0
 
 
 def configure(export: Callable[[Span], None] | None, *, ratio: float = 1.0) -> None:
     """Export the spans of a share of all traces; None ends that."""
-    _tracing.export, _tracing.bound = export, round(ratio * 16**_SAMPLED_DIGITS)
+    state.is_on, state.export, state.bound = export is not None, export, round(ratio * 16**_SAMPLED_DIGITS)
 
 
 def is_sampled(trace_id: str | None) -> bool:
     """Whether spans of this trace are recorded."""
-    return _tracing.export is not None and trace_id is not None and _is_below(trace_id, _tracing.bound)
+    return state.is_on and trace_id is not None and _is_below(trace_id, state.bound)
 
 
 def record(span: Span) -> None:
     """Export a span of a sampled trace."""
-    if _tracing.export is not None:
-        _tracing.export(span)
+    if state.export is not None:
+        state.export(span)
 
 
 def derive_span_id(*parts: object) -> str:
@@ -97,4 +99,4 @@ def _is_below(trace_id: str, bound: int) -> bool:
         return False
 
 
-_tracing: Final = _Tracing()
+state: Final = TracingState()

@@ -315,7 +315,8 @@ def _count(
     delivered = [rows[item.job_id] for item in published if item.entry_id is not None]
     _DELIVERED.inc(len(delivered))
     for row in delivered:
-        _record_span(row)
+        if tracing.state.is_on:
+            _record_span(row)
         metrics.OUTBOX_DISPATCH_LATENCY.observe(max(0, row.waited_us) / _SECOND_US)
     _log.info_many("job_dispatched", (_fields(row, payloads[row.job_id]) for row in delivered))
 

@@ -170,7 +170,7 @@ class Runner:
             _log.info("job_started", stage="started", worker=self._settings.name)
             started_ns = time.time_ns()
             result = await self._execute(attempt)
-            if tracing.is_sampled(attempt.claim.job.trace_id):
+            if tracing.state.is_on and tracing.is_sampled(attempt.claim.job.trace_id):
                 self._record_span(attempt, result, started_ns)
             self._free_slot(attempt)
             outcome = FinishOutcome(is_withdrawn=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from adjudge.domain.failure_class import classify_failed_job
 from adjudge.domain.states import JobStatus
-from adjudge.observe import metrics
+from adjudge.observe import metrics, tracing
 from adjudge.observe.logs import get_logger
 from adjudge.store.chains.models import node_attempt
 from adjudge.store.engine.driver import Tx
@@ -74,7 +74,8 @@ def record_started(jobs: Sequence[Job]) -> None:
     """Count jobs that were claimed, and how long each waited for its first start since it was created."""
     for kind, count in _kinds(jobs).items():
         metrics.JOBS_STARTED.labels(kind).inc(count)
-    spans.record_waits(jobs)
+    if tracing.state.is_on:
+        spans.record_waits(jobs)
     for job in jobs:
         if job.attempt_id == 1 and job.started_at is not None:
             metrics.QUEUE_WAIT.labels(job.kind).observe(_seconds(job.created_at, job.started_at))
@@ -116,12 +117,12 @@ def record_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
     """Count failures and the transitions of judge runs, and time those that ended, once they are committed."""
     failed = [job for job in jobs if job.status is JobStatus.FAILED]
     runs = [job for job in jobs if job.kind in COUNTED_KINDS]
-    ended = [job for job in jobs if job.finished_at is not None]
-    if not runs and not ended:
+    if not runs and not failed and not tracing.state.is_on:
         return
 
     def count() -> None:
-        spans.record_jobs(ended)
+        if tracing.state.is_on:
+            spans.record_jobs(jobs)
         for job in failed:
             metrics.JOB_FAILURES.labels(job.kind, classify_failed_job(job.kind, job.reason, job.error_code)).inc()
         for job in runs:

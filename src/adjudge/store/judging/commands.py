@@ -13,7 +13,7 @@ from adjudge.domain.failure_class import classify_verdict
 from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.observe import metrics
+from adjudge.observe import metrics, tracing
 from adjudge.observe.logs import get_logger
 from adjudge.store.engine.driver import Tx, fetch_one, or_not_found
 from adjudge.store.engine.notify import CHANNEL_JUDGING
@@ -278,7 +278,8 @@ def record_verdicts(ended: Sequence[FinishedJob]) -> None:
             continue
         verdict = _judgement(item).verdict
         metrics.JUDGE_VERDICT.labels(verdict.value).inc()
-        record_verdict(item.job, verdict.value)
+        if tracing.state.is_on:
+            record_verdict(item.job, verdict.value)
         if (failure := classify_verdict(verdict)) is not None:
             metrics.JOB_FAILURES.labels(item.job.kind, failure).inc()
 

@@ -110,7 +110,7 @@ class JudgeProgressReporter:
         self._failed: set[str] = set()
 
     def __call__(self, event: CompileDone | CaseDone) -> None:
-        is_sampled = tracing.is_sampled(self._job.trace_id)
+        is_sampled = tracing.state.is_on and tracing.is_sampled(self._job.trace_id)
         if isinstance(event, CompileDone):
             if is_sampled:
                 self._record_span("compile")
