@@ -36,6 +36,7 @@
     │   └── TooManyStreams           too many open event streams
     ├── Unavailable             503  a dependency is unavailable: retry
     │   ├── NoWorkerForLanguage      no live worker supports the language
+    │   ├── JudgingPaused            judging is paused by an operator
     │   ├── TimedOut                 the request timed out
     │   └── OutcomeUnknown           the connection was lost during a commit
     └── InternalFault           500  internal error
