@@ -18,10 +18,11 @@ import pytest
 from adjudge.contests.ccs.version import CcsVersion
 from adjudge.domain.contest import ContestFeedback, ContestFormat, ScoreboardVisibility
 from adjudge.domain.verdict import Verdict
+from adjudge.store.contests import participants
 from tests.support import ccs_schemas as schemas
 from tests.support.asgi_app import make_app
 from tests.support.contest_app import succeeded
-from tests.support.contest_world import HOUR_MS, PHASES, SETTINGS, SLUG, ContestWorld, make_world
+from tests.support.contest_world import HOUR_MS, HOUR_US, PHASES, SETTINGS, SLUG, ContestWorld, make_world
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
 from tests.support.store_harness import StoreHarness
 
@@ -268,3 +269,24 @@ async def test_scoreboard_is_that_of_the_reader_and_of_a_group(
         answer = await world.clients["visitor"].get(f"{root}?group_id={group}")
         assert (answer.status_code, answer.json()["code"]) == (400, 400), "a hidden group is like a missing one"
     assert (await world.clients["jury"].get(f"{root}?group_id=secret")).is_success
+
+
+async def test_duration_has_the_extra_time_and_late_submissions_of_others_are_left_out(
+    published: PublishedProblem, stack: AsyncExitStack
+) -> None:
+    """Clients count every submission within the duration, so one that does not count must not be there."""
+    world = await make_world(published, stack)
+    clocks = [(world.people["author"], HOUR_US, 0)]
+    await world.store.transact(lambda tx: participants.set_clocks(tx, world.contest_id, clocks))
+    root = f"/api/2023-06/contests/{SLUG}"
+    contest = await read(world.clients["visitor"], root)
+    assert (contest["duration"], contest["scoreboard_freeze_duration"]) == ("6:00:00.000", "2:00:00.000")
+    await world.store.clock.advance(round(6.5 * HOUR_MS))
+    await world.judged("author", "A")
+    await world.judged("other", "A")
+    (listed,) = await read(world.clients["jury"], f"{root}/submissions")
+    assert (listed["team_id"], listed["contest_time"]) == ("one", "4:30:00.000"), "the time of a team with a delay"
+    await world.store.clock.advance(HOUR_MS)
+    await world.judged("other", "B")
+    listed = await read(world.clients["jury"], f"{root}/submissions")
+    assert [item["contest_time"] for item in listed] == ["4:30:00.000", "6:30:00.000"], "after the duration it is late"
