@@ -162,7 +162,7 @@ class DeadLetterPage(ResponseModel):
 
     items: list[DeadLetterRead]
     next: NextCursor
-    total: int = field(metadata=doc("Number of dead letters that match the filters, on all pages."))
+    total: int | None = field(metadata=doc("Number of open dead letters that match, on all pages; null for others."))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,11 +41,11 @@ async def list_dead_letters(
     return await database.read(read)
 
 
-async def count_dead_letters(database: Database, *, state: str, match: DeadLetterSelection) -> int:
-    """The number of dead letters in one state that match."""
+async def count_dead_letters(database: Database, match: DeadLetterSelection) -> int:
+    """The number of open dead letters that match."""
 
     async def read(tx: Tx) -> int:
-        return await dead_letters.count(tx, state=state, match=await _find_filter(tx, match))
+        return await dead_letters.count_matching(tx, await _find_filter(tx, match))
 
     return await database.read(read)
 

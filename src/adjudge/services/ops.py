@@ -104,9 +104,9 @@ class OpsService:
         """Dead letters in one state, oldest first."""
         return await list_dead_letters(self.database, state=state, match=match, after=after, limit=limit)
 
-    async def count_dead_letters(self, *, state: str, match: DeadLetterSelection = ANY_DEAD_LETTER) -> int:
-        """The number of dead letters in one state."""
-        return await count_dead_letters(self.database, state=state, match=match)
+    async def count_dead_letters(self, match: DeadLetterSelection = ANY_DEAD_LETTER) -> int:
+        """The number of open dead letters."""
+        return await count_dead_letters(self.database, match)
 
     async def get_dead_letter(self, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
         known = parse_id_or_not_found(letter_id, "dead_letter")

@@ -138,7 +138,7 @@ def _add_dead_letters(routes: APIRouter, ops: OpsService) -> None:
         return DeadLetterPage(
             items=[DeadLetterRead.of(letter) for letter in found[:limit]],
             next=more,
-            total=await ops.count_dead_letters(state=state, match=match),
+            total=await ops.count_dead_letters(match) if state == "open" else None,
         )
 
     @routes.get("/dead-letters/{letter_id}", summary="Get a dead letter and its attempts")

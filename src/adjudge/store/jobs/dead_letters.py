@@ -57,7 +57,7 @@ class DeadLetterFilter:
 
 
 _MATCHES = """
-    state = :state AND (CAST(:kind AS text) = '' OR kind = :kind)
+    (CAST(:kind AS text) = '' OR kind = :kind)
       AND (CAST(:error_code AS text) = '' OR error_code = :error_code)
       AND (CAST(:problem_id AS text) || CAST(:user_id AS text) = '' OR EXISTS (
         SELECT 1 FROM jobs JOIN submissions ON submissions.id = jobs.submission_id
@@ -69,14 +69,16 @@ _MATCHES = """
 PAGE = Statement(
     "dead_letters.page",
     "List dead letters in one state that match a filter, oldest first, keyset-paginated.",
-    f"SELECT {{columns}} FROM dead_letters WHERE {_MATCHES} AND id > :after ORDER BY id LIMIT :limit",
+    f"""
+    SELECT {{columns}} FROM dead_letters WHERE state = :state AND {_MATCHES} AND id > :after ORDER BY id LIMIT :limit
+    """,
     row=DeadLetterRow,
 )
 
-COUNT = Statement(
-    "dead_letters.count",
-    "Count dead letters in one state that match a filter.",
-    f"SELECT count(*) AS n FROM dead_letters WHERE {_MATCHES}",
+COUNT_MATCHING = Statement(
+    "dead_letters.count_matching",
+    "Count open dead letters that match a filter.",
+    f"SELECT count(*) AS n FROM dead_letters WHERE state = 'open' AND {_MATCHES}",
 )
 
 FIND = Statement(
@@ -133,9 +135,9 @@ async def page(
     return await tx.fetch(PAGE, state=state, after=after, limit=limit, **asdict(match))
 
 
-async def count(tx: Tx, *, state: str = "open", match: DeadLetterFilter = _ANY) -> int:
-    """Count dead letters that match a filter."""
-    return int((await tx.fetch(COUNT, state=state, **asdict(match)))[0]["n"])
+async def count_matching(tx: Tx, match: DeadLetterFilter) -> int:
+    """Count open dead letters that match a filter."""
+    return int((await tx.fetch(COUNT_MATCHING, **asdict(match)))[0]["n"])
 
 
 async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
