@@ -118,6 +118,7 @@ def seed(installation: Installation) -> list[Screenshot]:
         Screenshot("clarifications", f"/contests/{CONTEST}/clarifications", "admin", {}),
         Screenshot("jury", f"/contests/{CONTEST}/jury", "admin", {}),
         Screenshot("resolver", f"/contests/{CONTEST}/resolver", "admin", {}, keys=9),
+        Screenshot("resolver-award", f"/contests/{CONTEST}/resolver", "admin", {}, keys=23),
     ]
 
 

@@ -196,7 +196,9 @@ async def test_phone_and_dark_theme(embedded: Installation, open_tab: OpenTab) -
     tab = await open_tab(embedded, "setter", viewport={"width": 360, "height": 740}, color_scheme="dark")
     page = await tab.open(contest.path)
     await wait_live(page)
-    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "only the table scrolls"
+    await page.evaluate("for (const cell of document.querySelectorAll('td.cell')) cell.style.minWidth = '20rem'")
+    root = "document.documentElement"
+    assert await page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), "only the table scrolls"
     area, own = page.locator("[data-scroll]"), page.locator("tbody[data-own] th")
     await area.scroll_into_view_if_needed()
     for top in (0, 400):
