@@ -103,9 +103,10 @@ def _team(item: Object) -> Object:
 
 def _clarification(item: Object) -> Object | None:
     """A message to one team, or to all; one to groups is not expressible, and must not look like one to all."""
-    if "to_team_ids" in item:
-        return item | {"to_team_id": item["to_team_ids"][0]}
-    return None if "to_group_ids" in item else item
+    teams = item.get("to_team_ids")
+    if teams:
+        return item | {"to_team_id": teams[0]}
+    return item if teams is None and "to_group_ids" not in item else None
 
 
 _CHANGES: Final[Mapping[CcsCollection, Callable[[Object], Object | None]]] = {

@@ -32,6 +32,8 @@ FILE = {"href": "x", "filename": "x.zip", "mime": "application/zip", "tag": []}
         (CcsCollection.CLARIFICATIONS, {"id": "1", "text": "all"}, {"id": "1", "text": "all"}),
         (CcsCollection.CLARIFICATIONS, {"id": "1", "to_team_ids": ["7"]}, {"id": "1", "to_team_id": "7"}),
         (CcsCollection.CLARIFICATIONS, {"id": "1", "to_group_ids": ["asia"]}, None),
+        (CcsCollection.CLARIFICATIONS, {"id": "1", "to_team_ids": []}, None),
+        (CcsCollection.CLARIFICATIONS, {"id": "1", "to_team_ids": [], "to_group_ids": ["asia"]}, None),
         (
             CcsCollection.CLARIFICATIONS,
             {"id": "1", "to_team_ids": ["7"], "to_group_ids": ["asia"]},
