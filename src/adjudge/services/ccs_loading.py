@@ -143,9 +143,9 @@ def audience_of(view: ContestView, problems: Sequence[ContestProblemRow]) -> Aud
 
 
 def allowed_languages(known: Languages, names: Sequence[str] | None) -> list[ContestLanguage]:
-    """The languages of a contest; of those for one file extension the default one is first, which clients take."""
+    """The languages that contestants may use; of those for one file extension the default one is first."""
     ids = {known.get(name).id for name in names or ()}
-    allowed = [item for item in known if names is None or item.id in ids or item.code in names]
+    allowed = [item for item in known.offered() if names is None or item.id in ids or item.code in names]
     return [
         ContestLanguage(item.id, item.name, item.extensions, item.compile, item.run)
         for item in sorted(allowed, key=lambda item: not item.is_default)
