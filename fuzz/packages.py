@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from adjudge.domain.errors import AdjudgeError
-from adjudge.packages.archive import ArchiveLimits, open_package
+from adjudge.packages.archive import open_package
+from adjudge.packages.archive_limits import ArchiveLimits
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.export import export_icpc

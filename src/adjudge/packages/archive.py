@@ -1,9 +1,9 @@
 """Opens a package: a folder or a ZIP, both untrusted.
 
 Rejects names and links that leave the package, devices, encrypted or duplicate entries, and archives that unpack to
-more than ``ArchiveLimits``. Links inside the tree are followed; in a folder of the operator also those that lead
-outside, as ``Links`` allows. ZIP entries are extracted under numbers, so their names never reach the file system; bytes
-are counted while unpacking, not taken from the archive's headers.
+more than ``ArchiveLimits`` together with the archives inside them. Links inside the tree are followed; in a folder of
+the operator also those that lead outside, as ``Links`` allows. ZIP entries are extracted under numbers, so their names
+never reach the file system; bytes are counted while unpacking, not taken from the archive's headers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from adjudge.domain.errors import NotFound
-from adjudge.domain.limits import MIB
+from adjudge.packages.archive_limits import ArchiveLimits, UnpackBudget
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import package_error
 from adjudge.packages.safe_paths import is_junk, link_target, safe_path
@@ -29,18 +28,6 @@ _CHUNK = 256 * 1024
 _MAX_LINKS = 40
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
 """What the standard library raises for invalid archives; RuntimeError means a missing password."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveLimits:
-    """Maximum size of a package, so that a small archive cannot fill the disk."""
-
-    entries: int = 50_000
-    total_bytes: int = 4096 * MIB
-    file_bytes: int = 1024 * MIB
-    ratio: int = 200
-    """Maximum compression ratio, above ``ratio_floor_bytes``."""
-    ratio_floor_bytes: int = 256 * MIB
 
 
 class Links(StrEnum):
@@ -64,16 +51,27 @@ def open_package(
         raise NotFound("package", str(source))
     work = Path(tempfile.mkdtemp(prefix="adjudge-package-", dir=scratch))
     try:
-        result = _from_folder(source, limits, links) if source.is_dir() else _from_zip(source, work / "objects", limits)
-        yield PackageFiles(_without_top_folder(result), work / "derived")
+        if source.is_dir():
+            budget, result = UnpackBudget(limits), _from_folder(source, limits, links)
+        else:
+            budget = UnpackBudget(limits, source.stat().st_size)
+            result = _from_zip(source, work / "objects", budget)
+        yield PackageFiles(_without_top_folder(result), work / "derived", budget)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def mount_archive(files: PackageFiles, name: str, limits: ArchiveLimits | None = None) -> None:
+def open_inner_package(files: PackageFiles, name: str) -> PackageFiles:
+    """Open an archive inside the package as a package of its own; its files are deleted with those of the outer one."""
+    work = files.new_derived_path()
+    result = _from_zip(files.locate(name), work / "objects", files.budget)
+    return PackageFiles(_without_top_folder(result), work / "derived", files.budget)
+
+
+def mount_archive(files: PackageFiles, name: str) -> None:
     """Open an archive inside the package: its entries appear below its name, ``tests.zip/1.in``."""
     objects = files.new_derived_path()
-    inner = _from_zip(files.locate(name), objects, limits or ArchiveLimits())
+    inner = _from_zip(files.locate(name), objects, files.budget)
     for entry, real in inner.items():
         files.put(f"{name}/{entry}", real)
 
@@ -158,18 +156,19 @@ def _bound(name: str, entries: int, total: int, size: int, limits: ArchiveLimits
 # ---- archives
 
 
-def _from_zip(source: Path, objects: Path, limits: ArchiveLimits) -> dict[str, Path]:
+def _from_zip(source: Path, objects: Path, budget: UnpackBudget) -> dict[str, Path]:
     objects.mkdir(parents=True)
     try:
         with zipfile.ZipFile(source) as archive:
-            return _unpacked(archive, source.stat().st_size, objects, limits)
+            return _unpacked(archive, source.stat().st_size, objects, budget)
     except _DAMAGED as error:
         raise package_error(source.name, f"is not a valid ZIP archive: {error}.", "Pack the package again.") from error
 
 
-def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits: ArchiveLimits) -> dict[str, Path]:
-    entries = _entries(archive, limits)
-    ceiling = min(limits.total_bytes, max(limits.ratio_floor_bytes, packed_bytes * limits.ratio))
+def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, budget: UnpackBudget) -> dict[str, Path]:
+    entries = _entries(archive, budget.limits)
+    budget.take_entries(len(entries))
+    limits, ceiling = budget.limits, budget.limits.unpacked_bytes(packed_bytes)
     result: dict[str, Path] = {}
     links: dict[str, str] = {}
     total = 0
@@ -181,10 +180,12 @@ def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise package_error(name, "is neither a file nor a folder.", "Remove it.")
         target = objects / f"{number:06d}"
-        total += _unpack(archive, entry, target, min(limits.file_bytes, ceiling - total), name)
+        total += _unpack(archive, entry, target, min(limits.file_bytes, ceiling - total), name, budget=budget)
         target.chmod(0o755 if mode & 0o111 else 0o644)
         result[name] = target
-    return _with_links(result, links, limits)
+    result = _with_links(result, links, limits)
+    budget.take_entries(max(0, len(result) - len(entries)))
+    return result
 
 
 def _entries(archive: zipfile.ZipFile, limits: ArchiveLimits) -> dict[str, zipfile.ZipInfo]:
@@ -232,11 +233,20 @@ def _link_text(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> s
     return data.decode(errors="surrogateescape")
 
 
-def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, allowed_bytes: int, name: str) -> int:
+def _unpack(
+    archive: zipfile.ZipFile,
+    entry: zipfile.ZipInfo,
+    target: Path,
+    allowed_bytes: int,
+    name: str,
+    *,
+    budget: UnpackBudget,
+) -> int:
     written = 0
     with archive.open(entry) as stream, target.open("wb") as out:
         while chunk := stream.read(_CHUNK):
             written += len(chunk)
+            budget.take_bytes(len(chunk), name)
             if written > allowed_bytes:
                 raise package_error(name, "unpacks to more than a package may.", "Make the test data smaller.")
             out.write(chunk)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from adjudge.domain.errors import NotFound
 from adjudge.domain.programs import FileRef, Program
+from adjudge.packages.archive_limits import UnpackBudget
 from adjudge.packages.findings import Findings
 
 TEXT_BYTES = 8 * 1024 * 1024
@@ -25,7 +26,9 @@ _CHUNK = 1024 * 1024
 class PackageFiles:
     """The files of one package; implements ``domain.programs.ProblemFiles``."""
 
-    def __init__(self, result: dict[str, Path], derived_dir: Path) -> None:
+    def __init__(self, result: dict[str, Path], derived_dir: Path, budget: UnpackBudget | None = None) -> None:
+        self.budget = budget or UnpackBudget()
+        """For archives inside the package."""
         self._files = result
         self._derived_dir = derived_dir
         self._digests: dict[str, str] = {}

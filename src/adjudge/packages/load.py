@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adjudge.domain.problem import Problem, ProblemLimits
-from adjudge.packages.archive import ArchiveLimits, Links, open_package
+from adjudge.packages.archive import Links, open_package
+from adjudge.packages.archive_limits import ArchiveLimits
 from adjudge.packages.cms.reader import read_cms
 from adjudge.packages.dmoj.reader import read_dmoj
 from adjudge.packages.files import PackageFiles

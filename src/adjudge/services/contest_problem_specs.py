@@ -20,7 +20,7 @@ from adjudge.store.problems.models import ProblemRow
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,35}")
 _RGB: Final = re.compile(r"#[0-9a-fA-F]{6}")
-_MAX_PROBLEMS: Final = 100
+MAX_PROBLEMS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ def _check_spec(spec: ContestProblemSpec, field: str, languages: Languages) -> N
 
 def _labelled(specs: Sequence[ContestProblemSpec]) -> list[ContestProblemSpec]:
     """The problems with labels by position where none is given: A to Z, then P27, P28 and so on."""
-    if len(specs) > _MAX_PROBLEMS:
-        raise InvalidInput(f"problems: at most {_MAX_PROBLEMS}.", field="problems")
+    if len(specs) > MAX_PROBLEMS:
+        raise InvalidInput(f"problems: at most {MAX_PROBLEMS}.", field="problems")
     letters = [chr(ord("A") + index) if index < 26 else f"P{index + 1}" for index in range(len(specs))]
     return [replace(spec, label=spec.label or letter) for spec, letter in zip(specs, letters, strict=True)]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.errors import NotFound
-from adjudge.packages.archive import ArchiveLimits, Links, open_package
+from adjudge.packages.archive import Links, mount_archive, open_inner_package, open_package
+from adjudge.packages.archive_limits import ArchiveLimits
 from adjudge.packages.findings import PackageRefused
 
 
@@ -77,6 +78,25 @@ def test_declared_size_is_not_trusted(tmp_path: Path) -> None:
 def test_too_many_entries_are_rejected(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [(f"{n}.in", b"") for n in range(30)])
     assert "more than 20 files" in _refusal(path, ArchiveLimits(entries=20))
+
+
+def test_inner_archives_share_the_limits_of_the_package(tmp_path: Path) -> None:
+    inner = _zip(tmp_path / "inner.zip", [(f"data/{n}.in", bytes(10_000)) for n in range(10)]).read_bytes()
+    path = _zip(tmp_path / "p.zip", [("a.zip", inner), ("b.zip", inner), ("c.zip", inner)])
+    total = 3 * len(inner) + 200_000
+    for limits, message in (
+        (ArchiveLimits(entries=23), "more than 23 files"),
+        (ArchiveLimits(total_bytes=total), "unpacks to more"),
+        (ArchiveLimits(ratio=0, ratio_floor_bytes=total), "unpacks to more"),
+    ):
+        with open_package(path, limits, tmp_path) as files:
+            opened = open_inner_package(files, "a.zip")
+            assert opened.size_bytes("data/9.in") == 10_000
+            mount_archive(files, "b.zip")
+            with pytest.raises(PackageRefused) as caught:
+                open_inner_package(files, "c.zip")
+            assert message in str(caught.value.findings[0])
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["inner.zip", "p.zip"]
 
 
 def test_encrypted_entry_is_rejected(tmp_path: Path) -> None:

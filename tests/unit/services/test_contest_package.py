@@ -7,13 +7,16 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 
+import adjudge.packages.archive
 from adjudge.domain.permissions import Role, effective_permissions
 from adjudge.judge.source_bundle import encode_bundle
 from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.packages.archive_limits import ArchiveLimits
 from adjudge.services.viewer import AuthMethod, Viewer
 from tests.support.asgi_app import AsgiApp
 from tests.support.contest_app import succeeded
@@ -217,6 +220,35 @@ async def test_archive_that_unpacks_to_too_much(api: AsgiApp) -> None:
     refused = await post(api, buffer.getvalue())
     assert refused.status_code == 400
     assert "unpacks to more than a package may" in refused.json()["detail"]
+
+
+async def test_problem_packages_share_the_limits_of_the_contest_package(
+    api: AsgiApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of two problem packages is small enough by itself, but not both together."""
+    monkeypatch.setattr(adjudge.packages.archive, "ArchiveLimits", partial(ArchiveLimits, total_bytes=3_500_000))
+    large = zip_files(icpc_package() | {"data/secret/big.in": bytes(1_000_000), "data/secret/big.ans": b"0\n"})
+    files: dict[str, str | bytes] = MINIMAL | {
+        "problems.yaml": "- {id: sum, label: A}\n- {id: tree, label: B}\n",
+        "problems/sum/package.zip": large,
+        "problems/tree/package.zip": large,
+    }
+    seen = await succeeded(await post(api, archive(files), preview=True))
+    assert [(item["path"], item["message"]) for item in seen["findings"]] == [
+        ("problems/tree/package.zip: data/secret/big.in", "unpacks to more than a package may.")
+    ]
+
+
+async def test_problem_packages_are_not_opened_without_permission_or_with_too_many(api: AsgiApp) -> None:
+    damaged: dict[str, str | bytes] = MINIMAL | {"problems/sum/package.zip": b"PK no"}
+    _, token = await api.user("setter", scopes=("contest:create",))
+    async with api.client(token) as client:
+        seen = await succeeded(await client.post(IMPORT, content=archive(damaged), params={"preview": True}))
+    assert [item["message"] for item in seen["findings"]] == ["package: you may not import problems."]
+    many = PROBLEMS + "".join(f"- {{id: p{number}, label: P{number}}}\n" for number in range(100))
+    seen = await succeeded(await post(api, archive(damaged | {"problems.yaml": many}), preview=True))
+    messages = {item["message"] for item in seen["findings"] if "there is no problem" not in item["message"]}
+    assert messages == {"has more than 100 problems."}
 
 
 async def test_sources_of_all_kinds_are_kept(api_on_both: AsgiApp) -> None:

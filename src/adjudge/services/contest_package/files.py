@@ -20,7 +20,7 @@ from adjudge.domain.images import image_type
 from adjudge.domain.problem_metadata import parse_slug
 from adjudge.domain.programs import SourceFormat
 from adjudge.judge.source_bundle import decode_bundle
-from adjudge.packages.archive import open_package
+from adjudge.packages.archive import open_inner_package, open_package
 from adjudge.packages.contest_package.extension_file import iter_records, record_names
 from adjudge.packages.contest_package.model import (
     EXTENSION_FILE,
@@ -37,6 +37,7 @@ from adjudge.packages.findings import Findings, PackageRefused, Severity
 from adjudge.packages.load import Package, generated_paths, read_package
 from adjudge.packages.manifest import revision_digest
 from adjudge.services.contest_materials import MAX_BYTES as MAX_MATERIAL_BYTES
+from adjudge.services.contest_problem_specs import MAX_PROBLEMS
 from adjudge.services.submit import SMALL_BYTES
 from adjudge.services.team_photos import MAX_PHOTO_BYTES
 
@@ -76,23 +77,29 @@ class OpenedPackage:
 
 
 @asynccontextmanager
-async def open_contest_package(blobs: BlobStore, digest: str, name: str) -> AsyncIterator[OpenedPackage]:
-    """Fetch an archive and read it; raises PackageRefused if it cannot be unpacked or is no contest package."""
+async def open_contest_package(
+    blobs: BlobStore, digest: str, name: str, *, with_problems: bool
+) -> AsyncIterator[OpenedPackage]:
+    """Fetch an archive and read it; raises PackageRefused if it cannot be unpacked or is no contest package.
+
+    ``with_problems``: whether the viewer may import problems; if not, no problem package is opened.
+    """
     async with AsyncExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-contest-")))
         archive = scratch / "package.zip"
         await blobs.fetch_to(digest, archive)
         files = await asyncio.to_thread(stack.enter_context, open_package(archive, None, scratch))
-        yield await asyncio.to_thread(_read, files, name, scratch, stack)
+        yield await asyncio.to_thread(_read, files, name, scratch, with_problems)
 
 
-def _read(files: PackageFiles, name: str, scratch: Path, stack: AsyncExitStack) -> OpenedPackage:
+def _read(files: PackageFiles, name: str, scratch: Path, with_problems: bool) -> OpenedPackage:
     package = read_contest_package(files, name)
     findings, problems = package.findings, dict[str, PackagedProblem]()
-    for item in package.problems:
-        found = _read_problem(item, files, findings, scratch, stack)
-        if found is not None:
-            problems[item.id] = found
+    if _check_problems(package, with_problems):
+        for item in package.problems:
+            found = _read_problem(item, files, findings, scratch)
+            if found is not None:
+                problems[item.id] = found
     _check_files(package, files)
     if not package.has_submissions or findings.has_errors:
         return OpenedPackage(package, files, problems)
@@ -104,8 +111,20 @@ def _read(files: PackageFiles, name: str, scratch: Path, stack: AsyncExitStack) 
     return OpenedPackage(package, files, problems, count, sources, frozenset(blobs))
 
 
+def _check_problems(package: ContestPackage, with_problems: bool) -> bool:
+    """Whether the problem packages may be opened."""
+    findings = package.findings
+    if len(package.problems) > MAX_PROBLEMS:
+        findings.error("problems.json", f"has more than {MAX_PROBLEMS} problems.", "Remove some.")
+        return False
+    if not with_problems and any(item.package is not None for item in package.problems):
+        findings.error("problems.json", "package: you may not import problems.", "Ask an administrator.")
+        return False
+    return True
+
+
 def _read_problem(
-    item: ProblemObject, files: PackageFiles, findings: Findings, scratch: Path, stack: AsyncExitStack
+    item: ProblemObject, files: PackageFiles, findings: Findings, scratch: Path
 ) -> PackagedProblem | None:
     path = item.package
     try:
@@ -117,7 +136,7 @@ def _read_problem(
         return None
     own = Findings()
     try:
-        inner = _inner_files(item.id, path, files, scratch, stack)
+        inner = _inner_files(item.id, path, files, scratch)
         package = read_package(inner, item.id, own)
     except PackageRefused as refused:
         own.items.extend(refused.findings)
@@ -136,12 +155,12 @@ def _read_problem(
     return PackagedProblem(package, revision_digest(package.problem, package.files))
 
 
-def _inner_files(name: str, path: str, files: PackageFiles, scratch: Path, stack: AsyncExitStack) -> PackageFiles:
+def _inner_files(name: str, path: str, files: PackageFiles, scratch: Path) -> PackageFiles:
     """The files of a problem package: of a folder, or of an archive."""
     if not path.endswith("/"):
-        return stack.enter_context(open_package(files.locate(path), None, scratch))
+        return open_inner_package(files, path)
     found = {inner[len(path) :]: files.locate(inner) for inner in files.names(path[:-1])}
-    return PackageFiles(found, scratch / f"derived-{name}")
+    return PackageFiles(found, scratch / f"derived-{name}", files.budget)
 
 
 def _check_files(package: ContestPackage, files: PackageFiles) -> None:

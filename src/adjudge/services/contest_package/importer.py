@@ -146,7 +146,8 @@ class ContestPackageImporter:
 
     def _open(self, viewer: Viewer, digest: str, options: PackageOptions) -> AbstractAsyncContextManager[OpenedPackage]:
         viewer.require(Permission.CONTEST_CREATE)
-        return open_contest_package(self.blobs, parse_digest(digest, "package"), _default_name(options.file_name))
+        name, with_problems = _default_name(options.file_name), viewer.can(Permission.PROBLEM_WRITE)
+        return open_contest_package(self.blobs, parse_digest(digest, "package"), name, with_problems=with_problems)
 
     def _writer(
         self, tx: Tx, viewer: Viewer, opened: OpenedPackage, stored: StoredFiles, hashes: dict[str, str]
