@@ -40,6 +40,7 @@ _WITHOUT_TEAMS: Final = frozenset(
     }
 )
 """Objects that do not depend on teams."""
+_WITH_IMAGES: Final = frozenset({CcsCollection.TEAMS, CcsCollection.ORGANIZATIONS})
 _OF_SUBMISSIONS: Final = frozenset({CcsCollection.SUBMISSIONS, CcsCollection.JUDGEMENTS, CcsCollection.RUNS})
 _CONFIGURED: Final[Mapping[CcsCollection, Callable[[ContestSnapshot], list[Object]]]] = {
     CcsCollection.JUDGEMENT_TYPES: configuration.judgement_types,
@@ -106,7 +107,7 @@ class CcsService:
         filters: Mapping[str, str] | None = None,
     ) -> list[Object]:
         """A collection; ``filters`` are values of properties that are ids, an empty one for no value."""
-        found = await self.load(viewer, contest, with_teams=collection not in _WITHOUT_TEAMS)
+        found = await self._load_for(viewer, contest, collection)
         served = properties(found.snapshot, collection, version)
         if not served:
             return []
@@ -119,19 +120,29 @@ class CcsService:
         self, viewer: Viewer, contest: str, collection: CcsCollection, object_id: str, version: CcsVersion
     ) -> Object:
         """One object of a collection; one that the viewer may not see is not found."""
-        found = await self.load(viewer, contest, with_teams=collection not in _WITHOUT_TEAMS)
+        found = await self._load_for(viewer, contest, collection)
         ids = await self._submission_ids(found, collection, {"id": object_id})
         for item in await self.collect(found, collection, version, ids):
             if item["id"] == object_id:
                 return item
         raise NotFound(str(collection).replace("-", "_").removesuffix("s"), object_id)
 
-    async def load(self, viewer: Viewer, contest: str, *, with_teams: bool = True) -> LoadedContest:
+    async def load(
+        self, viewer: Viewer, contest: str, *, with_teams: bool = True, with_images: bool = False
+    ) -> LoadedContest:
         """The contest and its data; it is known by its slug only, and a canceled one is not found."""
-        found = await self.loader.load(viewer, contest, with_teams=with_teams)
+        found = await self.loader.load(viewer, contest, with_teams=with_teams, with_images=with_images)
         if found.view.contest.slug != contest or found.view.contest.state is ContestState.CANCELED:
             raise NotFound("contest", contest)
         return found
+
+    async def _load_for(self, viewer: Viewer, contest: str, collection: CcsCollection) -> LoadedContest:
+        return await self.load(
+            viewer,
+            contest,
+            with_teams=collection not in _WITHOUT_TEAMS,
+            with_images=collection in _WITH_IMAGES,
+        )
 
     async def collect(
         self,

@@ -17,10 +17,8 @@ from adjudge.contests.ccs.snapshot import ContestSnapshot, ImageInfo
 from adjudge.contests.ccs.version import CcsCollection, CcsVersion, Object
 from adjudge.contests.load_board import load_board
 from adjudge.domain.contest import ContestPhase, ContestRole, ParticipantKind
-from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.problem import Problem
 from adjudge.judge.languages import Languages
-from adjudge.observe.logs import get_logger
 from adjudge.packages.problem_json import problem_from_json
 from adjudge.services.awards import with_stored
 from adjudge.services.ccs_loading import allowed_languages, image_digests, read_contest, read_submissions
@@ -52,9 +50,6 @@ _CONFIGURED: Final[Mapping[CcsCollection, Callable[[ContestSnapshot], list[Objec
     CcsCollection.ACCOUNTS: configuration.accounts,
 }
 """In an order in which objects refer to earlier ones only."""
-
-
-_log = get_logger(__name__)
 
 
 class CcsFeedSource:
@@ -109,16 +104,10 @@ class CcsFeedSource:
     async def load_missing(self) -> bool:
         """Read the pictures that the objects lacked, which are not in the database; return whether one was read."""
         missing, self._missing_images = self._missing_images, set()
-        found = 0
-        for digest in missing:
-            try:
-                self._known_images.update(await self._images.find([digest]))
-            except AdjudgeError as error:  # the feed goes on without it
-                _log.warning("feed_image_skipped", digest=digest, error=str(error))
-            found += digest in self._known_images
-            if digest not in self._known_images:
-                self._unreadable_images[digest] = True
-        return found > 0
+        found = await self._images.find(missing)
+        self._known_images.update(found)
+        self._unreadable_images.update(dict.fromkeys(missing - found.keys(), True))  # the feed goes on without them
+        return bool(found)
 
     def _pictures(self, snapshot: ContestSnapshot) -> dict[str, ImageInfo]:
         wanted = image_digests(snapshot)

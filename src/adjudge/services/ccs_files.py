@@ -65,7 +65,7 @@ class CcsFileService:
 
     async def logo(self, viewer: Viewer, contest: str, code: str) -> Photo:
         """The logo of an organisation."""
-        found = await self.reader.load(viewer, contest)
+        found = await self.reader.load(viewer, contest, with_images=True)
         row = next((item for item in found.snapshot.organizations.values() if item.code == code), None)
         info = None if row is None else found.snapshot.images.get(row.logo_digest or "")
         if row is None or row.logo_digest is None or info is None:

@@ -36,7 +36,7 @@ class CcsLoader:
     """Reads contests; one snapshot takes a fixed number of statements.
 
     Teams are read only where they are needed: thousands of clients ask for languages and problems when a contest
-    starts.
+    starts. So are pictures, which are not in the database.
     """
 
     database: Database
@@ -44,7 +44,9 @@ class CcsLoader:
     rules: SubmissionRulesCache
     images: ImageInfoCache
 
-    async def load(self, viewer: Viewer, name: str, *, with_teams: bool = True) -> LoadedContest:
+    async def load(
+        self, viewer: Viewer, name: str, *, with_teams: bool = True, with_images: bool = False
+    ) -> LoadedContest:
         """The contest with everything but its submissions; without teams, only what the viewer is."""
 
         async def read(tx: Tx) -> LoadedContest:
@@ -56,7 +58,7 @@ class CcsLoader:
         revisions = {row.problem.revision_id: row.problem.problem_id for row in snapshot.problems}
         definitions = await self.rules.get_problems(revisions)
         languages = allowed_languages(self.languages, snapshot.contest.settings.allowed_languages)
-        images = await self.images.find(image_digests(snapshot))
+        images = await self.images.find(image_digests(snapshot)) if with_images else {}
         complete = replace(snapshot, definitions=definitions, languages=languages, images=images)
         return replace(found, snapshot=complete)
 
