@@ -158,8 +158,8 @@ class CredentialCache:
         async def read(tx: Tx) -> dict[str, frozenset[Permission]]:
             of_tokens = await api_tokens.find_valid(tx, by_token) if by_token else []
             of_sessions = await sessions.find_valid(tx, by_session) if by_session else []
-            of_passwords = await users.find_all_with_password(tx, by_password) if by_password else []
-            found = [viewer_of_password(item) for item in of_passwords if not item.user.disabled]
+            of_passwords = await users.find_valid_with_password(tx, by_password) if by_password else []
+            found = [viewer_of_password(item) for item in of_passwords]
             return {
                 **{viewer.credential_id or "": viewer.permissions for viewer in found},
                 **{item.credential_id: _permissions_of(item, AuthMethod.TOKEN) for item in of_tokens},

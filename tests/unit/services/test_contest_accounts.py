@@ -15,6 +15,7 @@ from adjudge.domain.timestamps import format_timestamp
 from tests.support.asgi_app import make_app
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
 from tests.support.store_harness import NOON_US, StoreHarness
+from tests.unit.services.test_basic_auth import unverified
 from tests.unit.services.test_contests import HOUR_MS, HOUR_US, ROOT, new_contest, ok
 
 SPRING = f"{ROOT}/spring"
@@ -113,6 +114,18 @@ async def test_new_passwords_replace_the_old_ones_and_end_sessions(
         assert (foreign.status_code, foreign.json()["fields"]["field"]) == (400, "names[0]")
         assert (await user.post(f"{ACCOUNTS}:renew-passwords", json={})).status_code == 403
         assert (await user.get(ACCOUNTS)).status_code == 403
+
+
+@pytest.mark.parametrize("change", ["disabled_at = created_at", "expires_at = created_at"])
+async def test_streams_opened_with_a_password_end_with_the_account(
+    tester: AccountTester, published: PublishedProblem, change: str
+) -> None:
+    card, other = (await tester.post("create"))["items"]
+    basic, credentials = unverified(published.api, [0.0])
+    viewers = [await basic.find_viewer(item["username"], item["password"], "") for item in (card, other)]
+    assert await credentials.find_revoked(viewers) == set()
+    await published.api.store.write(f"UPDATE contest_accounts SET {change} WHERE user_id = :id", id=viewers[0].id)
+    assert await credentials.find_revoked(viewers) == {viewers[0]}
 
 
 async def test_organisers_do_not_decide_on_accounts_with_a_role_in_the_installation(

@@ -115,10 +115,16 @@ FIND_WITH_PASSWORD = Statement(
     row=UserWithPassword,
 )
 
-FIND_ALL_WITH_PASSWORD = Statement(
-    "users.find_all_with_password",
-    "Read several users and their password hashes.",
-    "SELECT {columns:users} FROM {given} JOIN users ON users.id = given_id",
+FIND_VALID_WITH_PASSWORD = Statement(
+    "users.find_valid_with_password",
+    "Read those of the given users who may log in, with their password hashes.",
+    """
+    SELECT {columns:users} FROM {given} JOIN users ON users.id = given_id
+    WHERE users.disabled_at IS NULL
+      AND NOT EXISTS (SELECT 1 FROM contest_accounts WHERE contest_accounts.user_id = users.id
+                      AND temporary AND (contest_accounts.disabled_at IS NOT NULL
+                                     OR contest_accounts.expires_at <= {now}))
+    """,
     input_columns={"given_id": "text"},
     row=UserWithPassword,
 )
@@ -185,9 +191,9 @@ async def find_for_reset(tx: Tx, who: str) -> UserRow | None:
     return await fetch_one(tx, FIND_BY_NAME_OR_EMAIL, name=who.lower(), email=who)
 
 
-async def find_all_with_password(tx: Tx, user_ids: Collection[str]) -> list[UserWithPassword]:
-    """Those of the users that exist, with their password hashes."""
-    return await tx.fetch(FIND_ALL_WITH_PASSWORD, [(item,) for item in sorted(user_ids)])
+async def find_valid_with_password(tx: Tx, user_ids: Collection[str]) -> list[UserWithPassword]:
+    """Those of the users who may log in, with their password hashes."""
+    return await tx.fetch(FIND_VALID_WITH_PASSWORD, [(item,) for item in sorted(user_ids)])
 
 
 async def find_with_password(tx: Tx, user_id: str) -> UserWithPassword:

@@ -196,8 +196,8 @@ SUPERSEDE = Statement(
     """,
     input_columns={"given_sequence": "bigint"},
 )
-FORGET = Statement(
-    "contest_feed_events.forget",
+DELETE_EARLIER = Statement(
+    "contest_feed_events.delete_earlier",
     "Delete the earlier events of objects that are no longer visible.",
     """
     DELETE FROM contest_feed_events WHERE feed_id = :feed_id AND part IN (SELECT given_part FROM {given})
@@ -331,7 +331,7 @@ async def advance(tx: Tx, feed: FeedRow, events: Sequence[NewEvent], superseded:
         await tx.execute(SUPERSEDE, [(item,) for item in superseded], feed_id=feed.id)
     deleted = [(item.part, item.collection, item.object_id) for item in events if item.data is None]
     if deleted:
-        await tx.execute(FORGET, deleted, feed_id=feed.id)
+        await tx.execute(DELETE_EARLIER, deleted, feed_id=feed.id)
     if events:
         first = feed.last_sequence + 1
         rows = [(first + i, item.part, item.collection, item.object_id, item.data) for i, item in enumerate(events)]
