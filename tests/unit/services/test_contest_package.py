@@ -156,6 +156,25 @@ async def test_all_errors_are_reported_and_nothing_is_imported(api: AsgiApp) -> 
         assert await api.store.rows(f"SELECT id FROM {table}") == []
 
 
+async def test_contest_of_others_is_not_compared(api_on_both: AsgiApp) -> None:
+    """The answer does not say whether the package equals a contest that the viewer does not organise."""
+    api = api_on_both
+    await succeeded(await post(api, archive(MINIMAL)))
+    user_id, token = await api.user("setter")
+    other = MINIMAL | {"contest.yaml": CONTEST.replace("penalty_time: 10", "penalty_time: 20")}
+    async with api.client(token) as setter:
+        for files in (MINIMAL, other):
+            seen = await succeeded(await setter.post(IMPORT, content=archive(files), params={"preview": True}))
+            assert [item["message"] for item in seen["findings"]] == ["id: the slug 'spring' is taken."]
+            assert (seen["items"], seen["is_unchanged"]) == ([], False)
+            assert (await setter.post(IMPORT, content=archive(files))).json()["code"] == "PACKAGE_REFUSED"
+        async with api.as_role("admin") as admin:
+            role = {"user": user_id, "role": "organiser"}
+            assert (await admin.post("/api/v1/contests/spring/roles", json=role)).is_success
+        seen = await succeeded(await setter.post(IMPORT, content=archive(other), params={"preview": True}))
+        assert "exists and differs in: contest" in seen["findings"][0]["message"]
+
+
 async def test_problem_package_with_errors(api: AsgiApp) -> None:
     broken = zip_files(icpc_package() | {"problem.yaml": b"problem_format_version: '2025-09'\nname: {\n"})
     seen = await succeeded(await post(api, archive(MINIMAL | {"problems/sum/package.zip": broken}), preview=True))

@@ -1,8 +1,8 @@
 """Imports contest packages: first a preview, then all or nothing.
 
 A package becomes a new contest. If the contest with its slug has everything that the package says, nothing is written;
-if it differs, the import is refused. Only administrators may import what happened in a contest (submissions and
-clarifications): it is taken as it is, in the name of users.
+if it differs, or if the viewer is no organiser of it, the import is refused. Only administrators may import what
+happened in a contest (submissions and clarifications): it is taken as it is, in the name of users.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from adjudge.domain.permissions import Permission
 from adjudge.packages.contest_package.model import MATERIALS_FOLDER, SOURCES_FOLDER, Extension
 from adjudge.packages.findings import Finding, PackageRefused, Severity
 from adjudge.packages.storing import store_package_files
+from adjudge.services.contest_access import make_view
 from adjudge.services.contest_package.checks import check_package
 from adjudge.services.contest_package.compare import find_differences
 from adjudge.services.contest_package.files import OpenedPackage, open_contest_package
@@ -36,6 +37,7 @@ from adjudge.store.jobs.commands import JobCommands
 from adjudge.store.problems import queries as problem_queries
 
 _NOT_A_SLUG: Final = re.compile(r"[^a-z0-9_-]+")
+_OTHER_SLUG: Final = "Import the package under another slug."
 
 
 class PackageAction(StrEnum):
@@ -207,11 +209,14 @@ class ContestPackageImporter:
                 return await self._items(tx, opened, slug), False
             if findings.has_errors:
                 return [], False
+            if not (await make_view(tx, viewer, contest)).is_organiser:  # what differs says what the contest has
+                findings.error("contest.json", f"id: the slug {slug!r} is taken.", _OTHER_SLUG)
+                return [], False
             stored = await load_contest(tx, viewer, contest)
             differences = await find_differences(tx, opened, stored)
             if differences:
                 message = f"id: the contest {slug!r} exists and differs in: {', '.join(differences)}."
-                findings.error("contest.json", message, "Import the package under another slug.")
+                findings.error("contest.json", message, _OTHER_SLUG)
                 return [], False
             return [PackageItem("contest", slug, package.contest.name, PackageAction.UNCHANGED)], True
 
