@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -31,6 +34,14 @@ class CreatedObjects:
     """A page of each kind, by the template of its address."""
     more: dict[str, str]
     """Further pages worth a look, by what is on them."""
+
+
+def _reset_link(installation: Installation) -> str:
+    """A one-time link, from the command that admins use."""
+    argv = [sys.executable, "-m", "adjudge", "user", "reset-link", "contestant", "--reason", "forgotten"]
+    env = {**os.environ, **installation.environment}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
+    return done.stdout[done.stdout.index("/reset-password") :].strip()
 
 
 def populate(installation: Installation) -> CreatedObjects:
@@ -70,7 +81,7 @@ def populate(installation: Installation) -> CreatedObjects:
     paths = {
         "/login": "/login",
         "/forgot-password": "/forgot-password",
-        "/reset-password": "/reset-password?token=unknown",
+        "/reset-password": _reset_link(installation),
         "/register": "/register",
         "/me": "/me",
         "/me/password": "/me/password",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.domain.errors import NotFound
+from adjudge.domain.ids import new_id
 from adjudge.store import Database, Tx
 from adjudge.store.accounts import users
 from adjudge.store.jobs import dead_letters
@@ -54,9 +55,10 @@ async def replay_matching(
     database: Database, jobs: JobCommands, match: DeadLetterSelection, *, actor: str, reason: str
 ) -> dict[str, str | None]:
     """Replay all open dead letters that match, in batches; return letter id → new job id."""
+    until = new_id()
 
     async def replay(tx: Tx) -> dict[str, str | None]:
-        ids = await _open_ids(tx, match)
+        ids = await _open_ids(tx, match, until)
         return await dead_letters.replay(tx, jobs, ids, actor=actor, reason=reason) if ids else {}
 
     replayed: dict[str, str | None] = {}
@@ -69,9 +71,10 @@ async def discard_matching(
     database: Database, jobs: JobCommands, match: DeadLetterSelection, *, actor: str, reason: str
 ) -> int:
     """Discard all open dead letters that match, in batches; return how many."""
+    until = new_id()
 
     async def discard(tx: Tx) -> int:
-        ids = await _open_ids(tx, match)
+        ids = await _open_ids(tx, match, until)
         if ids:
             await dead_letters.discard(tx, jobs, ids, actor=actor, reason=reason)
         return len(ids)
@@ -98,6 +101,8 @@ async def _find_filter(tx: Tx, match: DeadLetterSelection) -> DeadLetterFilter:
     return DeadLetterFilter(match.kind, match.error_code, problem_id, user_id)
 
 
-async def _open_ids(tx: Tx, match: DeadLetterSelection) -> list[str]:
+async def _open_ids(tx: Tx, match: DeadLetterSelection, until: str) -> list[str]:
+    """The first open letters that match and were created before the id ``until``: replays may create new ones."""
     wanted = await _find_filter(tx, match)
-    return [letter.id for letter in await dead_letters.page(tx, match=wanted, limit=_BATCH)]
+    found = await dead_letters.page(tx, match=wanted, limit=_BATCH)
+    return [letter.id for letter in found if letter.id < until]

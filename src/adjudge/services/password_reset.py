@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
@@ -23,6 +25,8 @@ PATH: Final = "/reset-password"
 _MAIL_TTL_SEC: Final = 3_600
 _ADMIN_TTL_SEC: Final = 3 * 86_400
 _PER_HOUR: Final = 5
+_RESPONSE_SEC: Final = 0.3
+"""How long a request takes at least; more than the transaction for a known user does."""
 
 log = get_logger(__name__)
 
@@ -53,13 +57,21 @@ class PasswordResetService:
         return self.has_mail and bool(self.public_url)
 
     async def request(self, who: str, address: str) -> None:
-        """Send a link to the user with this name or address. An unknown one cannot be told from a known one."""
+        """Send a link to the user with this name or address.
+
+        An unknown one cannot be distinguished from a known one: each response takes the same time.
+        """
         given = who.strip()
         if not given:
             raise InvalidInput("who: give your username or e-mail address.", field="who")
         if not self.is_offered:
             raise InvalidInput("Password resets by mail are not set up here; ask an admin for a link.")
         await self._limit(given, address)
+        began = time.monotonic()
+        await self._send_link(given)
+        await asyncio.sleep(max(0.0, _RESPONSE_SEC - (time.monotonic() - began)))
+
+    async def _send_link(self, given: str) -> None:
         user = await self.database.read(lambda tx: users.find_for_reset(tx, given))
         if user is None or user.email is None:
             log.info("password_reset_skipped")

@@ -6,6 +6,7 @@ import asyncio
 import smtplib
 import ssl
 from dataclasses import dataclass, field
+from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Final
@@ -38,7 +39,11 @@ class SmtpClient:
         ``message_id`` is the same at every attempt, so that a mail that was sent twice can be recognised.
         """
         message = EmailMessage()
-        message["From"], message["To"], message["Subject"] = self.sender, recipient, subject
+        try:
+            message["From"], message["To"] = self.sender, Address(addr_spec=recipient)
+            message["Subject"] = subject
+        except (ValueError, IndexError) as error:
+            raise MailRefused(f"{recipient!r} is not a mail address: {error}") from None
         message["Date"] = formatdate()
         message["Message-ID"] = f"<{message_id}@{self.sender.rpartition('@')[2]}>"
         message["Auto-Submitted"] = "auto-generated"

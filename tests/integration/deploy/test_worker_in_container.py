@@ -28,7 +28,10 @@ mount -t tmpfs tmpfs /run
 for path in $(awk '{print $5}' /proc/self/mountinfo | grep -vE '^/(proc|dev|sys|run)(/|$)' | sort -u); do
     mount -o remount,bind,ro "$path" 2>/dev/null || true
 done
+mkdir /run/kept
+mount --bind "$KEPT" /run/kept
 mount -t tmpfs tmpfs /tmp
+case "$KEPT" in /tmp/*) mkdir -p "$KEPT"; mount --bind /run/kept "$KEPT"; mount -o remount,bind,ro "$KEPT";; esac
 mount --bind /proc/sys /proc/sys
 mount -o remount,bind,ro /proc/sys
 mount --bind /dev/null /proc/kmsg
@@ -45,7 +48,8 @@ def doctor(capabilities: Iterable[str], *identity: str) -> dict[str, Any]:
     command = [*restricted, sys.executable, "-m", "adjudge", "doctor", "--container", "--json"]
     argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _CONTAINER, "sh", *command]
     caches = {"ADJUDGE_WORKER_CACHE_DIR": "/run/blobs", "ADJUDGE_JUDGE_CACHE_DIR": "/run/compiled", "HOME": "/tmp"}
-    done = subprocess.run(argv, env={**os.environ, **caches}, capture_output=True, text=True, check=False)
+    kept = {"KEPT": str(DEPLOY.parent)}
+    done = subprocess.run(argv, env={**os.environ, **caches, **kept}, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("{"), done.stderr
     report = json.loads(done.stdout)
     return {"may_run": report["may_run_untrusted"], **{check["name"]: check for check in report["checks"]}}

@@ -102,7 +102,8 @@ FIND_BY_NAME_OR_EMAIL = Statement(
     "Find the enabled user with a password and an address whose name or address is given.",
     """
     SELECT {columns} FROM users
-    WHERE (name = :name OR email = :email) AND email IS NOT NULL AND password_hash IS NOT NULL AND disabled_at IS NULL
+    WHERE (name = :name OR email = :email OR email = lower(:email)) AND email IS NOT NULL
+      AND password_hash IS NOT NULL AND disabled_at IS NULL
     ORDER BY CASE WHEN name = :name THEN 0 ELSE 1 END LIMIT 1
     """,
     row=UserRow,

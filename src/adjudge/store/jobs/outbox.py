@@ -57,7 +57,8 @@ def _due(lock: str = "") -> str:
     return " UNION ALL ".join(
         f"""
         SELECT id FROM (
-            SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
+            SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND turn_at < {HELD_AT}
+              AND next_attempt_at <= {{now}}
             ORDER BY turn_at, id LIMIT :{capacity} {lock}
         ) AS {capacity}
         """
@@ -156,10 +157,15 @@ READ_MESSAGES = Statement(
     columns={"job_id": "jobs.id", "priority": "jobs.priority", "waited_us": "{now} - outbox.due_at"},
 )
 
+_FIRST = " UNION ALL ".join(
+    "SELECT min(next_attempt_at) AS at FROM outbox "
+    f"WHERE state = 'pending' AND priority = {band} AND turn_at < {HELD_AT}"
+    for band in range(len(CAPACITY_PARAMETERS))
+)
 NEXT_DUE = Statement(
     "outbox.next_due",
-    "Read the time until the next row is due. Asked when none is: then only delayed and held rows are pending.",
-    "SELECT min(next_attempt_at) - {now} AS us FROM outbox WHERE state = 'pending'",
+    "Read the time until the next row is due, held ones apart. Asked when none is: then only delayed rows are pending.",
+    f"SELECT min(at) - {{now}} AS us FROM ({_FIRST}) AS first_of_each",
 )
 
 

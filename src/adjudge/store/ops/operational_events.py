@@ -82,11 +82,11 @@ INSERT = Statement(
 TAKE_UNMAILED = Statement(
     "operational_events.take_unmailed",
     "Take the events for the next alert mail, unless one was sent a short while ago.",
-    """
-    UPDATE operational_events SET mailed_at = {now}
-    WHERE mailed_at IS NULL AND NOT EXISTS (
-        SELECT 1 FROM operational_events AS earlier WHERE earlier.mailed_at > {now} - CAST(:interval_us AS bigint))
-    RETURNING {columns}
+    f"""
+    UPDATE operational_events SET mailed_at = {{now}}
+    WHERE mailed_at IS NULL AND created_at > {{now}} - {_WINDOW_US} AND NOT EXISTS (
+        SELECT 1 FROM operational_events AS earlier WHERE earlier.mailed_at > {{now}} - CAST(:interval_us AS bigint))
+    RETURNING {{columns}}
     """,
     row=OperationalEventRow,
 )

@@ -15,7 +15,7 @@ from adjudge.worker.handler import HandlerResult
 
 
 class MailHandler:
-    """Sends mails. Without a mail server in the settings of this worker, a mail waits for one that has it."""
+    """Sends mails. On a worker whose settings have no mail server, the attempt fails."""
 
     def __init__(self, database: Database, smtp: SmtpClient | None) -> None:
         self._database = database
