@@ -2,8 +2,8 @@
 
 A browser sends the session cookie with requests of any page. Therefore an unsafe request with a session needs two more
 things: it must come from our origin (``Sec-Fetch-Site`` and ``Origin``, which pages cannot forge), and it must contain
-the CSRF token of the session (the header ``X-CSRF-Token`` or the form field ``csrf_token``), which other origins cannot
-read. Requests with an API token need neither, because browsers do not send API tokens on their own.
+the CSRF token of the session (the header ``X-CSRF-Token``, or on pages the form field ``csrf_token``), which other
+origins cannot read. Requests with an API token need neither, because browsers do not send API tokens on their own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from adjudge.services.viewer import Viewer
 CSRF_HEADER: Final = "X-CSRF-Token"
 CSRF_FIELD: Final = "csrf_token"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_API: Final = "/api/"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -58,6 +59,9 @@ async def check_csrf(request: Request, viewer: Viewer) -> None:
 
 
 async def _from_form(request: Request) -> str:
+    """The token in the form of a page. Forms of the API may be large and are read after the permission check."""
+    if request.scope["path"].startswith(_API):
+        return ""
     if not request.headers.get("Content-Type", "").lower().startswith(_FORMS):
         return ""
     offered = (await request.form()).get(CSRF_FIELD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -152,12 +153,35 @@ async def test_an_unsafe_request_must_come_from_our_page(api: AsgiApp, headers: 
             assert (await browser.get(ME)).status_code == 200, "reading needs no proof"
 
 
-async def test_a_form_may_carry_the_token_in_a_field(api: AsgiApp) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/contests:import",
+        "/api/v1/problems:import",
+        "/api/contests/spring/problems",
+        "/api/v4/contests/spring/problemset",
+    ],
+)
+async def test_the_api_reads_no_form_for_the_token(api: AsgiApp, path: str) -> None:
+    """The body of an upload may be large, so it is not read before the request is known to be permitted."""
     await add_user(api)
+    read = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal read
+        yield f'--x\r\nContent-Disposition: form-data; name="csrf_token"\r\n\r\n{token}\r\n'.encode()
+        yield b'--x\r\nContent-Disposition: form-data; name="zip"; filename="a.zip"\r\n\r\n'
+        for _ in range(64):
+            read += 1
+            yield bytes(65_536)
+        yield b"\r\n--x--\r\n"
+
     async with api.client() as browser:
         token = (await log_in(browser))["csrf_token"]
-        assert (await browser.post("/api/v1/logout", data={"csrf_token": "wrong"})).status_code == 403
-        assert (await browser.post("/api/v1/logout", data={"csrf_token": token})).status_code == 204
+        headers = {"Content-Type": "multipart/form-data; boundary=x"}
+        answer = await browser.post(path, content=body(), headers=headers)
+    assert (answer.status_code, "CSRF" in answer.text or "csrf" in answer.text) == (403, True), answer.text
+    assert read <= 1
 
 
 async def test_another_sites_page_cannot_log_somebody_in(api: AsgiApp) -> None:
