@@ -80,6 +80,7 @@ class FeedUpdate:
     """With the version that was read and the new progress."""
     changes: FeedChanges
     has_more: bool
+    """Another pass at once makes progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,10 @@ class _LogChanges:
     has_board_changes: bool
     status_end: EventOffset
     board_end: EventOffset
-    has_more: bool
+    is_end: bool
+    """There are no more entries."""
+    can_continue: bool
+    """The next pass can read more entries at once: not if they follow too many entries above the safe offset."""
 
 
 async def compute_update(tx: Tx, feed_id: str, source: FeedSource, options: FeedOptions) -> FeedUpdate | None:
@@ -134,9 +138,11 @@ class _Pass:
         touched = [item for item, its_number in logs.submissions.items() if its_number <= number]
         touched.sort(key=lambda item: logs.submissions[item])
         batch = await feeds.next_submissions(tx, feed.contest_id, number=number, limit=_BATCH)
-        is_end = len(batch) < _BATCH and not logs.has_more
+        is_last_batch = len(batch) < _BATCH
+        last_number = batch[-1].number if batch else number
+        is_end = is_last_batch and logs.is_end
         has_awards = is_end and awards_due and (self._is_wanted or self._is_past(awards_at, self._options.awards_us))
-        if not (is_data_due or touched or batch or has_awards or logs.has_more or self._is_mark_due()):
+        if not (is_data_due or touched or batch or has_awards or logs.can_continue or self._is_mark_due()):
             return None
 
         changes = await self._compare(
@@ -145,7 +151,7 @@ class _Pass:
         is_final = has_awards and self._scope.contest.end_of_updates_at is not None
         progress = replace(
             feed,
-            last_number=batch[-1].number if batch else number,
+            last_number=last_number,
             status_xid=logs.status_end.xid,
             status_id=logs.status_end.id,
             board_xid=logs.board_end.xid,
@@ -159,7 +165,9 @@ class _Pass:
             served=feed.requests if is_end else feed.served,
             is_final=is_final,
         )
-        return FeedUpdate(progress, changes, has_more=not is_end)
+        # A reset above the safe offset starts every pass from 0.
+        is_stuck = (last_number, logs.board_end) == (feed.last_number, feed.board_offset)
+        return FeedUpdate(progress, changes, has_more=not (is_last_batch or is_stuck) or logs.can_continue)
 
     async def _compare(
         self, submission_ids: Sequence[str], *, has_data: bool, has_awards: bool, is_end: bool
@@ -197,7 +205,7 @@ class _Pass:
             and feed.board_offset <= board_safe
         )
         if not is_readable:
-            return _LogChanges({}, frozenset(), True, True, status_safe, board_safe, False)
+            return _LogChanges({}, frozenset(), True, True, status_safe, board_safe, is_end=True, can_continue=False)
         changed = await feeds.changed_submissions(tx, feed.contest_id, feed.status_offset, limit=_LOG_LIMIT)
         entries = await scoreboard_log.read_contest(
             tx, feed.contest_id, feed.board_offset, _END, view=JURY, limit=_LOG_LIMIT
@@ -209,14 +217,19 @@ class _Pass:
             decided = await feeds.numbers(tx, sorted(_decided(entries)))
             moved = await feeds.of_participants(tx, sorted(participants))
             found |= {item.submission_id: item.number for item in (*decided, *moved)}
+        status_end = _read_to([item.offset for item in changed], status_safe)
+        board_end = _read_to([item.offset for item in entries], board_safe)
+        has_more_changed, has_more_entries = len(changed) == _LOG_LIMIT, len(entries) == _LOG_LIMIT
         return _LogChanges(
             found,
             participants,
             is_reset,
             bool(entries),
-            _read_to([item.offset for item in changed], status_safe),
-            _read_to([item.offset for item in entries], board_safe),
-            max(len(changed), len(entries)) == _LOG_LIMIT,
+            status_end,
+            board_end,
+            is_end=not (has_more_changed or has_more_entries),
+            can_continue=(has_more_changed and status_end > feed.status_offset)
+            or (has_more_entries and board_end > feed.board_offset),
         )
 
 

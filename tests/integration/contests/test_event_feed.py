@@ -17,6 +17,7 @@ from adjudge.domain.contest import ContestVisibility
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
+from adjudge.relay import feed_update
 from adjudge.store.contests import feed as feeds
 from adjudge.store.contests import participants
 from adjudge.store.contests import submissions as contest_submissions
@@ -341,6 +342,44 @@ async def test_a_transaction_that_stays_open_delays_no_verdict(postgres_store: S
             await connection.execute("SELECT pg_current_xact_id()")
             await fixture.judge(submission, Verdict.AC)
             await feed.check()
+    finally:
+        await connection.close()
+    await feed.check()
+
+
+@pytest.mark.parametrize("limits", [{"_LOG_LIMIT": 3}, {"_BATCH": 2, "_MOST_PARTICIPANTS": 0}])
+async def test_changes_above_the_safe_offset_do_not_repeat_a_pass_forever(
+    postgres_store: StoreHarness, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
+) -> None:
+    for name, value in limits.items():
+        monkeypatch.setattr(feed_update, name, value)
+    fixture = await make_contest(postgres_store, settings=OPEN)
+    feed = FeedFixture(fixture)
+    await postgres_store.clock.advance(MINUTE_MS)
+    submissions = [await fixture.submit() for _ in range(6)]
+    await feed.check()
+    row, steps = await feed.open(FeedView.JURY), 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 1
+        assert steps < 10, "the pass is repeated without progress"
+
+    connection = await asyncpg.connect(postgres_store.url)
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT pg_current_xact_id()")
+            for submission in submissions:
+                await fixture.judge(submission, Verdict.AC)
+            (team,) = await postgres_store.database.read(
+                lambda tx: participants.find_many(tx, fixture.participants[1:2])
+            )
+            hidden = replace(team, hidden=True)
+            await fixture.transact(lambda tx: jury.update_participant(tx, hidden, actor="ada", reason="a guest"))
+            await feed.writer.fill(row.id, on_step=count)
+            assert steps > 0
+            (head,) = await postgres_store.database.read(lambda tx: feeds.heads(tx, [row.id]))
+            assert head.served < row.requests, "entries are missing, so a client that waits for the present goes on"
     finally:
         await connection.close()
     await feed.check()
