@@ -39,7 +39,7 @@ class CreatedObjects:
 def _reset_link(installation: Installation) -> str:
     """A one-time link, from the command that admins use."""
     argv = [sys.executable, "-m", "adjudge", "user", "reset-link", "contestant", "--reason", "forgotten"]
-    env = {**os.environ, **installation.environment}
+    env = {**os.environ, "ADJUDGE_DATA_DIR": str(installation.folder), **installation.environment}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
     return done.stdout[done.stdout.index("/reset-password") :].strip()
 
