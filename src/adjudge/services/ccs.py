@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +11,7 @@ from adjudge.contests.ccs import configuration, live
 from adjudge.contests.ccs.access import access_object, properties
 from adjudge.contests.ccs.ids import judgement_of_run, parse_number
 from adjudge.contests.ccs.live import VisibleClarification
-from adjudge.contests.ccs.snapshot import ContestSnapshot
+from adjudge.contests.ccs.snapshot import ContestSnapshot, SubmissionsSnapshot
 from adjudge.contests.ccs.version import CcsCollection, CcsVersion, Object, convert
 from adjudge.domain.contest import ContestRole
 from adjudge.domain.errors import InvalidInput, NotFound
@@ -41,7 +42,11 @@ _WITHOUT_TEAMS: Final = frozenset(
 )
 """Objects that do not depend on teams."""
 _WITH_IMAGES: Final = frozenset({CcsCollection.TEAMS, CcsCollection.ORGANIZATIONS})
-_OF_SUBMISSIONS: Final = frozenset({CcsCollection.SUBMISSIONS, CcsCollection.JUDGEMENTS, CcsCollection.RUNS})
+_OF_SUBMISSIONS: Final[Mapping[CcsCollection, Callable[[SubmissionsSnapshot], list[Object]]]] = {
+    CcsCollection.SUBMISSIONS: live.submissions,
+    CcsCollection.JUDGEMENTS: live.judgements,
+    CcsCollection.RUNS: live.runs,
+}
 _CONFIGURED: Final[Mapping[CcsCollection, Callable[[ContestSnapshot], list[Object]]]] = {
     CcsCollection.JUDGEMENT_TYPES: configuration.judgement_types,
     CcsCollection.LANGUAGES: configuration.languages,
@@ -114,6 +119,8 @@ class CcsService:
         wanted = {name: value for name, value in (filters or {}).items() if is_filter(name) and name in served}
         ids = await self._submission_ids(found, collection, wanted)
         objects = await self.collect(found, collection, version, ids)
+        if not wanted:
+            return objects
         return [item for item in objects if all(item.get(name, "") == value for name, value in wanted.items())]
 
     async def get_object(
@@ -152,22 +159,17 @@ class CcsService:
         submission_ids: Sequence[str] | None = None,
     ) -> list[Object]:
         """The objects of a collection that the viewer may see, of some submissions (by internal id) or of all."""
-        objects = await self._canonical(found, collection, submission_ids)
-        converted = (convert(collection, item, version) for item in objects)
-        return [item for item in converted if item is not None]
+        make = _OF_SUBMISSIONS.get(collection)
+        if make is None:
+            return _convert_all(collection, await self._canonical(found, collection), version)
+        with_tests = collection is CcsCollection.RUNS
+        rows = await self.loader.load_submissions(found.snapshot, submission_ids, with_tests=with_tests)
+        # In a thread: tens of thousands of objects take seconds.
+        return await asyncio.to_thread(lambda: _convert_all(collection, make(rows), version))
 
-    async def _canonical(
-        self, found: LoadedContest, collection: CcsCollection, submission_ids: Sequence[str] | None
-    ) -> list[Object]:
-        snapshot = found.snapshot
+    async def _canonical(self, found: LoadedContest, collection: CcsCollection) -> list[Object]:
         if collection in _CONFIGURED:
-            return _CONFIGURED[collection](snapshot)
-        if collection in _OF_SUBMISSIONS:
-            is_runs = collection is CcsCollection.RUNS
-            rows = await self.loader.load_submissions(snapshot, submission_ids, with_tests=is_runs)
-            if is_runs:
-                return live.runs(rows)
-            return live.submissions(rows) if collection is CcsCollection.SUBMISSIONS else live.judgements(rows)
+            return _CONFIGURED[collection](found.snapshot)
         if collection is CcsCollection.CLARIFICATIONS:
             return await self._clarifications(found)
         if collection is CcsCollection.AWARDS:
@@ -223,6 +225,11 @@ class CcsService:
 
         submission_id = await self.loader.database.read(read)
         return [] if submission_id is None else [submission_id]
+
+
+def _convert_all(collection: CcsCollection, objects: Iterable[Object], version: CcsVersion) -> list[Object]:
+    converted = (convert(collection, item, version) for item in objects)
+    return [item for item in converted if item is not None]
 
 
 def is_filter(name: str) -> bool:

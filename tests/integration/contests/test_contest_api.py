@@ -6,6 +6,7 @@ refers only to objects that the reader can read, and shows of judgements what th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -14,8 +15,9 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.responses import JSONResponse
 
-from adjudge.contests.ccs.version import CcsVersion
+from adjudge.contests.ccs.version import CcsCollection, CcsVersion, convert
 from adjudge.domain.contest import ContestFeedback, ContestFormat, ScoreboardVisibility
 from adjudge.domain.verdict import Verdict
 from adjudge.store.contests import participants
@@ -134,6 +136,30 @@ async def test_aliases_are_the_default_version(published: PublishedProblem, stac
     for path in ("", "/", "/contests", f"/contests/{SLUG}", f"/contests/{SLUG}/submissions"):
         expected = await read(client, f"/api/2023-06{path}")
         assert await read(client, f"/api{path}") == await read(client, f"/api/v4{path}") == expected
+
+
+@pytest.mark.parametrize("collection", ["submissions", "judgements", "runs"])
+async def test_objects_of_submissions_are_made_and_encoded_in_threads(
+    published: PublishedProblem, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch, collection: str
+) -> None:
+    world = await make_world(published, stack)
+    await world.enter("running")
+    threads: list[tuple[str, threading.Thread]] = []
+    render = JSONResponse.render
+
+    def recorded_convert(kind: CcsCollection, item: dict[str, Any], version: CcsVersion) -> dict[str, Any] | None:
+        threads.append(("convert", threading.current_thread()))
+        return convert(kind, item, version)
+
+    def recorded_render(self: JSONResponse, content: Any) -> bytes:
+        threads.append(("render", threading.current_thread()))
+        return render(self, content)
+
+    monkeypatch.setattr("adjudge.services.ccs.convert", recorded_convert)
+    monkeypatch.setattr(JSONResponse, "render", recorded_render)
+    assert await read(world.clients["jury"], f"/api/2026-01/contests/{SLUG}/{collection}")
+    assert {step for step, _ in threads} == {"convert", "render"}
+    assert threading.current_thread() not in {thread for _, thread in threads}
 
 
 async def test_objects_are_filtered_by_ids(published: PublishedProblem, stack: AsyncExitStack) -> None:

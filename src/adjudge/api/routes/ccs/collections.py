@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Request
@@ -85,7 +86,8 @@ def _add_collections(routes: APIRouter, version: CcsVersion, service: CcsService
     )
     async def objects(request: Request, contest: ContestId, collection: Collection, viewer: Reader) -> JSONResponse:
         filters = dict(request.query_params)
-        return JSONResponse(await service.list_objects(viewer, contest, _parse(collection), version, filters))
+        found = await service.list_objects(viewer, contest, _parse(collection), version, filters)
+        return await asyncio.to_thread(JSONResponse, found)  # it may be several megabytes
 
     @routes.get("/contests/{contest}/{collection}/{object_id}", summary="Read one object", responses=answer("object"))
     async def one(contest: ContestId, collection: Collection, object_id: ObjectId, viewer: Reader) -> JSONResponse:
