@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
 from adjudge.domain.errors import Unavailable
@@ -121,8 +121,11 @@ class _FeedQuery:
 
     async def _read_contests(self, tx: Tx, look: _FeedBatch, start: EventOffset) -> _FeedBatch:
         entries = await event_log.read_since(tx, start, limit=_READ_LIMIT)
-        members = await event_log.find_members(tx, {item.contest_id for item in entries}, self.user_ids)
-        return replace(look, entries=entries, members=members)
+        contest_ids = {item.contest_id for item in entries if item.submission_id is None}
+        submission_ids = {item.submission_id for item in entries if item.submission_id is not None}
+        members = await event_log.find_members(tx, contest_ids, self.user_ids)
+        owners = await event_log.find_owners(tx, submission_ids)
+        return replace(look, entries=entries, recipients={**members, **owners})
 
     async def _read_events(self, tx: Tx, look: _FeedBatch, start: EventOffset, end: EventOffset) -> _FeedBatch:
         changes = await events.read_between(tx, EventFilter(), start, end, limit=_READ_LIMIT)
@@ -143,8 +146,8 @@ class _FeedBatch:
     changed: Collection[str] = ()
     reported_to: EventOffset | None = None
     entries: Sequence[ContestEventEntry] = ()
-    members: Collection[tuple[str, str]] = ()
-    """Contest and user, for the contests of the entries and the users who have a stream."""
+    recipients: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Users whom entries may concern: by submission for verdicts, by contest for the others."""
 
 
 class EventFeed:
@@ -330,10 +333,9 @@ class EventFeed:
             self._wakeup.set()  # there is more to read
         for entry in look.entries:
             shared = SharedEvent(entry)
-            for contest_id, user_id in look.members:
+            for user_id in look.recipients.get(entry.submission_id or entry.contest_id, ()):
                 for subscription in self._subscribers.get(EventFilter(user_id=user_id), ()):
-                    if contest_id == entry.contest_id:
-                        subscription.put(shared)
+                    subscription.put(shared)
 
     def _publish(self, event: Event) -> None:
         shared = SharedEvent(event)

@@ -20,7 +20,9 @@ from adjudge.services.submission_events import BEAT, Stream, StreamEvent
 from adjudge.services.user_events import parse_user_offset
 from adjudge.store import Tx
 from adjudge.store.contests import submissions as contest_submissions
+from adjudge.store.contests.event_log import ContestEventEntry
 from adjudge.store.contests.submissions import JuryDecision
+from adjudge.store.judging.events import EventFilter
 from tests.support.asgi_app import make_app
 from tests.support.published_problem import OPEN_GATE, PublishedProblem, publish_problem
 from tests.support.store_harness import StoreHarness
@@ -184,6 +186,28 @@ async def test_verified_and_overridden_verdicts_reach_the_team(
         assert (found[-1].data["submission_id"], found[-1].data["verdict"]) == (submission_id, "WA")
         assert "override_reason" not in found[-1].data
     assert await missed(fixture, "other") == []
+
+
+async def test_live_verdicts_are_sent_only_to_the_streams_of_the_team(fixture: VisibilityFixture) -> None:
+    """A decision of the jury does not make the streams of all other participants read the database."""
+    await fixture.store.clock.advance(HOUR_MS)
+    submission_id, job_id = await fixture.submit("author")
+    await fixture.published.finish(job_id)
+    feed, received = fixture.published.api.services.user_events.feed, dict[str, list[str]]()
+    async with AsyncExitStack() as opened:
+        whos = ("author", "teammate", "other")
+        readers = {
+            who: await opened.enter_async_context(feed.subscribe(EventFilter(user_id=fixture.users[who])))
+            for who in whos
+        }
+        await decide(fixture, submission_id, JuryDecision(official=True, verified_by=fixture.users["jury"]))
+        await send(fixture, "jury", "/announcements", {"body": "One."})
+        for who, reader in readers.items():
+            found = received[who] = list[str]()
+            while "message" not in found:
+                events = [item.event for item in await asyncio.wait_for(reader.read(20), 20)]
+                found += [event.kind for event in events if isinstance(event, ContestEventEntry)]
+    assert received == {"author": ["verdict", "message"], "teammate": ["verdict", "message"], "other": ["message"]}
 
 
 async def test_verdict_is_hidden_without_feedback(published: PublishedProblem, stack: AsyncExitStack) -> None:

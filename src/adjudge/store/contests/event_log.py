@@ -6,6 +6,7 @@ of it is decided when it is sent.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -120,6 +121,17 @@ MEMBERS = Statement(
     """,
     input_columns={"given_contest_id": "text", "given_user_id": "text"},
 )
+OWNERS = Statement(
+    "contest_event_log.owners",
+    "Find the authors of submissions and the members of the participants who made them.",
+    """
+    SELECT given_id AS submission_id, submissions.user_id AS author_id, participant_members.user_id AS member_id
+    FROM {given} JOIN submissions ON submissions.id = given_id
+    JOIN contest_submissions ON contest_submissions.submission_id = given_id
+    LEFT JOIN participant_members ON participant_members.participant_id = contest_submissions.participant_id
+    """,
+    input_columns={"given_id": "text"},
+)
 MESSAGES = Statement(
     "contest_event_log.messages",
     "Read messages of juries with their problems and questions.",
@@ -175,11 +187,21 @@ async def read_since(tx: Tx, start: EventOffset, *, limit: int, user_id: str | N
     return await tx.fetch(SINCE_OF_USER, from_xid=start.xid, from_id=start.id, limit=limit, user_id=user_id)
 
 
-async def find_members(tx: Tx, contest_ids: Collection[str], user_ids: Collection[str]) -> set[tuple[str, str]]:
-    """The pairs of contest and user in which the user takes part."""
+async def find_members(tx: Tx, contest_ids: Collection[str], user_ids: Collection[str]) -> dict[str, set[str]]:
+    """By contest, which of the users take part in it."""
     pairs = [(contest_id, user_id) for contest_id in contest_ids for user_id in user_ids]
-    rows = await tx.fetch(MEMBERS, pairs) if pairs else []
-    return {(row["contest_id"], row["user_id"]) for row in rows}
+    members: defaultdict[str, set[str]] = defaultdict(set)
+    for row in await tx.fetch(MEMBERS, pairs) if pairs else []:
+        members[row["contest_id"]].add(row["user_id"])
+    return members
+
+
+async def find_owners(tx: Tx, submission_ids: Collection[str]) -> dict[str, set[str]]:
+    """By submission of a contest, its author and the members of its participant."""
+    owners: defaultdict[str, set[str]] = defaultdict(set)
+    for row in await tx.fetch(OWNERS, [(item,) for item in submission_ids]) if submission_ids else []:
+        owners[row["submission_id"]].update(filter(None, (row["author_id"], row["member_id"])))
+    return owners
 
 
 async def read_messages(tx: Tx, clarification_ids: Sequence[str]) -> dict[str, SentMessage]:
