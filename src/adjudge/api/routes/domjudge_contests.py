@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from adjudge.api.auth import require_permission
 from adjudge.api.routes.domjudge import PREFIXES, Contest, Member, domjudge_router
 from adjudge.api.uploads import Upload, form_file, form_text, open_form
-from adjudge.domain.contest import MaterialVisibility
+from adjudge.domain.contest import ContestRole, MaterialVisibility
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.permissions import Permission
 from adjudge.services.contest_materials import MAX_BYTES as MATERIAL_BYTES_MAX
@@ -60,6 +60,7 @@ def _router(
         openapi_extra=_form("data"),
     )
     async def add_data(contest: Contest, request: Request, viewer: Member) -> list[str]:
+        await materials.access.find_as(viewer, contest, ContestRole.ORGANISER)
         async with open_form(request, FILE_BYTES_MAX, "data") as form:
             file = form_file(form, "data")
             listed = read_problem_list(await _content(file), file.file_name or "problems.yaml")
@@ -71,6 +72,7 @@ def _router(
         openapi_extra=_form("zip", problem="The id of a problem of the contest that the package replaces."),
     )
     async def upload(contest: Contest, request: Request, viewer: Writer) -> dict[str, Any]:
+        await materials.access.find_as(viewer, contest, ContestRole.ORGANISER)
         async with open_form(request, problems.imports.upload_limit_bytes, "zip") as form:
             file = form_file(form, "zip")
             done = await problems.upload(
@@ -85,6 +87,7 @@ def _router(
         openapi_extra=_form("problemset"),
     )
     async def problem_set(contest: Contest, request: Request, viewer: Member) -> Response:
+        await materials.access.find_as(viewer, contest, ContestRole.ORGANISER)  # before the file is read
         async with open_form(request, MATERIAL_BYTES_MAX, "problemset") as form:
             file = form_file(form, "problemset")
             change = MaterialChange("Problem set", MaterialVisibility.START)
