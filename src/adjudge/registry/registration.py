@@ -58,18 +58,19 @@ async def _keep(
     said: ProcessInfo | None = None
     try:
         while True:
-            known, pause_sec = looking.result() if looking.done() else info, interval_sec
+            has_looked, pause_sec = looking.done(), interval_sec
+            known = looking.result() if has_looked else info
             try:
                 if said != known:
                     await registry.register(known)
                     said = known
-                if not await registry.keep_alive(info.name, health=info.health if known is info else health()):
+                if not await registry.keep_alive(info.name, health=health() if has_looked else info.health):
                     said = None
                 outage.over()
             except Unavailable as error:
                 pause_sec = outage.failed(error)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_sec):
-                    await (asyncio.shield(looking) if said == info else asyncio.Event().wait())
+                    await (asyncio.Event().wait() if has_looked else asyncio.shield(looking))
     finally:
         looking.cancel()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from adjudge.registry import ProcessHealth, ProcessInfo, ProcessRole
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.registration import keep_registered, keep_role_registered
@@ -52,4 +54,15 @@ async def test_scheduler_is_registered_while_it_runs(sqlite_store: StoreHarness)
         (listed,) = await registry.list()
         assert listed.info == replace(info, health=ProcessHealth.READY)
     assert await registry.list() == []
+    await registry.close()
+
+
+async def test_registration_is_renewed_once_per_interval(sqlite_store: StoreHarness) -> None:
+    registry = RecordingRegistry(sqlite_store)
+    info = ProcessInfo("scheduler-host-1", "host", 1, "1", role=ProcessRole.SCHEDULER)
+    async with keep_role_registered(registry, info, interval_sec=3_600):
+        for _ in range(2):  # once before and once after the capabilities are known
+            await registry.kept.get()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(registry.kept.get(), 0.5)
     await registry.close()
