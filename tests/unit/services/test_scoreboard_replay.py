@@ -158,7 +158,8 @@ async def test_exports_cells_and_awards_are_those_of_the_replay(api: AsgiApp) ->
     document = await past.own("/scoreboard.json")
     solved = {row["team_id"]: row["score"]["num_solved"] for row in document["rows"]}
     people = past.contest.participants
-    assert [solved[item] for item in people] == [1, 0, 0, 1]
+    codes = {row["id"]: row["code"] for row in await api.store.rows("SELECT id, code FROM participants")}
+    assert [solved[codes[item]] for item in people] == [1, 0, 0, 1]
     assert (document["state"]["ended"], document["contest_time"]) == (None, "0:20:00.000")
     assert OWN not in (await past.get("/results.tsv", token=past.token)).text
     winners = {item["id"]: item["participant_ids"] for item in (await past.own("/awards"))["items"]}
