@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections import Counter
 from collections.abc import Mapping
 
 import pytest
 
+from adjudge.observe import logs
 from adjudge.store.jobs.models import Job
 from adjudge.store.judging.commands import JOB_KIND_JUDGE
 from adjudge.stream.driver import Message
@@ -119,7 +121,7 @@ async def test_a_takeover_keeps_to_the_limits(queue: QueueHarness) -> None:
 
 
 async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
-    queue: QueueHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    queue: QueueHarness, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     hold = asyncio.Event()
 
@@ -128,6 +130,9 @@ async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
         return await queue.handler._accept(job)
 
     queue.handler.act = held
+    logged = io.StringIO()
+    logs.configure("warning", "json", logged)
+    request.addfinalizer(lambda: logs.configure("warning"))
     settings = WorkerOptions("broken", slots=4, read_wait_ms=100, limits={"kind:judge": 1})
     worker = Worker(queue.database, queue.jobs, queue.stream, {JOB_KIND_JUDGE: queue.handler}, settings)
     claim = worker.claimer.claim
@@ -151,4 +156,4 @@ async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
         with pytest.raises(KeyError, match="a bug in admission"):
             async with asyncio.timeout(120):
                 await running
-    assert "unpark_failed" in capsys.readouterr().err
+    assert "unpark_failed" in logged.getvalue()

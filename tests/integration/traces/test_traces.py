@@ -32,6 +32,7 @@ async def test_one_trace_from_the_request_to_the_webhook(sqlite_url: str, tmp_pa
             environment = {
                 "ADJUDGE_TRACES_ENDPOINT": f"{receiver.url}/v1/traces",
                 "ADJUDGE_TRACES_SAMPLE_RATIO": "1",
+                "ADJUDGE_ADMISSION_HEALTH_GATE": "false",  # the worker may register after the first request
                 "ADJUDGE_WEBHOOKS_ALLOW": "127.0.0.1",
                 "NO_PROXY": "127.0.0.1",
                 "OTEL_BSP_SCHEDULE_DELAY": "100",
