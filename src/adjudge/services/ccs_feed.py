@@ -109,11 +109,11 @@ class CcsFeedService:
             while follower.head is None or follower.head.served < feed.requests:
                 left_sec = deadline - _now()
                 if left_sec <= 0:
-                    raise Unavailable("The event feed is not filled at the moment: is a scheduler running?")
+                    raise Unavailable("The event feed is not being filled: is a scheduler running?")
                 await follower.wait(left_sec)
 
     async def _may_read(self, viewer: Viewer, feed: FeedRow) -> bool:
-        """Whether the viewer may still read this view; a viewer who may see more goes on with it."""
+        """Whether the viewer may still read this view; a viewer who may see more keeps it."""
         try:
             found = await self.access.find(viewer, feed.contest_id)
         except NotFound:

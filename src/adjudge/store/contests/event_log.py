@@ -1,4 +1,4 @@
-"""The log of what participants of contests are told: messages of the jury, its decisions about verdicts, transitions.
+"""The log of notifications to participants of contests: messages and decisions of the jury, transitions.
 
 The order and the safe offset are those of ``store/judging/events.py``. An entry names its object; what a user may see
 of it is decided when it is sent.
@@ -18,7 +18,7 @@ from adjudge.store.judging.events import EventOffset
 
 @dataclass(frozen=True, slots=True)
 class ContestEventEntry:
-    """Something that participants of a contest are told of."""
+    """A notification to participants of a contest."""
 
     offset: EventOffset
     contest_id: str
@@ -70,7 +70,7 @@ class SentMessage:
 
 APPEND = Statement(
     "contest_event_log.append",
-    "Append entries to the log of what participants are told.",
+    "Append notifications to the log of contest events.",
     """
     INSERT INTO contest_event_log (contest_id, kind, clarification_id, submission_id, transition, at)
     SELECT given_contest_id, given_kind, given_clarification_id, given_submission_id, given_transition,
